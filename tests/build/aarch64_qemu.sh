@@ -18,17 +18,17 @@ CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
 export CUDA_HOME
 made() { make --no-print-directory HOST=$host ARCHS=sm_121 NATIVE="$BUILD" B="$cross" "$@"; }
 
-refuses "unknown HOST" 2 "HOST=riscv64-linux-gnu is unknown; use HOST=$host" make HOST=riscv64-linux-gnu NATIVE="$BUILD" B="$d/none" all
-refuses "tests of another machine" 2 "HOST=$host goes with 'all', 'dist'" make HOST=$host test
+refuses "an unknown HOST is refused" 2 "HOST=riscv64-linux-gnu is unknown; use HOST=$host" make HOST=riscv64-linux-gnu NATIVE="$BUILD" B="$d/none" all
+refuses "make test with the HOST of another machine is refused" 2 "HOST=$host goes with 'all', 'dist'" make HOST=$host test
 shells_host() { [ "$(HOST=riscv64-linux-gnu make -n clean)" = "rm -rf build" ]; }
-if shells_host; then ok "the HOST of a shell is another"; else not_ok "the HOST of a shell is another" "it decides"; fi
+if shells_host; then ok "a HOST of the shell's environment does not decide"; else not_ok "a HOST of the shell's environment does not decide" "it decides"; fi
 if [ "$(uname -m)-linux-gnu" = $host ]; then
-    skip "the build" "this machine is an $host"
+    skip "nojit builds for aarch64" "this machine is an $host"
     finish
     exit
 fi
 if ! scripts/setup_host.sh $host "$cross" 2>"$scratch/err" && ! { command -v $host-gcc && command -v qemu-aarch64; } >/dev/null; then
-    skip "the build" "the cross compiler or qemu-user is not here: $(tail -n 1 "$scratch/err")"
+    skip "nojit builds for aarch64" "the cross compiler or qemu-user is not here: $(tail -n 1 "$scratch/err")"
     finish
     exit
 fi
@@ -37,9 +37,9 @@ emulator=$(sed -n 's/^EMULATOR := //p' "$cross/setup.mk")
 parsers=$(printf "$cross/fuzz/%s " $(ls tests/fuzz/corpus))
 sim="$cross/sim/libcuda.so.1 $cross/sim/libcublasLt.so.13"
 if made -j2 "$cross/checked" "$cross/blobcheck" $parsers $sim >"$scratch/log" 2>&1 && made "$cross/checked" >"$scratch/again" 2>&1; then
-    ok "it builds"
+    ok "nojit builds for aarch64"
 else
-    not_ok "it builds" "$(tail -n 3 "$scratch/log" "$scratch/again")"
+    not_ok "nojit builds for aarch64" "$(tail -n 3 "$scratch/log" "$scratch/again")"
     finish
     exit
 fi
@@ -49,22 +49,22 @@ same_code() { # what both versions of blobcheck print of the binary
     "$BUILD/blobcheck" "$cross/nojit" >"$scratch/native" && $emulator "$cross/blobcheck" "$cross/nojit" >"$scratch/emulated" &&
         cmp "$scratch/native" "$scratch/emulated" && grep -q " $elsewhere excluded.*no problems" "$scratch/native"
 }
-succeeds "the binary is of aarch64" is_aarch64 "$cross/nojit"
-succeeds "both versions of blobcheck accept it" same_code
+succeeds "the cross-built binary is of aarch64" is_aarch64 "$cross/nojit"
+succeeds "blobcheck of both machines accepts the aarch64 binary" same_code
 same_machine_code() { # where this machine's build has it too
     grep ' sm_121 ' "$cross/pack/MANIFEST" >"$d/cross" && { grep ' sm_121 ' "$BUILD/pack/MANIFEST" || cat "$d/cross"; } | cmp - "$d/cross"
 }
-succeeds "its machine code is that of this machine's build" same_machine_code
+succeeds "the aarch64 binary has the machine code of this machine's" same_machine_code
 cp "$cross/nojit" "$d/damaged"
 at=$(grep -obUaP '\x7fELF' "$d/damaged" | sed -n '$s/:.*//p') # the last cubin
 printf '\0' | dd of="$d/damaged" bs=1 seek="$at" conv=notrunc 2>/dev/null
-refuses "and see damage in it" 1 ELF $emulator "$cross/blobcheck" "$d/damaged"
+refuses "blobcheck on aarch64 sees damage" 1 ELF $emulator "$cross/blobcheck" "$d/damaged"
 doctor() {
     $emulator "$cross/nojit" doctor >"$scratch/doctor" &&
         grep -qE '^binary +nojit .* kernels for sm_121; .*no PTX$' "$scratch/doctor" &&
         grep -q '^verdict   ready to train on the CPU' "$scratch/doctor" || { cat "$scratch/doctor" && return 1; }
 }
-succeeds "doctor" doctor
+succeeds "doctor runs on aarch64" doctor
 # A simulated GB10, which finds its PTX in this machine's build.
 gb10=(env -i "PATH=$PATH" $emulator -E "LD_LIBRARY_PATH=$cross/sim" -E NOJIT_SIM_DEVICE=gb10 -E "NOJIT_SIM_PTX=$BUILD/sim/ptx.txt"
     -E "NOJIT_SIM_LOG=$scratch/sim.log" -E "NOJIT_CUBLASLT=$(realpath "$BUILD")/$host/sim" "$cross/nojit")
@@ -74,9 +74,9 @@ doctor_of_gb10() {
     "${gb10[@]}" doctor --device cuda >"$scratch/doctor" &&
         diff "$scratch/page" <(plain <"$scratch/doctor")
 }
-succeeds "doctor of GB10, as docs/dgx-spark.md has it" doctor_of_gb10
-succeeds "programs are hardened" env BUILD="$cross" bash tests/build/hardening_elf.sh
-succeeds "the help is the same" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
+succeeds "doctor on a simulated GB10 says what docs/dgx-spark.md shows" doctor_of_gb10
+succeeds "the aarch64 programs are hardened" env BUILD="$cross" bash tests/build/hardening_elf.sh
+succeeds "the help on aarch64 is that of this machine" cmp <("$BUILD/nojit" help --man) <($emulator "$cross/nojit" help --man)
 
 package() ( # in a shell of its own, for cd
     local file
@@ -84,16 +84,16 @@ package() ( # in a shell of its own, for cd
     made dist && mkdir "$d/package" && tar -xzf "$file.tar.gz" -C "$d/package" --strip-components=1 && cd "$d/package" &&
         sha256sum -c SHA256SUMS && [ -s dgx-spark.md ] && [ -s nojit.1 ] && $emulator ./nojit version
 )
-succeeds "the package for a DGX Spark" package
+succeeds "make dist packs for aarch64" package
 wheel() { # as pip installs it for that machine
     local file
     file=$(made wheel | tail -n 1) && python3 -m pip install -q --no-index --no-deps --no-cache-dir --only-binary=:all: \
         --platform manylinux_2_36_aarch64 --target "$d/pip" "$file" && is_aarch64 "$d/pip/bin/nojit" && $emulator "$d/pip/bin/nojit" version
 }
-if python3 -m pip --version >/dev/null 2>&1; then succeeds "its wheel" wheel; else ok "its wheel: skipped, no pip"; fi
+if python3 -m pip --version >/dev/null 2>&1; then succeeds "make wheel packs for aarch64" wheel; else ok "make wheel packs for aarch64"; fi
 
 # char has no sign there: what parsers make of bytes above 127 is seen on damaged files.
-succeeds "parsers on damaged files" env BUILD="$cross" EMULATOR="$emulator" bash tests/fuzz/fuzz_corpus.sh
+succeeds "parsers on aarch64 refuse the corpus of damaged files" env BUILD="$cross" EMULATOR="$emulator" bash tests/fuzz/fuzz_corpus.sh
 
 # The demo's models from the same seed, on less text and in smaller steps.
 head -c 6000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
@@ -101,7 +101,7 @@ head -c 1500 /usr/share/common-licenses/LGPL-3 >"$d/held.txt"
 for m in teacher student; do
     "$BUILD/nojit" init --preset nojit-demo-$m --out "$d/$m" >/dev/null
     $emulator "$cross/nojit" init --preset nojit-demo-$m --out "$d/emulated-$m" >/dev/null
-    succeeds "the same first weights: $m" cmp "$d/$m/model.safetensors" "$d/emulated-$m/model.safetensors"
+    succeeds "init on aarch64 gives the weights of this machine for $m" cmp "$d/$m/model.safetensors" "$d/emulated-$m/model.safetensors"
 done
 first_steps() { # OUT COMMAND...
     local out=$1
@@ -109,8 +109,8 @@ first_steps() { # OUT COMMAND...
     "$@" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --eval-data "$d/held.txt" --out "$out" --device cpu \
         --seq-len 64 --batch-size 2 --steps 4 --lr 2e-3 --warmup-steps 1 --beta2 0.99 --kd-ratio 0.8 --temperature 1 >"$scratch/log" 2>&1
 }
-succeeds "first steps of the demo, here" first_steps "$d/here" "$BUILD/nojit"
-succeeds "and emulated" first_steps "$d/emulated" $emulator "$cross/nojit"
+succeeds "the first steps of the demo run on this machine" first_steps "$d/here" "$BUILD/nojit"
+succeeds "the first steps of the demo run on aarch64" first_steps "$d/emulated" $emulator "$cross/nojit"
 # Sums of float32 in another order: the bound is that of our float32 against float64 (tests/unit/test_golden.c).
 numbers() { # FILE: every loss and norm, a line each
     grep -oE '"(loss|kd_loss|class_loss|teacher_entropy|grad_norm|eval_class_loss|eval_kd_loss)": [^,}]+' "$1"
@@ -122,7 +122,7 @@ same_numbers() {
         $1 != $3 || ($2 - $4) ^ 2 > (1e-5 * $2) ^ 2 + 1e-16 { print; bad = 1 }
         END { exit bad || NR < 20 }'
 }
-succeeds "losses and norms of every step agree within 1e-5" same_numbers
+succeeds "losses and norms on aarch64 agree with this machine's within 1e-5" same_numbers
 # On the simulated GB10: kernels as PTX, in bfloat16; its losses are within 2^-9 of themselves (tests/device/device_training.sh).
 for seed in 1 2; do "$BUILD/nojit" init --preset nojit-tiny --seed $seed --out "$d/tiny$seed" >/dev/null; done
 tiny() { # OUT DEVICE COMMAND...
@@ -138,8 +138,8 @@ on_gb10() {
             ($1 - $2) ^ 2 > ($1 * 2 ^ -9) ^ 2 { print; bad = 1 }
             END { exit bad || NR != 3 || NF != 2 }' || { tail -n 2 "$scratch/log" "$scratch/sim.log" && return 1; }
 }
-succeeds "a distillation on a simulated GB10" on_gb10
+succeeds "a distillation runs on aarch64 with a simulated GB10" on_gb10
 held_out() { "$BUILD/nojit" eval --model "$1" --data "$d/held.txt" --device cpu --seq-len 64 --batch-size 2 --json | grep -oE '"class_loss": [^,]+' | cut -d' ' -f2; }
 same_model() { awk -v a="$(held_out "$d/here")" -v b="$(held_out "$d/emulated")" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a) ^ 2) }'; }
-succeeds "its model has the same held-out loss here" same_model
+succeeds "a model distilled on aarch64 has the same held-out loss here" same_model
 finish

@@ -15,12 +15,12 @@ builds() {
     got=$(sed -n 's/^  PTX *//p; /failed/,$p' <<<"$got" | sort | tr '\n' ' ')
     if [ "$got" = "$2" ]; then ok "$1"; else not_ok "$1" "$got, expected $2"; fi
 }
-builds "from nothing" "add.t256.sm_75 add.t256.sm_90 "
+builds "the common source is compiled for all archs" "add.t256.sm_75 add.t256.sm_90 "
 mkdir kernels/sm_90
 printf '// SPDX-License-Identifier: Apache-2.0\n#include "../add.cu"\n' >kernels/sm_90/add.cu
-builds "its keys are built again" "add.t256.sm_90 "
+builds "a source of one arch rebuilds the keys of that arch" "add.t256.sm_90 "
 users=$(cd "$scratch/b/unit" && grep -l 'kernels/sm_90/add.cu' ./*.d | tr '\n' ' ')
-if [ "$users" = "./add.t256.sm_90.d " ]; then ok "taken there"; else not_ok "taken there" "it is in $users"; fi
+if [ "$users" = "./add.t256.sm_90.d " ]; then ok "a source of one arch is used for that arch alone"; else not_ok "a source of one arch is used for that arch alone" "it is in $users"; fi
 rm -r kernels/sm_90
-builds "without it the common one is back" "add.t256.sm_90 "
+builds "the common source is back when that of an arch is gone" "add.t256.sm_90 "
 finish

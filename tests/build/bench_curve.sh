@@ -24,38 +24,38 @@ run b 1e-4
 run c 1.5e-4
 run d 4e-4
 plot "$scratch/a" "$scratch/b" "$scratch/c" "$scratch/c" >"$scratch/log" && got=0 || got=$?
-if [ $got = 0 ] && grep -q 'differ by 1.50e-04 .* by 1.00e-04 .*: within 2 times' "$scratch/log"; then ok "noise"; else not_ok "noise" "$(cat "$scratch/log")"; fi
+if [ $got = 0 ] && grep -q 'differ by 1.50e-04 .* by 1.00e-04 .*: within 2 times' "$scratch/log"; then ok "curve_plot.py finds curves within the noise alike"; else not_ok "curve_plot.py finds curves within the noise alike" "$(cat "$scratch/log")"; fi
 if "$PYTHON" -c 'import sys, xml.dom.minidom as m; sys.exit(len(m.parse(sys.argv[1]).getElementsByTagName("path")) != 5)' "$scratch/c.svg"; then
-    ok "a drawing of five curves"
+    ok "curve_plot.py draws five curves"
 else
-    not_ok "a drawing of five curves" "$(head -c 300 "$scratch/c.svg")"
+    not_ok "curve_plot.py draws five curves" "$(head -c 300 "$scratch/c.svg")"
 fi
 plot "$scratch/a" "$scratch/b" "$scratch/d" "$scratch/d" >"$scratch/log" && got=0 || got=$?
-if [ $got = 1 ] && grep -q 'by 4.00e-04 .* by 1.00e-04 .*: BEYOND' "$scratch/log"; then ok "more than noise"; else not_ok "more than noise" "$(cat "$scratch/log")"; fi
+if [ $got = 1 ] && grep -q 'by 4.00e-04 .* by 1.00e-04 .*: BEYOND' "$scratch/log"; then ok "curve_plot.py finds curves beyond the noise different"; else not_ok "curve_plot.py finds curves beyond the noise different" "$(cat "$scratch/log")"; fi
 plot --exact "$scratch/a" "$scratch/a" "$scratch/b" "$scratch/d" "$scratch/d" >"$scratch/log" && got=0 || got=$?
 if [ $got = 1 ] && grep -q '^PyTorch, float32 .* 4.00e-04' "$scratch/log"; then
-    ok "what float32 changes is shown, and excuses nothing"
+    ok "curve_plot.py shows what float32 changes and excuses nothing by it"
 else
-    not_ok "what float32 changes is shown, and excuses nothing" "$(cat "$scratch/log")"
+    not_ok "curve_plot.py shows what float32 changes and excuses nothing by it" "$(cat "$scratch/log")"
 fi
 head -n 20 "$scratch/a/metrics.jsonl" >"$scratch/b/metrics.jsonl"
-refuses "runs of other lengths" 1 'the runs have 40, 20, 40, 40 steps' plot "$scratch/a" "$scratch/b" "$scratch/c" "$scratch/c"
-refuses "a batch that cannot be halved" 2 'cannot be halved' env WORK="$scratch/w" BATCH=3 bench/curve.sh
-refuses "a Python without torch" 2 'PYTHON=false does not import torch' env WORK="$scratch/w" PYTHON=false bench/curve.sh
-refuses "a GPU that is not there" 2 '^curve.sh: .*doctor' env WORK="$scratch/w" PYTHON=true NOJIT_CUBLASLT=/absent bench/curve.sh
-if [ -e "$scratch/w" ]; then not_ok "before anything is made" "$(ls "$scratch/w")"; else ok "before anything is made"; fi
+refuses "curve_plot.py refuses runs of other lengths" 1 'the runs have 40, 20, 40, 40 steps' plot "$scratch/a" "$scratch/b" "$scratch/c" "$scratch/c"
+refuses "curve.sh refuses a batch that cannot be halved" 2 'cannot be halved' env WORK="$scratch/w" BATCH=3 bench/curve.sh
+refuses "curve.sh refuses a Python without torch" 2 'PYTHON=false does not import torch' env WORK="$scratch/w" PYTHON=false bench/curve.sh
+refuses "curve.sh refuses a GPU that is not there" 2 '^curve.sh: .*doctor' env WORK="$scratch/w" PYTHON=true NOJIT_CUBLASLT=/absent bench/curve.sh
+if [ -e "$scratch/w" ]; then not_ok "a refused curve.sh makes nothing" "$(ls "$scratch/w")"; else ok "a refused curve.sh makes nothing"; fi
 for script in bench/curve.sh bench/gpu.sh bench/quality.sh bench/defaults.sh scripts/demo.sh; do
-    if $script --help | grep -q "^$(basename $script): "; then ok "help of $script"; else not_ok "help of $script" "$($script --help 2>&1)"; fi
+    if $script --help | grep -q "^$(basename $script): "; then ok "$script --help describes the script"; else not_ok "$script --help describes the script" "$($script --help 2>&1)"; fi
 done
 
 if ! "$PYTHON" -c 'import torch, transformers' 2>/dev/null; then
-    skip "curve.sh" "$PYTHON lacks torch or transformers"
+    skip "curve.sh finds nojit's curve within PyTorch's noise" "$PYTHON lacks torch or transformers"
     finish
     exit
 fi
 export WORK=$scratch/curve PYTHON PAIR='nojit-demo-teacher nojit-tiny'
 env DATA=LICENSE DEVICE=cpu STEPS=12 BATCH=2 SEQ=32 LR=1e-3 WARMUP=3 NOISE=10 bench/curve.sh --weight-decay 0.2 >"$scratch/log" 2>&1 && got=0 || got=$?
-if [ $got = 0 ] && grep -q 'within 10 times the noise' "$scratch/log"; then ok "the same curve"; else not_ok "the same curve" "$(tail -n 5 "$scratch/log")"; fi
+if [ $got = 0 ] && grep -q 'within 10 times the noise' "$scratch/log"; then ok "curve.sh finds nojit's curve within PyTorch's noise"; else not_ok "curve.sh finds nojit's curve within PyTorch's noise" "$(tail -n 5 "$scratch/log")"; fi
 # Without clipping, with another decay of moments or weights it is another curve.
 for change in '"max_grad_norm": 1.0/"max_grad_norm": 0.0' '"beta2": 0.949999988/"beta2": 0.99' '"weight_decay": 0.200000003/"weight_decay": 0.0' \
     '"kd_ratio": 0.800000012/"kd_ratio": 0.6'; do
@@ -63,9 +63,9 @@ for change in '"max_grad_norm": 1.0/"max_grad_norm": 0.0' '"beta2": 0.949999988/
     sed -i "s/$change/" "$WORK/other/receipt.json"
     "$PYTHON" bench/torch_distill.py "$WORK/other" "$WORK/torch-other" --device cpu >"$scratch/log" 2>&1
     if plot --noise 10 "$WORK/nojit" "$WORK/nojit-halves" "$WORK/torch-other" "$WORK/torch-other" >"$scratch/log"; then
-        not_ok "noticed: ${change%%/*}" "$(tail -n 1 "$scratch/log")"
+        not_ok "curve.sh notices a PyTorch run with another ${change%%/*}" "$(tail -n 1 "$scratch/log")"
     else
-        ok "noticed: ${change%%/*}"
+        ok "curve.sh notices a PyTorch run with another ${change%%/*}"
     fi
 done
 finish

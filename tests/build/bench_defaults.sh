@@ -13,9 +13,9 @@ check() { # NAME CONDITION...
     shift
     if "$@"; then ok "$name"; else not_ok "$name" "$(tail -n 25 "$scratch/log")"; fi
 }
-refuses "a Python without tokenizers" 2 'PYTHON=false does not import tokenizers' env PYTHON=false bench/defaults.sh
-refuses "a GPU that is not there" 2 '^defaults.sh: .*doctor' env PYTHON=true DEVICE=cuda NOJIT_CUBLASLT=/absent bench/defaults.sh
-if [ -e "$WORK" ]; then not_ok "before anything is made" "$(ls "$WORK")"; else ok "before anything is made"; fi
+refuses "defaults.sh refuses a Python without tokenizers" 2 'PYTHON=false does not import tokenizers' env PYTHON=false bench/defaults.sh
+refuses "defaults.sh refuses a GPU that is not there" 2 '^defaults.sh: .*doctor' env PYTHON=true DEVICE=cuda NOJIT_CUBLASLT=/absent bench/defaults.sh
+if [ -e "$WORK" ]; then not_ok "a refused defaults.sh makes nothing" "$(ls "$WORK")"; else ok "a refused defaults.sh makes nothing"; fi
 
 mkdir -p "$WORK"
 "$BUILD/nojit" init --preset nojit-tiny --out "$scratch/tiny" >"$scratch/log"
@@ -25,13 +25,13 @@ for side in train held-out; do
     "$BUILD/nojit" tokenize --model "$scratch/tiny" --data "$scratch/$side.txt" --out "$WORK/$side.bin" >"$scratch/log" 2>&1
 done
 bench/defaults.sh >"$scratch/log" 2>&1 && got=0 || got=$?
-check "all rounds" [ "$got" = 0 ]
+check "defaults.sh goes through all rounds" [ "$got" = 0 ]
 # The grid; the other rate of the winner and of ALWAYS; two of the other divergence; the other seed of two or, if that is best, three.
-check "every temperature and ratio for every pair" [ "$(awk '$2 ~ /,0$/ && $3 == "1e-3" && $4 == 1' "$results" | wc -l)" = 8 ]
-check "the other divergence at every rate" [ "$(awk '$2 ~ /,1$/ && $4 == 1' "$results" | wc -l)" = 4 ]
-check "each run once" [ -z "$(cut -f1-4 "$results" | sort | uniq -d)" ]
-check "a loss, a divergence and an agreement" [ "$(grep -cE '(	[0-9.]+(e-[0-9]+)?){3}$' "$results")" = "$(wc -l <"$results")" ]
-check "the other seed at the best rate" [ "$(awk -F'\t' '
+check "defaults.sh tries every temperature and ratio for every pair" [ "$(awk '$2 ~ /,0$/ && $3 == "1e-3" && $4 == 1' "$results" | wc -l)" = 8 ]
+check "defaults.sh tries the other divergence at every rate" [ "$(awk '$2 ~ /,1$/ && $4 == 1' "$results" | wc -l)" = 4 ]
+check "defaults.sh runs each setting once" [ -z "$(cut -f1-4 "$results" | sort | uniq -d)" ]
+check "each run of defaults.sh has a loss, a divergence and an agreement" [ "$(grep -cE '(	[0-9.]+(e-[0-9]+)?){3}$' "$results")" = "$(wc -l <"$results")" ]
+check "defaults.sh tries the other seed at the best rate" [ "$(awk -F'\t' '
     $4 == 1 && (!(($1, $2) in low) || $5 < low[$1, $2]) { low[$1, $2] = $5; rate[$1, $2] = $3 }
     $4 == 2 { n++; bad += $3 != rate[$1, $2] } END { print (n >= 2 && !bad) }' "$results")" = 1 ]
 tables() { sed -n '/^nojit-demo-teacher:nojit-tiny$/,/^ *[0-9]* s  results/p' "$scratch/log" | sed '$d'; }
@@ -40,12 +40,12 @@ cp "$results" "$scratch/results.tsv"
 
 head -n 3 "$scratch/results.tsv" >"$results"
 LIMIT_S=0 bench/defaults.sh >"$scratch/log" 2>&1 && got=0 || got=$?
-check "no run begins after the limit" [ "$got:$(wc -l <"$results")" = 0:3 ]
-check "which is said" grep -q '^ended after LIMIT_S=0 s: [0-9]* runs were left out' "$scratch/log"
+check "defaults.sh begins no run after LIMIT_S" [ "$got:$(wc -l <"$results")" = 0:3 ]
+check "defaults.sh says which runs LIMIT_S left out" grep -q '^ended after LIMIT_S=0 s: [0-9]* runs were left out' "$scratch/log"
 bench/defaults.sh >"$scratch/log" 2>&1 && got=0 || got=$?
 tables >"$scratch/again"
-check "going on ends at the same results" cmp "$results" "$scratch/results.tsv"
-check "and the same tables" cmp "$scratch/whole" "$scratch/again"
+check "defaults.sh that goes on ends at the same results" cmp "$results" "$scratch/results.tsv"
+check "defaults.sh that goes on prints the same tables" cmp "$scratch/whole" "$scratch/again"
 
 # Results with a known order: rates are chosen by the first seed, settings by the mean over pairs, with what every pair has.
 a=${PAIRS% *} b=${PAIRS#* }
@@ -61,7 +61,7 @@ row() { printf '%s\t%s\t%s\t%s\t%s\t%s\t0.5\n' "$@"; }
 } >"$results"
 LIMIT_S=0 bench/defaults.sh >"$scratch/log" 2>&1 && got=0 || got=$?
 tables | tr -s ' ' >"$scratch/known"
-check "the mean over seeds at the best rate" grep -q '^1,0.5,0 1e-2 2 2.0000 0.2828 0.5000 ' "$scratch/known"
-check "best first" [ "$(grep -nE '^4,1,0 |^2,0.5,0 1e-3 1 1.9|^1,0.5,0 1e-2' "$scratch/known" | cut -d: -f2 | cut -d' ' -f1 | paste -sd' ')" = '4,1,0 2,0.5,0 1,0.5,0' ]
-check "over all pairs" [ "$(sed -n '/^all pairs/,$p' "$scratch/known" | sed -n '3,4p' | paste -sd';')" = '1,0.5,0 3 0.5000 0.2000;2,0.5,0 2 0.5500 0.1000' ]
+check "defaults.sh prints the mean over seeds at the best rate" grep -q '^1,0.5,0 1e-2 2 2.0000 0.2828 0.5000 ' "$scratch/known"
+check "defaults.sh prints the best settings first" [ "$(grep -nE '^4,1,0 |^2,0.5,0 1e-3 1 1.9|^1,0.5,0 1e-2' "$scratch/known" | cut -d: -f2 | cut -d' ' -f1 | paste -sd' ')" = '4,1,0 2,0.5,0 1,0.5,0' ]
+check "defaults.sh ranks settings over all pairs" [ "$(sed -n '/^all pairs/,$p' "$scratch/known" | sed -n '3,4p' | paste -sd';')" = '1,0.5,0 3 0.5000 0.2000;2,0.5,0 2 0.5500 0.1000' ]
 finish

@@ -30,9 +30,9 @@ catches() {
     local fault=$1 pattern=$2
     shift 2
     if plant "$fault" "$@" >"$scratch/planted" 2>&1; then
-        refuses "$fault" 1 "^blobcheck: .*$pattern" "$blobcheck" "$scratch/damaged"
+        refuses "blobcheck names the fault $fault" 1 "^blobcheck: .*$pattern" "$blobcheck" "$scratch/damaged"
     else
-        not_ok "$fault" "cannot plant it: $(cat "$scratch/planted")"
+        not_ok "blobcheck names the fault $fault" "cannot plant it: $(cat "$scratch/planted")"
     fi
 }
 
@@ -49,41 +49,41 @@ passes() {
 
 # ---- what is whole ----
 # From a checkout, wherever it is called: the binary that is named, or that of the build.
-passes "tools/blobcheck, a binary" tools/blobcheck "$binary" --quiet
-passes "tools/blobcheck, the build's" env -C "$scratch" BUILD="$(realpath "$BUILD")" "$PWD/tools/blobcheck" --quiet
-passes "the binary" "$blobcheck" "$binary"
-strip -s -o "$scratch/stripped" "$binary" && passes "the binary, stripped" "$blobcheck" "$scratch/stripped"
+passes "tools/blobcheck accepts a binary" tools/blobcheck "$binary" --quiet
+passes "tools/blobcheck accepts the build's binary" env -C "$scratch" BUILD="$(realpath "$BUILD")" "$PWD/tools/blobcheck" --quiet
+passes "blobcheck accepts the binary" "$blobcheck" "$binary"
+strip -s -o "$scratch/stripped" "$binary" && passes "blobcheck accepts the stripped binary" "$blobcheck" "$scratch/stripped"
 plant none
-passes "two keys of it, no fault" "$blobcheck" "$scratch/damaged"
+passes "blobcheck accepts a binary of two keys" "$blobcheck" "$scratch/damaged"
 plant other-host
-passes "two keys of it, for another host (aarch64, x86-64)" "$blobcheck" "$scratch/damaged"
+passes "blobcheck accepts a binary of two keys for another host" "$blobcheck" "$scratch/damaged"
 plant none
 mv "$scratch/damaged" "$scratch/two"
 source=$scratch/two # small: the faults go into this one
-passes "--json" "$blobcheck" "$binary" --json
-passes "--arch" "$blobcheck" "$binary" --arch "$sm"
+passes "blobcheck --json accepts the binary" "$blobcheck" "$binary" --json
+passes "blobcheck --arch accepts the binary" "$blobcheck" "$binary" --arch "$sm"
 
 # ---- what is no nojit binary ----
 : >"$scratch/empty"
 head -c 100000 "$binary" >"$scratch/head"
-refuses "an empty file" 2 "not an ELF file" "$blobcheck" "$scratch/empty"
-refuses "a text file" 2 "not an ELF file" "$blobcheck" LICENSE
-refuses "another program" 2 "holds no kernels" "$blobcheck" "$(type -P true)"
-refuses "a folder" 2 "not a regular file" "$blobcheck" tests
-refuses "no file" 2 "cannot open" "$blobcheck" "$scratch/none"
-refuses "half a file" 2 "past the end of the file" "$blobcheck" "$scratch/head"
+refuses "blobcheck refuses an empty file" 2 "not an ELF file" "$blobcheck" "$scratch/empty"
+refuses "blobcheck refuses a text file" 2 "not an ELF file" "$blobcheck" LICENSE
+refuses "blobcheck refuses another program" 2 "holds no kernels" "$blobcheck" "$(type -P true)"
+refuses "blobcheck refuses a folder" 2 "not a regular file" "$blobcheck" tests
+refuses "blobcheck refuses a file that is not there" 2 "cannot open" "$blobcheck" "$scratch/none"
+refuses "blobcheck refuses half a binary" 2 "past the end of the file" "$blobcheck" "$scratch/head"
 says() { # NAME STATUS SENTENCE COMMAND...: exits with STATUS and says that sentence, alone
     local name=$1 want=$2 sentence=$3 got=0
     shift 3
     "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
     if [ "$got" = "$want" ] && [ "$(cat "$scratch/err")" = "$sentence" ]; then ok "$name"; else not_ok "$name" "$got: $(head -c 300 "$scratch/err")"; fi
 }
-says "an unknown option" 2 "blobcheck: unknown option --frobnicate; see blobcheck --help" "$blobcheck" --frobnicate
-says "an option without its value" 2 "blobcheck: --arch needs a value" "$blobcheck" "$binary" --arch
-says "two binaries" 2 "blobcheck: unexpected argument b: one binary is checked at a time" "$blobcheck" a b
-says "an arch that is not embedded" 1 "blobcheck: sm_88: the binary holds no code for this arch, but for ${archs[*]}" \
+says "blobcheck refuses an unknown option" 2 "blobcheck: unknown option --frobnicate; see blobcheck --help" "$blobcheck" --frobnicate
+says "blobcheck refuses an option without its value" 2 "blobcheck: --arch needs a value" "$blobcheck" "$binary" --arch
+says "blobcheck refuses two binaries" 2 "blobcheck: unexpected argument b: one binary is checked at a time" "$blobcheck" a b
+says "blobcheck refuses an arch that is not embedded" 1 "blobcheck: sm_88: the binary holds no code for this arch, but for ${archs[*]}" \
     "$blobcheck" "$binary" --arch sm_88
-says "a model without a config" 2 "blobcheck: $scratch/config.json: No such file or directory" \
+says "blobcheck refuses a model without a config" 2 "blobcheck: $scratch/config.json: No such file or directory" \
     "$blobcheck" "$binary" --model "$scratch"
 
 # ---- code that is missing, twice, or not asked for ----
@@ -100,11 +100,11 @@ catches ptx-added "$key sm_[0-9]+: holds PTX"
 
 # ---- a key for one arch alone ----
 plant only-here
-passes "a key for $sm alone" "$blobcheck" "$scratch/damaged"
+passes "blobcheck accepts a key for $sm alone" "$blobcheck" "$scratch/damaged"
 if [ "$("$blobcheck" "$scratch/damaged" | grep -c "^excluded: $key on .*, its contract asks for $sm alone")" = $((${#archs[@]} - 1)) ]; then
-    ok "its exclusions are printed"
+    ok "blobcheck prints the exclusions of a key for one arch"
 else
-    not_ok "its exclusions are printed" "$("$blobcheck" "$scratch/damaged" | grep excluded | head -n 3)"
+    not_ok "blobcheck prints the exclusions of a key for one arch" "$("$blobcheck" "$scratch/damaged" | grep excluded | head -n 3)"
 fi
 if [ "$other_sm" != "$sm" ]; then
     catches only-elsewhere "$key $other_sm: holds code for an arch that nobody asks for"
@@ -200,7 +200,7 @@ libgccjit.so.0
 END
 echo "a pattern of 64 bits, little endian" >"$scratch/mark"
 plant stray-file "$scratch/mark"
-passes "text that is no mark" "$blobcheck" "$scratch/damaged"
+passes "blobcheck accepts text that only resembles a mark" "$blobcheck" "$scratch/damaged"
 if echo 'int pcre2_jit_compile_8(void *, unsigned); int main(void) { return pcre2_jit_compile_8(0, 1); }' |
     "${CC:-cc}" -x c -s -o "$scratch/jit" - -l:libpcre2-8.a 2>"$scratch/err"; then
     catches stray-file "mark of sljit, the JIT of PCRE2" "$scratch/jit"
@@ -222,6 +222,6 @@ for ((i = 0; i < FLIPS; i++)); do
     "$blobcheck" --json "$scratch/damaged" >/dev/null 2>"$scratch/err" || status=$?
     [ $status -le 1 ] && ! grep -q "Sanitizer\|runtime error" "$scratch/err" || crashed="$SEED-$i: status $status"
 done
-[ -z "$missed" ] && ok "$FLIPS flipped bits" || not_ok "$FLIPS flipped bits" "passed with seed $missed"
-[ -z "$crashed" ] && ok "$FLIPS deep flips" || not_ok "$FLIPS deep flips" "seed $crashed"
+[ -z "$missed" ] && ok "blobcheck notices each of $FLIPS flipped bits" || not_ok "blobcheck notices each of $FLIPS flipped bits" "passed with seed $missed"
+[ -z "$crashed" ] && ok "blobcheck survives $FLIPS bits flipped deep in machine code" || not_ok "blobcheck survives $FLIPS bits flipped deep in machine code" "seed $crashed"
 finish

@@ -14,10 +14,10 @@ uses() {
     local k
     check >"$scratch/list"
     for k in $2; do
-        if grep -qx "  $k" "$scratch/list"; then ok "$1: $k"; else not_ok "$1: $k" "is not listed"; fi
+        if grep -qx "  $k" "$scratch/list"; then ok "blobcheck --model lists $k for $1"; else not_ok "blobcheck --model lists $k for $1" "is not listed"; fi
     done
     for k in $3; do
-        if grep -qx "  $k" "$scratch/list"; then not_ok "$1: $k" "is listed"; else ok "$1: no $k"; fi
+        if grep -qx "  $k" "$scratch/list"; then not_ok "blobcheck --model lists $k for $1" "is listed"; else ok "blobcheck --model does not list $k for $1"; fi
     done
 }
 
@@ -30,24 +30,24 @@ for family in llama mistral; do
     uses $family "rope_fwd.lp attn_bwd_dq.lp.d64" "qknorm_rope_fwd.lp attn_bwd_dq.lp.d128"
 done
 check --json >"$scratch/json"
-if grep -q '"attn_fwd.lp.d64"' "$scratch/json" && grep -q '"model_type": *"mistral"' "$scratch/json"; then ok "--json"; else not_ok "--json" "$(tail -c 300 "$scratch/json")"; fi
+if grep -q '"attn_fwd.lp.d64"' "$scratch/json" && grep -q '"model_type": *"mistral"' "$scratch/json"; then ok "blobcheck --model --json has kernels and family"; else not_ok "blobcheck --model --json has kernels and family" "$(tail -c 300 "$scratch/json")"; fi
 
 config '"model_type": "llama", "head_dim": 64'
 uses silu "swiglu_fwd.lp swiglu_bwd.f32" "glu_fwd.lp.act1 glu_bwd.f32.act2"
 config '"model_type": "llama", "head_dim": 64, "hidden_act": "gelu_new"'
 uses gelu "glu_fwd.lp.act2 glu_bwd.f32.act2 glu_quantize.lp.act2" "swiglu_fwd.lp glu_fwd.lp.act1"
 config '"model_type": "llama", "head_dim": 64, "hidden_act": "relu"'
-refuses "an unknown activation" 2 'hidden_act is relu; silu, swish, gelu, gelu_python, gelu_pytorch_tanh, gelu_python_tanh and gelu_new are supported' check
+refuses "blobcheck --model refuses an unknown activation" 2 'hidden_act is relu; silu, swish, gelu, gelu_python, gelu_pytorch_tanh, gelu_python_tanh and gelu_new are supported' check
 config '"model_type": "llama", "head_dim": 96'
-refuses "a head size without kernels" 1 'attn_fwd has no key for head size 96' check --quiet
+refuses "blobcheck --model refuses a head size without kernels" 1 'attn_fwd has no key for head size 96' check --quiet
 config '"model_type": "gpt2"'
-refuses "an unknown family" 2 'config.json: model_type is gpt2; llama, mistral, qwen2 and qwen3 are supported' check
+refuses "blobcheck --model refuses an unknown family" 2 'config.json: model_type is gpt2; llama, mistral, qwen2 and qwen3 are supported' check
 config '"hidden_size": 64'
-refuses "no family" 2 'model_type is missing' check
+refuses "blobcheck --model refuses a config.json without family" 2 'model_type is missing' check
 config '"model_type": "llama", "hidden_size": 64'
-refuses "no head size" 2 'neither head_dim nor hidden_size and num_attention_heads' check
+refuses "blobcheck --model refuses a config.json without head size" 2 'neither head_dim nor hidden_size and num_attention_heads' check
 config '"model_type": '
-refuses "not JSON" 2 'config.json: ' check
+refuses "blobcheck --model refuses a config.json that is not JSON" 2 'config.json: ' check
 rm "$model/config.json"
 "$BUILD/nojit" init --preset nojit-tiny-qwen3 --out "$scratch/folder" >"$scratch/out"
 "$BUILD/gguf-of" "$scratch/folder" "$scratch/model.gguf"
@@ -56,10 +56,10 @@ model=$scratch/model.gguf
 uses "a GGUF file" "qknorm_rope_fwd.lp attn_fwd.lp.d64 swiglu_fwd.lp dequantize.lp.type10" "rope_fwd.lp attn_fwd.lp.d128"
 head -c 300 "$scratch/model.gguf" >"$scratch/cut.gguf"
 model=$scratch/cut.gguf
-refuses "a cut GGUF file" 2 'cut.gguf: neither a folder nor a whole GGUF file' check
+refuses "blobcheck --model refuses a cut GGUF file" 2 'cut.gguf: neither a folder nor a whole GGUF file' check
 "$BUILD/apr-of" "$scratch/folder" "$scratch/model.apr"
 model=$scratch/model.apr
-refuses "an APR file" 2 "model.apr: APR files are not read here; give the model's folder or GGUF file" check
+refuses "blobcheck --model refuses an APR file" 2 "model.apr: APR files are not read here; give the model's folder or GGUF file" check
 model=$folder
-refuses "no config.json" 2 'config.json: No such file|config.json: .*unable to open' check
+refuses "blobcheck --model refuses a folder without config.json" 2 'config.json: No such file|config.json: .*unable to open' check
 finish

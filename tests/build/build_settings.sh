@@ -32,24 +32,24 @@ holds() {
     if [ "$(grep -c ' sm_' "$pack")" = "$2" ] && [ "$(grep -cE "$3" "$pack")" = "$2" ]; then ok "$1"; else not_ok "$1" "$(cat "$pack")"; fi
 }
 
-refuses "unknown arch lists the known" 2 'sm_999.*sm_121' make B="$b" ARCHS=sm_999 "$pack"
-refuses "archs that shadow each other" 2 'sm_90a' make B="$b" ARCHS="sm_90 sm_90a" "$pack"
-refuses "unknown sanitizer" 2 'SAN=memory is unknown' make SAN=memory all
-refuses "unknown compiler" 2 'CC=no-such-cc: there is no such compiler' make B="$b" CC=no-such-cc all
+refuses "make refuses unknown ARCHS and lists the known" 2 'sm_999.*sm_121' make B="$b" ARCHS=sm_999 "$pack"
+refuses "make refuses ARCHS that shadow each other" 2 'sm_90a' make B="$b" ARCHS="sm_90 sm_90a" "$pack"
+refuses "make refuses an unknown SAN" 2 'SAN=memory is unknown' make SAN=memory all
+refuses "make refuses an unknown CC" 2 'CC=no-such-cc: there is no such compiler' make B="$b" CC=no-such-cc all
 
 made B="$b" "${small[@]}" "$pack" || true
-holds "ONLY and ARCHS give what was asked" 8 '^(add|colsum|cast_to_lp)\.(lp|f32) sm_(75|90) '
-makes "nothing to do the second time" 0 0 B="$b" "${small[@]}" "$pack"
+holds "make ONLY ARCHS packs what was asked" 8 '^(add|colsum|cast_to_lp)\.(lp|f32) sm_(75|90) '
+makes "make has nothing to do the second time" 0 0 B="$b" "${small[@]}" "$pack"
 touch kernels/add.cu
 makes "touching one .cu rebuilds its units only" 2 0 B="$b" "${small[@]}" "$pack"
 sed -i 's/- {n: 1}/- {n: 3}/' contracts/kernels/add.yaml
-if cmp -s contracts/kernels/add.yaml "$OLDPWD/contracts/kernels/add.yaml"; then not_ok "edit a test shape" "no shape was edited"; fi
+if cmp -s contracts/kernels/add.yaml "$OLDPWD/contracts/kernels/add.yaml"; then not_ok "the contract of another test shape is edited" "no shape was edited"; fi
 makes "another test shape rebuilds no kernel" 0 0 B="$b" "${small[@]}" "$pack"
 for f in contracts/kernels/add.yaml kernels/add.cu kernels/ref/add.c; do sed 's/\badd\b/aaa/g;s/F-ADD/F-AAA/' $f >"${f/add/aaa}"; done
 makes "a contract in front builds its own units only" 2 0 B="$b" "${small[@]}" ONLY='aaa add colsum cast_*_lp' "$pack"
-makes "another ARCHS and ONLY without clean" 1 0 B="$b" "${small[@]}" ONLY=colsum ARCHS=sm_120f "$pack"
-holds "and nothing else is packed" 1 '^colsum\..* sm_120f '
-makes "and back again" 0 0 B="$b" "${small[@]}" "$pack"
+makes "make with another ARCHS and ONLY needs no clean" 1 0 B="$b" "${small[@]}" ONLY=colsum ARCHS=sm_120f "$pack"
+holds "make with another ARCHS and ONLY packs nothing else" 1 '^colsum\..* sm_120f '
+makes "make with the former ARCHS and ONLY compiles nothing" 0 0 B="$b" "${small[@]}" "$pack"
 rm contracts/kernels/aaa.yaml
 
 # Reference and launcher objects follow CFLAGS too, kernels do not.
@@ -59,16 +59,16 @@ touch "$scratch/mark"
 sleep 1
 made B="$b" "${small[@]}" CFLAGS=-O1 $refs "$pack"
 if [ -z "$(find $refs ! -newer "$scratch/mark")" ] && ! grep -q '^  PTX' "$scratch/made"; then
-    ok "another CFLAGS"
+    ok "another CFLAGS rebuilds C and no kernel"
 else
-    not_ok "another CFLAGS" "$(cat "$scratch/made")"
+    not_ok "another CFLAGS rebuilds C and no kernel" "$(cat "$scratch/made")"
 fi
 ln -s "$CUDA_HOME" "$scratch/cuda"
-makes "the same CUDA by another name" 0 0 B="$b" "${small[@]}" CFLAGS=-O1 CUDA_HOME="$scratch/cuda" "$pack"
+makes "the same CUDA by another name rebuilds nothing" 0 0 B="$b" "${small[@]}" CFLAGS=-O1 CUDA_HOME="$scratch/cuda" "$pack"
 mkdir -p "$scratch/other-cuda/bin"
 for f in nvcc ptxas fatbinary; do printf '#!/bin/sh\nexec %s/bin/%s "$@"\n' "$CUDA_HOME" $f >"$scratch/other-cuda/bin/$f"; done
 chmod +x "$scratch"/other-cuda/bin/*
-makes "another CUDA_HOME" 6 0 B="$b" "${small[@]}" CFLAGS=-O1 CUDA_HOME="$scratch/other-cuda" "$pack"
+makes "another CUDA_HOME rebuilds all kernels" 6 0 B="$b" "${small[@]}" CFLAGS=-O1 CUDA_HOME="$scratch/other-cuda" "$pack"
 
 # From nothing, many jobs, another folder each time.
 same=
@@ -84,5 +84,5 @@ for ((i = 1; i <= ROUNDS; i++)); do
     done
     diff -r "$scratch/round1/b/gen" "$r/gen" >"$scratch/out" || same=$(head -n 3 "$scratch/out")
 done
-[ -z "$same" ] && ok "$ROUNDS builds by $JOBS jobs, same bytes" || not_ok "$ROUNDS builds by $JOBS jobs, same bytes" "$same"
+[ -z "$same" ] && ok "$ROUNDS builds from nothing by $JOBS jobs give the same bytes" || not_ok "$ROUNDS builds from nothing by $JOBS jobs give the same bytes" "$same"
 finish

@@ -11,16 +11,16 @@ build=$(realpath "$BUILD")
 # Its instructions, one a line.
 sed -e '/^#/d' -e '/^$/d' -e ':a' -e '/\\$/{N;s/\\\n *//;ba' -e '}' Containerfile >"$scratch/steps"
 known() { ! grep -vE '^(FROM|ARG|RUN|WORKDIR|COPY|ENV|USER|ENTRYPOINT|CMD) ' "$scratch/steps"; }
-succeeds "its instructions" known
+succeeds "instructions of the Containerfile are known" known
 commands() { sed -n 's/^RUN //p' "$scratch/steps" >"$scratch/run" && [ "$(wc -l <"$scratch/run")" -ge 5 ] && sh -n "$scratch/run"; }
-succeeds "its commands" commands
-succeeds "it does not run as root" grep -qE '^USER [1-9][0-9]*:[1-9][0-9]*$' "$scratch/steps"
+succeeds "commands of the Containerfile can be read by a shell" commands
+succeeds "the container does not run as root" grep -qE '^USER [1-9][0-9]*:[1-9][0-9]*$' "$scratch/steps"
 pinned() { # for both machines, a version that the wheel takes
     local wanted
     wanted=$(sed -nE 's/^Requires-Dist: nvidia-cublas>=([0-9]+),.*/\1/p' scripts/wheel.py)
     [ -n "$wanted" ] && grep -qE "^nvidia-cublas==$wanted(\.[0-9]+)+( --hash=sha256:[0-9a-f]{64}){2}\$" scripts/cublas-wheel.txt
 }
-succeeds "its cuBLAS" pinned
+succeeds "the Containerfile pins cuBLAS" pinned
 
 # ---- what the image holds ----
 root=$scratch/root
@@ -34,7 +34,7 @@ ln -s "$build/nojit" "$root/src/build/nojit"
 ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk") B=$root/src/build VERSION=0 ARCHS="sm_1" STATIC="$static" \
     BLOBCHECK="$build/blobcheck" scripts/dist.sh >/dev/null
 last() { sed -E "s,(^| )/(package|out|wheels),\1$root/\2,g" <(tail -n 1 "$scratch/run") >"$scratch/last" && (cd "$root/src" && umask 022 && sh -e "$scratch/last"); }
-succeeds "its last step" last
+succeeds "the last step of the Containerfile gives a tree" last
 complete() {
     local l
     for l in $static gcc; do
@@ -44,10 +44,10 @@ complete() {
     [ -s "$root/out/share/doc/nojit/licences/nvidia-cublas.txt" ] && [ -s "$root/out/share/doc/nojit/LICENSE" ] &&
         [ -s "$root/out/share/man/man1/nojit.1" ]
 }
-succeeds "licences and the man page" complete
+succeeds "the container has licences and the man page" complete
 found() {
     env -i "LD_LIBRARY_PATH=$scratch/driver" NOJIT_SIM_DEVICE=h100 "$root/out/bin/nojit" doctor >"$scratch/doctor" 2>&1 || true
     grep -E "cuBLASLt: $root/out/bin/../lib/libcublasLt.so.13: .*, used" "$scratch/doctor" || { cat "$scratch/doctor" && return 1; }
 }
-succeeds "nojit finds cuBLASLt" found
+succeeds "nojit in the container's tree finds cuBLASLt" found
 finish

@@ -21,23 +21,23 @@ row() {
 # 1e-5 of the largest at most in float32, and by 2e-2 with a cache of bytes (tests/unit/test_decode.c).
 row "KL(forward||decoder)" "the decoder predicts what a forward pass does" "max < 1e-8 && top1 == 100"
 row "KL(decoder||int8 cache)" "a cache of bytes is close, and is another" "mean > 1e-9 && max < 2e-4"
-if grep -qx '24 contexts of 16 to 299 tokens' "$d/table"; then ok "lengths"; else not_ok "lengths" "$(head -n 1 "$d/table")"; fi
+if grep -qx '24 contexts of 16 to 299 tokens' "$d/table"; then ok "decode_kl says how long its contexts are"; else not_ok "decode_kl says how long its contexts are" "$(head -n 1 "$d/table")"; fi
 
 "$BUILD/nojit" tokenize --model "$d/model" --data "$d/a.txt" --out "$d/a.bin" >/dev/null
 "${kl[@]}" "$d/model" "$d/a.bin" --seq-len 300 --contexts 24 >"$d/again"
-if cmp -s "$d/table" "$d/again"; then ok "a token file, the same table"; else not_ok "a token file, the same table" "$(cat "$d/again")"; fi
+if cmp -s "$d/table" "$d/again"; then ok "decode_kl of a token file prints the table of its text"; else not_ok "decode_kl of a token file prints the table of its text" "$(cat "$d/again")"; fi
 
 "$BUILD/decode_kl" --help >"$d/help"
-if grep -q -- '--contexts N' "$d/help"; then ok "--help"; else not_ok "--help" "$(head -n 1 "$d/help")"; fi
-refuses "no data" 2 'MODEL and DATA are needed' "${kl[@]}" "$d/model"
-refuses "an unknown argument" 2 'unknown argument --kv;' "${kl[@]}" "$d/model" "$d/a.txt" --kv
-refuses "a third path" 2 'unknown argument more;' "${kl[@]}" "$d/model" "$d/a.txt" more
-refuses "a value that is missing" 2 '--contexts needs a value' "${kl[@]}" "$d/model" "$d/a.txt" --contexts
-refuses "no number" 2 '--contexts 3x: must be a number from 1 to' "${kl[@]}" "$d/model" "$d/a.txt" --contexts 3x
-refuses "a type that is none" 2 '--dtype f8: must be one of auto\|float32\|bfloat16' "${kl[@]}" "$d/model" "$d/a.txt" --dtype f8
-refuses "bfloat16 on a CPU" 1 '--dtype bfloat16: .* has no bfloat16' "${kl[@]}" "$d/model" "$d/a.txt" --dtype bfloat16
-refuses "beyond the model" 1 '--seq-len 4096: .* takes [0-9]* at most' "${kl[@]}" "$d/model" "$d/a.txt" --seq-len 4096
-refuses "no model" 1 "$d/none" "${kl[@]}" "$d/none" "$d/a.txt"
+if grep -q -- '--contexts N' "$d/help"; then ok "decode_kl --help has its options"; else not_ok "decode_kl --help has its options" "$(head -n 1 "$d/help")"; fi
+refuses "decode_kl without data is refused" 2 'MODEL and DATA are needed' "${kl[@]}" "$d/model"
+refuses "decode_kl refuses an unknown argument" 2 'unknown argument --kv;' "${kl[@]}" "$d/model" "$d/a.txt" --kv
+refuses "decode_kl refuses a third path" 2 'unknown argument more;' "${kl[@]}" "$d/model" "$d/a.txt" more
+refuses "decode_kl refuses an option without its value" 2 '--contexts needs a value' "${kl[@]}" "$d/model" "$d/a.txt" --contexts
+refuses "decode_kl refuses a value that is no number" 2 '--contexts 3x: must be a number from 1 to' "${kl[@]}" "$d/model" "$d/a.txt" --contexts 3x
+refuses "decode_kl refuses an unknown type" 2 '--dtype f8: must be one of auto\|float32\|bfloat16' "${kl[@]}" "$d/model" "$d/a.txt" --dtype f8
+refuses "decode_kl refuses bfloat16 on a CPU" 1 '--dtype bfloat16: .* has no bfloat16' "${kl[@]}" "$d/model" "$d/a.txt" --dtype bfloat16
+refuses "decode_kl refuses a --seq-len beyond the model" 1 '--seq-len 4096: .* takes [0-9]* at most' "${kl[@]}" "$d/model" "$d/a.txt" --seq-len 4096
+refuses "decode_kl refuses a model that is not there" 1 "$d/none" "${kl[@]}" "$d/none" "$d/a.txt"
 echo short >"$d/short.txt"
-refuses "too little text" 1 'fewer than one window' "${kl[@]}" "$d/model" "$d/short.txt"
+refuses "decode_kl refuses too little text" 1 'fewer than one window' "${kl[@]}" "$d/model" "$d/short.txt"
 finish

@@ -19,16 +19,16 @@ dist() { # FOLDER [SETTING...]
 }
 package=nojit-0-$(uname -m)-sm_1-sm_2
 again() { (umask 077 && dist b/c) && cmp "$scratch/a/dist/$package.tar.gz" "$scratch/b/c/dist/$package.tar.gz"; }
-succeeds "it packs" dist a
-succeeds "the same bytes" again
-succeeds "a checksum beside it" env -C "$scratch/a/dist" sha256sum -c $package.tar.gz.sha256
+succeeds "make dist packs" dist a
+succeeds "make dist packs the same bytes from another folder and umask" again
+succeeds "the tarball has a checksum beside it" env -C "$scratch/a/dist" sha256sum -c $package.tar.gz.sha256
 tar -xzf "$scratch/a/dist/$package.tar.gz" -C "$scratch"
 cd "$scratch/$package"
-succeeds "checksums within" sha256sum -c SHA256SUMS
+succeeds "SHA256SUMS in the tarball are true" sha256sum -c SHA256SUMS
 every_file() { [ "$(find . -type f | wc -l)" = $(($(wc -l <SHA256SUMS) + 1)) ] && [ -s SECURITY.md ] && [ -s LICENSE ] && [ -s nojit.1 ]; }
-succeeds "of every file" every_file
+succeeds "SHA256SUMS in the tarball name every file" every_file
 licensed() { for l in $static; do [ "$l" = gomp ] || [ -s "licences/lib$l.txt" ] || return 1; done && [ -s licences/libgcc-libgomp.txt ]; }
-succeeds "a licence of each library" licensed
+succeeds "the tarball has a licence of each library" licensed
 ./nojit version --verbose >"$scratch/version"
 listed() {
     local l version
@@ -40,10 +40,10 @@ listed() {
     grep -q "\"checksumValue\": \"$(sha256sum <nojit | cut -d' ' -f1)\"" nojit.spdx.json
 }
 succeeds "the SBOM has the version of each library" listed
-if command -v python3 >/dev/null; then succeeds "and is JSON" python3 -m json.tool nojit.spdx.json; else skip "and is JSON" "there is no Python"; fi
+if command -v python3 >/dev/null; then succeeds "the SBOM is JSON" python3 -m json.tool nojit.spdx.json; else skip "the SBOM is JSON" "there is no Python"; fi
 
 cd "$OLDPWD"
-refuses "a library that is linked and not named" 1 'and the Makefile links .*lz4' scripts/sbom.sh "$build/nojit" $static lz4
-refuses "a library that is named and not linked" 1 'names .*yaml' scripts/sbom.sh "$build/nojit" ${static/yaml/}
-refuses "no licence" 1 "no licence of lib.*: there is no $scratch/none" dist c DOC="$scratch/none"
+refuses "sbom.sh refuses a library that is linked and not named" 1 'and the Makefile links .*lz4' scripts/sbom.sh "$build/nojit" $static lz4
+refuses "sbom.sh refuses a library that is named and not linked" 1 'names .*yaml' scripts/sbom.sh "$build/nojit" ${static/yaml/}
+refuses "make dist refuses a library without a licence" 1 "no licence of lib.*: there is no $scratch/none" dist c DOC="$scratch/none"
 finish

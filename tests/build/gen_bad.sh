@@ -80,7 +80,7 @@ bad() {
     [ ! -e "$scratch/none" ] || not_ok "$name" "something was written in spite of the error"
 }
 
-generate "$good" "$scratch/fine" && ok "the good pair" || not_ok "the good pair" "refused"
+generate "$good" "$scratch/fine" && ok "gen accepts the good pair of contracts" || not_ok "gen accepts the good pair of contracts" "refused"
 
 # ---- syntax and fields ----
 bad yaml-syntax first.yaml:5 "not YAML" '5s/\]}/}/'
@@ -155,7 +155,7 @@ mkdir "$scratch/sm90/kernels/sm_90a"
 mv "$scratch/sm90/kernels/first.cu" "$scratch/sm90/kernels/sm_90a"
 sed -i "$sm90" "$scratch/sm90/contracts/first.yaml"
 sed -i '6s/lp, f32/lp/;18s/, f32: 1e-5//' "$scratch/sm90/contracts/second.yaml"
-generate "$scratch/sm90" "$scratch/fine90" --archs sm_90a && ok "tiles and clusters" || not_ok "tiles and clusters" "refused"
+generate "$scratch/sm90" "$scratch/fine90" --archs sm_90a && ok "gen accepts tiles and clusters" || not_ok "gen accepts tiles and clusters" "refused"
 good=$scratch/sm90
 for tile in 0 257 x; do
     bad "tile $tile" first.yaml:9 "tile must be a number of rows, 1 to 256, not '$tile'" "9s/tile: 128/tile: $tile/"
@@ -205,7 +205,7 @@ sed 's/^op: first/op: first_lp/;/^falsifiers/,$d' "$good/contracts/first.yaml" |
     >"$scratch/bad/contracts/first_lp.yaml"
 cp "$good/kernels/first.cu" "$scratch/bad/kernels/first_lp.cu"
 cp "$good/kernels/ref/first.c" "$scratch/bad/kernels/ref/first_lp.c"
-refuses "two keys of one name" 2 "first_lp.f32 .*have the same entry symbol nj_first_lp_f32" generate "$scratch/bad" "$scratch/none"
+refuses "gen refuses two keys of one name" 2 "first_lp.f32 .*have the same entry symbol nj_first_lp_f32" generate "$scratch/bad" "$scratch/none"
 
 # ---- several problems, commands ----
 rm -rf "$scratch/bad"
@@ -214,20 +214,20 @@ sed -i '2s/summary/sumary/;15s/lp/lb/' "$scratch/bad/contracts/first.yaml"
 sed -i '18s/f32/f33/' "$scratch/bad/contracts/second.yaml"
 generate "$scratch/bad" "$scratch/none" 2>"$scratch/err" || true
 for place in first.yaml:2 first.yaml:15 second.yaml:18; do
-    if grep -q "$place: " "$scratch/err"; then ok "all problems: $place"; else not_ok "all problems" "no $place"; fi
+    if grep -q "$place: " "$scratch/err"; then ok "gen reports every problem, that of $place too"; else not_ok "gen reports every problem, that of $place too" "no $place"; fi
 done
 sed -i 's/shape/shap/;s/dtype/dtyp/;s/doc/dok/' "$scratch"/bad/contracts/*.yaml
 generate "$scratch/bad" "$scratch/none" 2>"$scratch/err" || true
-if [ "$(wc -l <"$scratch/err")" = 21 ]; then ok "20 problems"; else not_ok "20 problems" "$(wc -l <"$scratch/err") lines"; fi
+if [ "$(wc -l <"$scratch/err")" = 21 ]; then ok "gen reports 20 problems and counts the rest"; else not_ok "gen reports 20 problems and counts the rest" "$(wc -l <"$scratch/err") lines"; fi
 
 mkdir -p "$scratch/empty/contracts"
-refuses no-contract 2 "holds no contract" generate "$scratch/empty" "$scratch/none"
-refuses arch-unknown 2 "unknown architecture 'sm_91'; known: sm_75 sm_80" generate "$good" "$scratch/none" --archs sm_91
-refuses arch-twice 2 "sm_90 is named twice" generate "$good" "$scratch/none" --archs "sm_90 sm_90"
-refuses arch-shadow 2 "sm_90 and sm_90a would shadow" generate "$good" "$scratch/none" --archs "sm_90 sm_90a"
-refuses arch-family 2 "sm_120f and sm_120 would shadow" generate "$good" "$scratch/none" --archs "sm_120f sm_120"
-refuses arch-none 2 "no architecture is named" generate "$good" "$scratch/none" --archs " "
-refuses only-nothing 2 "'thrid_\*' matches no op and no key; ops: first second" \
+refuses "gen refuses a command without contracts" 2 "holds no contract" generate "$scratch/empty" "$scratch/none"
+refuses "gen refuses an unknown arch" 2 "unknown architecture 'sm_91'; known: sm_75 sm_80" generate "$good" "$scratch/none" --archs sm_91
+refuses "gen refuses an arch that is named twice" 2 "sm_90 is named twice" generate "$good" "$scratch/none" --archs "sm_90 sm_90"
+refuses "gen refuses archs that shadow each other" 2 "sm_90 and sm_90a would shadow" generate "$good" "$scratch/none" --archs "sm_90 sm_90a"
+refuses "gen refuses an arch of an unknown family" 2 "sm_120f and sm_120 would shadow" generate "$good" "$scratch/none" --archs "sm_120f sm_120"
+refuses "gen refuses no archs" 2 "no architecture is named" generate "$good" "$scratch/none" --archs " "
+refuses "gen refuses --only that selects nothing" 2 "'thrid_\*' matches no op and no key; ops: first second" \
     generate "$good" "$scratch/none" --only 'thrid_*'
-refuses command 2 "usage: gen" "$GEN" --contracts "$good/contracts"
+refuses "gen refuses an unknown command line" 2 "usage: gen" "$GEN" --contracts "$good/contracts"
 finish

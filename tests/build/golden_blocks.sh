@@ -7,10 +7,10 @@ cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
 : "${PYTHON:=python3}"
 if ! "$PYTHON" -c 'import gguf' 2>/dev/null; then
-    skip "blocks and their values" "$PYTHON lacks gguf"
+    skip "tests/golden/blocks.bin is what its script makes" "$PYTHON lacks gguf"
 elif "$PYTHON" tests/golden/make_blocks.py "$scratch/blocks.bin" && cmp "$scratch/blocks.bin" tests/golden/blocks.bin; then
-    ok "blocks and their values"
+    ok "tests/golden/blocks.bin is what its script makes"
 else
-    not_ok "blocks and their values" "they differ"
+    not_ok "tests/golden/blocks.bin is what its script makes" "they differ"
 fi
 finish

@@ -47,23 +47,23 @@ rates=$(awk '/^given/ { rate = 2 * 256 * 512 * 384 / $7 * 1e-6; same = $8 / rate
 check "--gemm: each kind, operations over time" [ "$rates" = "NT f32 256 512 384 1 NN f32 256 512 384 1 TN f32 256 512 384 1 " ]
 check "--gemm: a tile beside a large product, on the CPU" \
     grep -qE '^one thread: a tile of 256 x 256 x 512 [0-9.]+ GFLOP/s, a large product [0-9.]+ GFLOP/s \([0-9]+ %\)$' "$scratch/log"
-refuses "--gemm: a shape that is none" 2 "^kbench: --shape 'M=8': write 'M=NUMBER N=NUMBER K=NUMBER'" "${kbench[@]}" --gemm --shape M=8
-refuses "--gemm: a pattern beside it" 2 '^kbench: --gemm: takes --shape and --device alone' "${kbench[@]}" --gemm add
+refuses "kbench --gemm refuses a shape that is none" 2 "^kbench: --shape 'M=8': write 'M=NUMBER N=NUMBER K=NUMBER'" "${kbench[@]}" --gemm --shape M=8
+refuses "kbench --gemm refuses a pattern beside it" 2 '^kbench: --gemm: takes --shape and --device alone' "${kbench[@]}" --gemm add
 "$BUILD/kbench" --help >"$scratch/log"
 check "--help" grep -q -- '--shape S' "$scratch/log"
 check "--list: the keys that match" [ "$("$BUILD/kbench" --list "attn_decode.f32.*" | tr '\n' ' ')" = "attn_decode.f32.d128 attn_decode.f32.d64 " ]
-refuses "no such key" 2 "no key matches 'nothing.\*'; kbench --list prints all" "${kbench[@]}" 'nothing.*'
-refuses "no such key beside one" 2 "no key matches 'ad'" "${kbench[@]}" add.f32 ad --shape n=10
-refuses "a shape without quotes" 2 "'C=128' is no key; quote the shape: --shape 'N=64 C=128'" "${kbench[@]}" rmsnorm_fwd --shape N=64 C=128
-refuses "a shape that is missing" 2 '^kbench: --shape needs a value' "${kbench[@]}" add --shape
-refuses "an unknown option" 2 'unknown option --jso;' "${kbench[@]}" --jso x
-refuses "a dim that no op has" 2 "no op that is timed has 'Z'" "${kbench[@]}" add --shape Z=5
-refuses "a shape that is none" 2 "write 'NAME=NUMBER" "${kbench[@]}" add --shape 'n'
-refuses "a dim that is no number" 1 "n=x: a dim must be a whole number" "${kbench[@]}" add --shape n=x
-refuses "a dim below one" 1 "add.f32: .* y would have 0 elements" "${kbench[@]}" add --shape n=0
-refuses "an argument that is not optional" 1 'a is not NULL' "${kbench[@]}" add --shape a=null
-refuses "a shape that the contract forbids" 1 "attn_fwd.f32.d64 is left out: .*H % K == 0" "${kbench[@]}" attn_fwd.f32.d64 --shape 'S=8 B=1 H=7 K=2'
-refuses "a device that is none" 2 '--device tpu: must be one of auto' "$BUILD/kbench" --device tpu
-refuses "a file that cannot be written" 1 '^kbench: /nonexistent/json: No such file' "${kbench[@]}" add.f32 --shape n=10 --json /nonexistent/json
-if [ -s "$scratch/out" ] && grep -q '^add.f32' "$scratch/out"; then not_ok "said before measuring" "$(tail -n 1 "$scratch/out")"; else ok "said before measuring"; fi
+refuses "kbench refuses a pattern without a key" 2 "no key matches 'nothing.\*'; kbench --list prints all" "${kbench[@]}" 'nothing.*'
+refuses "kbench refuses a pattern without a key beside one with" 2 "no key matches 'ad'" "${kbench[@]}" add.f32 ad --shape n=10
+refuses "kbench refuses a shape without quotes" 2 "'C=128' is no key; quote the shape: --shape 'N=64 C=128'" "${kbench[@]}" rmsnorm_fwd --shape N=64 C=128
+refuses "kbench refuses a shape that is missing" 2 '^kbench: --shape needs a value' "${kbench[@]}" add --shape
+refuses "kbench refuses an unknown option" 2 'unknown option --jso;' "${kbench[@]}" --jso x
+refuses "kbench refuses a dim that no op has" 2 "no op that is timed has 'Z'" "${kbench[@]}" add --shape Z=5
+refuses "kbench refuses a shape that is none" 2 "write 'NAME=NUMBER" "${kbench[@]}" add --shape 'n'
+refuses "kbench refuses a dim that is no number" 1 "n=x: a dim must be a whole number" "${kbench[@]}" add --shape n=x
+refuses "kbench refuses a dim below one" 1 "add.f32: .* y would have 0 elements" "${kbench[@]}" add --shape n=0
+refuses "kbench refuses null for an argument that is not optional" 1 'a is not NULL' "${kbench[@]}" add --shape a=null
+refuses "kbench refuses a shape that the contract forbids" 1 "attn_fwd.f32.d64 is left out: .*H % K == 0" "${kbench[@]}" attn_fwd.f32.d64 --shape 'S=8 B=1 H=7 K=2'
+refuses "kbench refuses an unknown device" 2 '--device tpu: must be one of auto' "$BUILD/kbench" --device tpu
+refuses "kbench refuses a file that cannot be written" 1 '^kbench: /nonexistent/json: No such file' "${kbench[@]}" add.f32 --shape n=10 --json /nonexistent/json
+if [ -s "$scratch/out" ] && grep -q '^add.f32' "$scratch/out"; then not_ok "kbench refuses before it measures" "$(tail -n 1 "$scratch/out")"; else ok "kbench refuses before it measures"; fi
 finish

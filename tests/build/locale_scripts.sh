@@ -15,25 +15,25 @@ demo() { env BUILD="$scratch/b" TEXT="$scratch/texta?" DEVICE=cpu TEACHER_STEPS=
 
 for locale in de_DE tr_TR; do
     if ! localedef -i $locale -f UTF-8 "$scratch/$locale.UTF-8" >/dev/null 2>&1; then
-        skip "$locale" "localedef does not know it (package locales)"
+        skip "scripts do the same under $locale" "localedef does not know it (package locales)"
         continue
     fi
     here=(env LOCPATH="$scratch" LC_ALL=$locale.UTF-8)
     if [ "$("${here[@]}" bash -c 'printf "%.1f" 2,5')" != 2,5 ]; then
-        skip "$locale" "bash does not follow it"
+        skip "scripts do the same under $locale" "bash does not follow it"
         continue
     fi
     if BUILD=$build "${here[@]}" bash tests/build/gen_same.sh >"$scratch/log" 2>&1; then
-        ok "gen_same under $locale"
+        ok "gen_same passes under $locale"
     else
-        not_ok "gen_same under $locale" "$(grep FAIL "$scratch/log")"
+        not_ok "gen_same passes under $locale" "$(grep FAIL "$scratch/log")"
     fi
     demo "${here[@]:1}" >"$scratch/log" 2>&1 || true # so few steps may leave the distilled student worse
     if [ "$(grep -cE '^  (teacher|student, (distilled|plain)) .* [0-9]\.[0-9]{4}$' "$scratch/log")" = 3 ] && ! grep -q '\.0000$' "$scratch/log" &&
         grep -qE '^The distilled student is [0-9]+\.[0-9] % ' "$scratch/log"; then
-        ok "a demo of few steps under $locale"
+        ok "a demo of few steps runs under $locale"
     else
-        not_ok "a demo of few steps under $locale" "$(tail -n 6 "$scratch/log")"
+        not_ok "a demo of few steps runs under $locale" "$(tail -n 6 "$scratch/log")"
     fi
 done
 finish

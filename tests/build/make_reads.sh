@@ -16,9 +16,9 @@ for goal in "help" "-n help" "-n" "-n all" "-n test" "-n demo" "-n compdb" "-n s
     make $goal >"$scratch/out" 2>&1 || true
     [ "$(files)" = "$before" ] || left="$left make $goal: $(files | comm -13 <(echo "$before") - | head -n 1)"
 done
-if [ -z "$left" ]; then ok "nothing is left behind"; else not_ok "nothing is left behind" "$left"; fi
-refuses "-n before set-up" 2 "build is not set up, .*; run 'make setup' first" make -n all
-refuses "an unknown compiler" 2 "^setup: CC=no-such-cc: there is no such compiler" make B="$scratch/b" CC=no-such-cc all
+if [ -z "$left" ]; then ok "make that only reads leaves no file"; else not_ok "make that only reads leaves no file" "$left"; fi
+refuses "make -n before set-up leaves no file and says so" 2 "build is not set up, .*; run 'make setup' first" make -n all
+refuses "make refuses an unknown compiler before set-up" 2 "^setup: CC=no-such-cc: there is no such compiler" make B="$scratch/b" CC=no-such-cc all
 
 jobs_of() { printf 'include Makefile\nshow: ; @echo $(MAKEFLAGS)\n' | make -f - "$@" QUIET_GOALS=show show | grep -oE -- '-j[0-9]+' | head -n 1; }
 equal() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "$2, expected $3"; fi; }

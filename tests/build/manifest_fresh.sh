@@ -22,9 +22,9 @@ only=$(sed 's|.*/ *||' "$BUILD/stamp/gen") # the setting: empty for all ops
 lines "$record" "$built" 2 ${only:+1} >"$scratch/recorded"
 lines "$built" "$record" 2 >"$scratch/built"
 if diff -u "$scratch/recorded" "$scratch/built" >"$scratch/diff"; then
-    ok "fresh"
+    ok "blobs/MANIFEST is what this tree builds"
 else
-    not_ok "fresh" "$record is not of this tree; look at the difference, then (all archs): make manifest"
+    not_ok "blobs/MANIFEST is what this tree builds" "$record is not of this tree; look at the difference, then (all archs): make manifest"
     cat "$scratch/diff"
 fi
 finish

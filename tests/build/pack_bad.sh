@@ -27,7 +27,7 @@ run() { # OPTION...
 # bad NAME STATUS REGEX: what was changed since afresh is refused.
 bad() {
     refuses "$1" "$2" "$3" run
-    if [ -n "$(ls -A "$scratch/packed")" ]; then not_ok "$1 writes nothing" "$(ls "$scratch/packed")"; fi
+    if [ -n "$(ls -A "$scratch/packed")" ]; then not_ok "$1, and writes nothing" "$(ls "$scratch/packed")"; fi
     afresh
 }
 edit() { sed -i -E "$2" "$d/$1"; } # FILE SED-EXPRESSION
@@ -38,15 +38,15 @@ log=accumulate.f32.$arch.log
 run
 for f in index.bin blobs.bin MANIFEST; do cp "$scratch/packed/$f" "$scratch/$f"; done
 for k in $names; do
-    if diff <(grep "^$k " "$scratch/MANIFEST") <(grep "^$k " "$BUILD/pack/MANIFEST"); then ok "$k"; else not_ok "$k" "other lines in MANIFEST"; fi
+    if diff <(grep "^$k " "$scratch/MANIFEST") <(grep "^$k " "$BUILD/pack/MANIFEST"); then ok "pack packs $k"; else not_ok "pack packs $k" "other lines in MANIFEST"; fi
 done
 rm -r "$scratch/packed"
 mkdir "$scratch/packed"
 run --manifest "$scratch/other"
 for f in index.bin blobs.bin; do
-    if cmp -s "$scratch/$f" "$scratch/packed/$f"; then ok "$f again"; else not_ok "$f again" "other bytes"; fi
+    if cmp -s "$scratch/$f" "$scratch/packed/$f"; then ok "pack gives the same bytes of $f again"; else not_ok "pack gives the same bytes of $f again" "other bytes"; fi
 done
-if cmp -s "$scratch/MANIFEST" "$scratch/other" && [ ! -e "$scratch/packed/MANIFEST" ]; then ok "--manifest"; else not_ok "--manifest" "$(ls "$scratch/packed")"; fi
+if cmp -s "$scratch/MANIFEST" "$scratch/other" && [ ! -e "$scratch/packed/MANIFEST" ]; then ok "pack --manifest writes the manifest"; else not_ok "pack --manifest writes the manifest" "$(ls "$scratch/packed")"; fi
 
 # The last key is for an arch that this build lacks: it takes no byte.
 afresh
@@ -57,68 +57,68 @@ run
 first=$(stat -c %s "$d/accumulate.f32.fatbin") second=$(stat -c %s "$d/add.f32.fatbin")
 if [ "$(stat -c %s "$scratch/packed/blobs.bin")" = $(((first + 63) / 64 * 64 + second)) ] && [ $((second % 64)) != 0 ] &&
     ! grep -q "^$last " "$scratch/packed/MANIFEST"; then
-    ok "a key of no arch here"
+    ok "pack takes a key of no arch of this build"
 else
-    not_ok "a key of no arch here" "$(stat -c %s "$scratch/packed/blobs.bin") bytes for containers of $first and $second"
+    not_ok "pack takes a key of no arch of this build" "$(stat -c %s "$scratch/packed/blobs.bin") bytes for containers of $first and $second"
 fi
 
 afresh
-refuses "no options" 2 'usage: pack' "$pack"
-refuses "an option without value" 2 'usage: pack' run --manifest
-refuses "an unknown option" 2 'usage: pack' run --keyz x
-refuses "a folder that is not there" 1 'cannot create /nonexistent/MANIFEST' run --manifest /nonexistent/MANIFEST
+refuses "pack without options is refused" 2 'usage: pack' "$pack"
+refuses "pack refuses an option without value" 2 'usage: pack' run --manifest
+refuses "pack refuses an unknown option" 2 'usage: pack' run --keyz x
+refuses "pack refuses a folder that is not there" 1 'cannot create /nonexistent/MANIFEST' run --manifest /nonexistent/MANIFEST
 afresh
 rm "$d/keys"
-bad "no key list" 2 'cannot open .*/keys'
+bad "pack refuses a missing key list" 2 'cannot open .*/keys'
 : >"$d/keys"
-bad "empty key list" 2 'key list is empty'
+bad "pack refuses an empty key list" 2 'key list is empty'
 edit keys 's/\t256\t/\t0256\t/'
-bad "a number of two spellings" 2 'key list, line 1: malformed'
+bad "pack refuses a number with a leading zero" 2 'key list, line 1: malformed'
 edit keys 's/\t256\t/\t-1\t/'
-bad "a negative number" 2 'key list, line 1: malformed'
+bad "pack refuses a negative number" 2 'key list, line 1: malformed'
 edit keys 's/\t256\t/\t2048\t/'
-bad "too many threads" 2 'key list, line 1: malformed'
+bad "pack refuses too many threads" 2 'key list, line 1: malformed'
 edit keys 's/nj_accumulate/nj_accumulates/'
-bad "an entry that is not the key's" 2 'key list, line 1: malformed'
+bad "pack refuses an entry that is not the key's" 2 'key list, line 1: malformed'
 edit keys 's/8:8,16:8/8:8,12:8/'
-bad "parameters one on the other" 2 'key list, line 1: malformed'
+bad "pack refuses parameters one on the other" 2 'key list, line 1: malformed'
 edit keys 's/,16:8/,16/'
-bad "a parameter without size" 2 'key list, line 1: malformed'
+bad "pack refuses a parameter without size" 2 'key list, line 1: malformed'
 edit keys '1{h;d};2{G}'
-bad "keys out of order" 2 'key list, line 2: accumulate.f32 is not in order'
+bad "pack refuses keys out of order" 2 'key list, line 2: accumulate.f32 is not in order'
 : >"$d/archs"
-bad "no arch" 2 'arch list has 0 lines'
+bad "pack refuses a list without archs" 2 'arch list has 0 lines'
 edit archs '1s/^sm_/sm-/'
-bad "an arch by another name" 2 'arch list, line 1: malformed'
+bad "pack refuses an arch by another name" 2 'arch list, line 1: malformed'
 edit archs '1s/\t-\t/\tx\t/'
-bad "an unknown suffix" 2 'arch list, line 1: malformed'
+bad "pack refuses an arch with an unknown suffix" 2 'arch list, line 1: malformed'
 if [ "$(wc -l <"$d/archs")" -gt 1 ]; then
     edit archs '1{h;d};2{G}'
-    bad "archs out of order" 2 'arch list, line 2: sm_[0-9]+ is not in order'
+    bad "pack refuses archs out of order" 2 'arch list, line 2: sm_[0-9]+ is not in order'
 fi
 rm "$d/spills"
-bad "no list of spills" 2 'cannot open .*/spills'
+bad "pack refuses a missing list of spills" 2 'cannot open .*/spills'
 rm "$d/add.f32.fatbin"
-bad "a container missing" 2 'cannot open .*/add.f32.fatbin'
+bad "pack refuses a missing container" 2 'cannot open .*/add.f32.fatbin'
 rm "$d/add.f32.fatbin"
 mkdir "$d/add.f32.fatbin"
-bad "a folder as container" 2 'add.f32.fatbin is not a regular file'
+bad "pack refuses a folder as container" 2 'add.f32.fatbin is not a regular file'
 cp "$d/accumulate.f32.fatbin" "$d/add.f32.fatbin"
-bad "another key's container" 1 'add.f32'
+bad "pack refuses another key's container" 1 'add.f32'
 head -c 10 "$BUILD/fatbin/add.f32.fatbin" >"$d/add.f32.fatbin"
-bad "a container cut short" 1 'add.f32.*fatbin ends inside its header'
+bad "pack refuses a container that is cut short" 1 'add.f32.*fatbin ends inside its header'
 printf 'x' | dd of="$d/add.f32.fatbin" conv=notrunc status=none
-bad "a container of another kind" 1 'add.f32.*fatbin has magic'
+bad "pack refuses a container of another kind" 1 'add.f32.*fatbin has magic'
 printf '\7' | dd of="$d/add.f32.fatbin" seek=4 bs=1 conv=notrunc status=none
-bad "a container of another version" 1 'add.f32.*unknown version'
+bad "pack refuses a container of another version" 1 'add.f32.*unknown version'
 rm "$d/$log"
-bad "a log missing" 1 "accumulate.f32 *$arch.*cannot open .*$log"
+bad "pack refuses a missing log" 1 "accumulate.f32 *$arch.*cannot open .*$log"
 cp "$d/add.f32.$arch.log" "$d/$log"
-bad "another kernel's log" 1 'is not what ptxas -v prints for this kernel'
+bad "pack refuses another kernel's log" 1 'is not what ptxas -v prints for this kernel'
 edit "$log" 's/0 bytes spill stores/12 bytes spill stores/'
-bad "a spill without excuse" 1 'accumulate.f32 *'"$arch"'.* 12 bytes spilled; the contract excuses 0'
+bad "pack refuses a spill without excuse" 1 'accumulate.f32 *'"$arch"'.* 12 bytes spilled; the contract excuses 0'
 : >"$d/spills"
-[ -z "$spilling" ] || bad "an excuse withdrawn" 1 "$spilling .*excuses 0 \(allow_spill\)"
+[ -z "$spilling" ] || bad "pack refuses a spill whose excuse was withdrawn" 1 "$spilling .*excuses 0 \(allow_spill\)"
 
 # Containers whose code is compressed are read, too.
 cuda=$(sed -n 's/^CUDA_DIR := *//p' "$BUILD/setup.mk")
@@ -128,5 +128,5 @@ while IFS=$'\t' read -r name _; do
 done <"$d/archs"
 "$cuda/bin/fatbinary" -64 --compress-mode=size --compress-all --create="$d/add.f32.fatbin" "${images[@]}"
 run
-if cmp -s "$scratch/MANIFEST" "$scratch/packed/MANIFEST"; then ok "compressed code"; else not_ok "compressed code" "$(diff "$scratch/MANIFEST" "$scratch/packed/MANIFEST" | head -3)"; fi
+if cmp -s "$scratch/MANIFEST" "$scratch/packed/MANIFEST"; then ok "pack refuses compressed code"; else not_ok "pack refuses compressed code" "$(diff "$scratch/MANIFEST" "$scratch/packed/MANIFEST" | head -3)"; fi
 finish

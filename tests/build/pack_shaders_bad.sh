@@ -32,47 +32,47 @@ run() { "$pack" --keys "$d/keys" --shaders "$d" --compiler "shaderc 1" --out "$s
 # bad NAME REGEX: what was compiled is refused, and nothing is written.
 bad() {
     refuses "$1" 1 "^pack-shaders: own.a spirv: $2" run
-    if [ -n "$(ls -A "$scratch/packed")" ]; then not_ok "$1 writes nothing" "$(ls "$scratch/packed")"; fi
+    if [ -n "$(ls -A "$scratch/packed")" ]; then not_ok "$1, and writes nothing" "$(ls "$scratch/packed")"; fi
 }
 store='x.v[gl_LocalInvocationIndex] = uint(n) + grid[0];'
 
 compile "$store atomicAdd(x.v[0], 1u);"
-bad "an atomic" 'instruction [0-9]+ is an atomic: its order'
+bad "pack-shaders refuses an atomic" 'instruction [0-9]+ is an atomic: its order'
 threads=32 compile "$store"
-bad "another workgroup" 'workgroups of 32 x 1 x 1, launched with 64 threads'
+bad "pack-shaders refuses another workgroup" 'workgroups of 32 x 1 x 1, launched with 64 threads'
 block "28	0:8,8:4,16:12"
 compile "$store"
-bad "another block" 'push constant 2 is 12 bytes at 12, the launcher gives 12 bytes at 16'
+bad "pack-shaders refuses another block of constants" 'push constant 2 is 12 bytes at 12, the launcher gives 12 bytes at 16'
 block "24	0:8,8:4,12:8,20:4"
-bad "another number of parameters" 'it has 3 push constants, the launcher gives 4'
+bad "pack-shaders refuses another number of parameters" 'it has 3 push constants, the launcher gives 4'
 block "24	0:8,8:4,12:12"
 compile "many[gl_LocalInvocationIndex] = n; barrier(); x.v[0] = uint(many[63 - gl_LocalInvocationIndex]);" 'shared int many[8193];'
-bad "too much shared memory" '32772 bytes of shared memory exceed 32768'
+bad "pack-shaders refuses too much shared memory" '32772 bytes of shared memory exceed 32768'
 compile 'x.v[0] = uint(double(n) * 0.1);'
-bad "double precision" 'capability 10 is not one that the runtime asks for'
+bad "pack-shaders refuses double precision" 'capability 10 is not one that the runtime asks for'
 compile 'bound[0] = uint(n);' 'layout(set = 0, binding = 0) buffer other { uint bound[]; };'
-bad "an array that nobody binds" 'it has a variable that nobody binds'
+bad "pack-shaders refuses an array that nobody binds" 'it has a variable that nobody binds'
 compile "$store"
 sed -i 's/main/mein/' "$d/own.a.spv"
-bad "another entry" 'it is not one compute shader named main'
+bad "pack-shaders refuses another entry point" 'it is not one compute shader named main'
 debug=-g compile "$store"
-bad "text of the source" 'it holds text of its source'
+bad "pack-shaders refuses a shader with text of its source" 'it holds text of its source'
 spv=spv1.6 compile "$store"
-bad "a newer SPIR-V" 'SPIR-V 1.6 is newer than 1.5'
+bad "pack-shaders refuses a newer SPIR-V" 'SPIR-V 1.6 is newer than 1.5'
 compile "$store"
 printf '\377\377' | dd of="$d/own.a.spv" bs=1 seek=22 conv=notrunc status=none # words of the first instruction
-bad "an endless instruction" 'the shader has an instruction that reaches past its end'
+bad "pack-shaders refuses an instruction of no length" 'the shader has an instruction that reaches past its end'
 echo text >"$d/own.a.spv"
-bad "a text" 'the shader is no SPIR-V module'
+bad "pack-shaders refuses a text" 'the shader is no SPIR-V module'
 rm "$d/own.a.spv"
-refuses "no module" 2 '^pack-shaders: cannot open' run
+refuses "pack-shaders refuses a module that is not there" 2 '^pack-shaders: cannot open' run
 
 compile "$store"
 run
 cp -r "$scratch/packed" "$scratch/first"
 rm "$scratch/packed"/*
 run
-succeeds "the same bytes again" diff -r "$scratch/first" "$scratch/packed"
+succeeds "pack-shaders gives the same bytes again" diff -r "$scratch/first" "$scratch/packed"
 
 # In the binary: one byte of a shader, or of its index, at a time.
 offset_of() { echo $((16#$(readelf -SW "$BUILD/nojit" | sed -nE "s/.* \.$1 +PROGBITS +[0-9a-f]+ ([0-9a-f]+) .*/\1/p"))); }
@@ -119,11 +119,11 @@ PY
         refuses "$name" 1 "^blobcheck: $regex" "$BUILD/blobcheck" "$scratch/damaged" --quiet
     fi
 }
-plant "shaders that were packed again are whole" '' ''
+plant "blobcheck accepts shaders that were packed again" '' ''
 # OpExecutionMode LocalSize (17), and OpMemberDecorate Offset (35) of member 11, the grid.
-plant "a GEMM with another workgroup" "$gemm spirv: the index says 128 threads, the launcher 256" 's/	256	/	128	/' '17 256 1 1' '17 128 1 1'
-plant "a GEMM with another block" "$gemm spirv: its push constants are not the block that GEMMs are launched with" \
+plant "blobcheck names a GEMM with another workgroup" "$gemm spirv: the index says 128 threads, the launcher 256" 's/	256	/	128	/' '17 256 1 1' '17 128 1 1'
+plant "blobcheck names a GEMM with another block of constants" "$gemm spirv: its push constants are not the block that GEMMs are launched with" \
     's/	80	(.*),68:12/	84	\1,72:12/' '11 35 68' '11 35 72'
-plant "a GEMM that is missing" "$gemm spirv: missing: other GEMMs are there" 's/large/lazer/g'
-plant "a shader that nobody launches" "${gemm/large/lazer} spirv: no launcher asks for it" 's/large/lazer/g'
+plant "blobcheck names a GEMM that is missing" "$gemm spirv: missing: other GEMMs are there" 's/large/lazer/g'
+plant "blobcheck names a shader that nobody launches" "${gemm/large/lazer} spirv: no launcher asks for it" 's/large/lazer/g'
 finish

@@ -20,6 +20,6 @@ up=$(awk -v rooms="$(scripts/rooms.sh)" '
     BEGIN { n = split(rooms, room, " "); for (i = 1; i <= n; i++) floor[room[i]] = i }
     NR == FNR { if ($1 == "defined") home[$2] = $3; next }
     $1 == "used" && $2 in home && floor[home[$2]] > floor[$3] { print $4 " uses " $2 " of " home[$2] }' "$symbols" "$symbols")
-if [ -z "$up" ]; then ok "no reference runs up"; else not_ok "no reference runs up" "$up"; fi
-if [ "$(grep -c '^defined' "$symbols")" -gt 200 ]; then ok "symbols were seen"; else not_ok "symbols were seen" "$(wc -l <"$symbols")"; fi
+if [ -z "$up" ]; then ok "no object refers to a symbol of a later room"; else not_ok "no object refers to a symbol of a later room" "$up"; fi
+if [ "$(grep -c '^defined' "$symbols")" -gt 200 ]; then ok "symbols of the objects were seen"; else not_ok "symbols of the objects were seen" "$(wc -l <"$symbols")"; fi
 finish

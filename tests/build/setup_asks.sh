@@ -25,13 +25,13 @@ setup() { # USER_ID SETTING...
 called() { # NAME REGEX
     if grep -qE "$2" "$scratch/log"; then ok "$1"; else not_ok "$1" "$(cat "$scratch/log")"; fi
 }
-refuses "a user is told" 1 "^setup: packages are missing; run 'make setup', .*'sudo apt-get update && sudo apt-get install " setup 1000
-if [ -s "$scratch/log" ]; then not_ok "and nothing is installed" "$(cat "$scratch/log")"; else ok "and nothing is installed"; fi
-refuses "a user who asked" 1 'packages were installed, yet' setup 1000 SETUP=setup
+refuses "set-up tells a user the command" 1 "^setup: packages are missing; run 'make setup', .*'sudo apt-get update && sudo apt-get install " setup 1000
+if [ -s "$scratch/log" ]; then not_ok "set-up for a user installs nothing" "$(cat "$scratch/log")"; else ok "set-up for a user installs nothing"; fi
+refuses "set-up installs for a user who asked" 1 'packages were installed, yet' setup 1000 SETUP=setup
 called "installs by sudo" '^sudo env .* apt-get install -y .*libyaml-dev'
-refuses "a user in CI" 1 'packages were installed, yet' setup 1000 CI=true
+refuses "set-up installs for a user in CI" 1 'packages were installed, yet' setup 1000 CI=true
 called "installs by a sudo that does not ask" '^sudo -n env .* apt-get install -y .*libyaml-dev'
-refuses "root" 1 'packages were installed, yet' setup 0
+refuses "set-up installs for root" 1 'packages were installed, yet' setup 0
 called "installs" '^apt-get install -y .*libyaml-dev'
 called "installs the compiler of shaders" '^apt-get install -y .*libvulkan-dev glslc'
 finish

@@ -8,7 +8,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
 if ! { command -v python3 && command -v readelf; } >/dev/null; then
-    skip "the wheel" "no python3 or no readelf"
+    skip "make wheel makes a wheel" "no python3 or no readelf"
     finish
     exit
 fi
@@ -27,15 +27,15 @@ tarball=$a/nojit-0-$machine-sm_1-sm_2.tar.gz
 version=$("$build/nojit" version | sed -E 's/^binary +nojit ([^:]+):.*/\1/')
 wheel=$a/nojit-$version-py3-none-manylinux_2_36_$machine.whl
 made() { python3 scripts/wheel.py "$tarball" manylinux_2_36 "$@"; }
-succeeds "a wheel" made
-succeeds "of the version and machine" [ -s "$wheel" ]
+succeeds "make wheel makes a wheel" made
+succeeds "the wheel's name has version and machine" [ -s "$wheel" ]
 again() {
     mkdir "$scratch/b" && cp "$tarball" "$scratch/b/" &&
         (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 python3 scripts/wheel.py "$scratch/b/${tarball##*/}" manylinux_2_36) && cmp "$wheel" "$scratch/b/${wheel##*/}"
 }
-succeeds "the same bytes" again
+succeeds "make wheel makes the same bytes twice" again
 other_archs() { made sm_90a sm_121 && [ -s "$a/nojit-$version+sm.90a.sm.121-py3-none-manylinux_2_36_$machine.whl" ] && rm "$a/nojit-$version+"*; }
-succeeds "other archs are another version" other_archs
+succeeds "a wheel of other archs has another version" other_archs
 
 python3 -m zipfile -e "$wheel" "$scratch/wheel"
 mkdir "$scratch/tarball"
@@ -51,12 +51,12 @@ recorded() { # each file once, with its digest and size
             [ "$(stat -c %s "$scratch/wheel/$path")" = "$bytes" ] || return 1
     done <"$info/RECORD"
 }
-succeeds "RECORD" recorded
+succeeds "RECORD of the wheel is true" recorded
 described() {
     sed '1,/^$/d' "$info/METADATA" | cmp - README.md && grep -qx "Version: $version" "$info/METADATA" &&
         grep -qx 'Requires-Dist: nvidia-cublas>=13,<14' "$info/METADATA" && cmp "$binary" "$scratch/tarball/nojit"
 }
-succeeds "the README describes it, and its binary is the tarball's" described
+succeeds "the wheel has the README and the tarball's binary" described
 licensed() {
     local term
     for term in LICENSE $(cd "$scratch/tarball" && ls licences/*); do
@@ -67,7 +67,7 @@ licensed() {
     done
     cmp "$scratch/tarball/nojit.spdx.json" "$info/sboms/nojit.spdx.json"
 }
-succeeds "a licence of each library, and the SBOM" licensed
+succeeds "the wheel has a licence of each library and the SBOM" licensed
 
 # ---- the tag ----
 floor() { # no symbol of a newer glibc, no library beyond glibc's own
@@ -75,22 +75,22 @@ floor() { # no symbol of a newer glibc, no library beyond glibc's own
         [ "$({ cat "$scratch/versions" && echo GLIBC_2.36; } | sort -V | tail -n 1)" = GLIBC_2.36 ] &&
         ! readelf -dW "$binary" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(lib[cm]\.so\.6|ld-linux-.*\.so\.[12])$'
 }
-succeeds "glibc 2.36 has all that it needs" floor
-refuses "a promise that is too wide" 1 '^wheel: the binary needs glibc 2\.[0-9]+, manylinux_2_17 promises less' python3 scripts/wheel.py "$tarball" manylinux_2_17
+succeeds "glibc 2.36 has all that the wheel needs" floor
+refuses "a wheel whose tag promises too much is refused" 1 '^wheel: the binary needs glibc 2\.[0-9]+, manylinux_2_17 promises less' python3 scripts/wheel.py "$tarball" manylinux_2_17
 echo 'int main(void) { return 0; }' | "${CC:-cc}" -xc -Wl,--no-as-needed -o "$scratch/tarball/nojit" - -lgcc_s
 tar -C "$scratch" -czf "$scratch/linked.tar.gz" tarball
-refuses "a library that the tag does not promise" 1 'linked with libgcc_s.so.1, which manylinux_2_36 does not' python3 scripts/wheel.py "$scratch/linked.tar.gz" manylinux_2_36
-succeeds "and nothing is written" [ ! -e "$scratch/${wheel##*/}" ]
+refuses "a wheel with a library that its tag does not promise is refused" 1 'linked with libgcc_s.so.1, which manylinux_2_36 does not' python3 scripts/wheel.py "$scratch/linked.tar.gz" manylinux_2_36
+succeeds "a refused wheel writes nothing" [ ! -e "$scratch/${wheel##*/}" ]
 
 # ---- pip ----
 if ! python3 -m venv "$scratch/env" >/dev/null 2>&1; then
-    skip "pip" "this Python makes no environment (Debian's is in python3-venv)"
+    skip "pip installs the wheel" "this Python makes no environment (Debian's is in python3-venv)"
     finish
     exit
 fi
 pip=("$scratch/env/bin/python" -m pip)
 nojit=$scratch/env/bin/nojit
-refuses "it wants nvidia-cublas" 1 'No matching distribution found for nvidia-cublas' "${pip[@]}" install -q "$wheel"
+refuses "pip refuses the wheel without nvidia-cublas" 1 'No matching distribution found for nvidia-cublas' "${pip[@]}" install -q "$wheel"
 python3 - "$a" "$build/sim/libcublasLt.so.13" <<'END'
 import sys, zipfile
 info = "nvidia_cublas-13.1.0.dist-info/"
@@ -102,10 +102,10 @@ with zipfile.ZipFile(sys.argv[1] + "/nvidia_cublas-13.1.0-py3-none-any.whl", "w"
     out.writestr(info + "RECORD", "".join(n + ",,\n" for n in names))
 END
 umask 022
-succeeds "pip installs it by name" "${pip[@]}" install -q --find-links "$a" nojit
-succeeds "with what it needs" "${pip[@]}" check
-succeeds "nojit is on PATH, as it was packed" cmp "$nojit" "$binary"
-succeeds "and its man page" cmp "$scratch/env/share/man/man1/nojit.1" "$scratch/a/nojit.1"
+succeeds "pip installs the wheel by name" "${pip[@]}" install -q --find-links "$a" nojit
+succeeds "pip installs what the wheel needs" "${pip[@]}" check
+succeeds "the installed wheel has nojit on PATH, as it was packed" cmp "$nojit" "$binary"
+succeeds "the installed wheel has the man page" cmp "$scratch/env/share/man/man1/nojit.1" "$scratch/a/nojit.1"
 mkdir "$scratch/driver" "$scratch/elsewhere"
 cp "$build/sim/libcuda.so.1" "$scratch/driver/"
 ln -s "$nojit" "$scratch/elsewhere/nojit" # as pipx and uv put it on PATH
@@ -114,14 +114,14 @@ found() { # COMMAND: cuBLASLt of the environment is used, though nothing names t
     grep -E "cuBLASLt: $scratch/env/bin/\.\./lib/python3[^/]*/site-packages/nvidia/cu13/lib/libcublasLt.so.13: .*, used" "$scratch/doctor" ||
         { cat "$scratch/doctor" && return 1; }
 }
-succeeds "it finds cuBLASLt of its environment" found "$nojit"
-succeeds "called by a link" found "$scratch/elsewhere/nojit"
+succeeds "nojit of the wheel finds cuBLASLt of its environment" found "$nojit"
+succeeds "nojit of the wheel finds cuBLASLt when called by a link" found "$scratch/elsewhere/nojit"
 trains() {
     local n=(env -i "HOME=$scratch" "$nojit")
     "${n[@]}" init --preset nojit-tiny --out "$scratch/tiny" && "${n[@]}" train --student "$scratch/tiny" --data LICENSE --device cpu \
         --seq-len 16 --batch-size 1 --steps 1 --out "$scratch/run" && [ -s "$scratch/run/model.safetensors" ]
 }
-succeeds "it trains, with no Python on PATH" trains
+succeeds "nojit of the wheel trains with no Python on PATH" trains
 removed() { "${pip[@]}" uninstall -q -y nojit && [ ! -e "$nojit" ] && [ ! -e "$scratch/env/share/man/man1/nojit.1" ]; }
-succeeds "pip removes it" removed
+succeeds "pip removes the wheel" removed
 finish

@@ -82,29 +82,29 @@ bad "a mutant that changes nothing" $kernel 's/3 \*/2 */' "^$kernel:7: F-SCALE-0
 bad "a file that is not there" $kernel 's/scale.c/skale.c/' "^$kernel:7: .*src/skale.c cannot be read"
 bad "a file outside of the tree" $kernel 's|src/|../tree/src/|' "^$kernel:7: .*must be a path in the tree"
 bad "a field of another name" $system '2s/summary/sumary/' "^$system:2: unknown field 'sumary'; did you mean 'summary'"
-refuses "no record" 1 '^none: cannot be read: .*make test writes it' run --results none
+refuses "contractcheck refuses a record that is not there" 1 '^none: cannot be read: .*make test writes it' run --results none
 rm -r "$scratch/tree/contracts"
-refuses "no contracts" 1 '^contracts/kernels/\*.yaml: there is no such file here' run
-refuses "an option of another name" 2 'usage: contractcheck' run --frobnicate
-refuses "a device of another name" 2 'usage: contractcheck' run --device tpu
+refuses "contractcheck refuses a tree without contracts" 1 '^contracts/kernels/\*.yaml: there is no such file here' run
+refuses "contractcheck refuses an unknown option" 2 'usage: contractcheck' run --frobnicate
+refuses "contractcheck refuses an unknown device" 2 'usage: contractcheck' run --device tpu
 
 # ---- records of a GPU
 fresh
 on_gpu() { run --gpu gpu --tree abc; }
 sed -i '/doubles/s/passed/failed/' "$scratch/tree/gpu"
-refuses "what failed on a GPU" 1 "^$system:6: .*'gpu-test_scale doubles' failed \(gpu\)" on_gpu
+refuses "contractcheck names a claim whose test failed on a GPU" 1 "^$system:6: .*'gpu-test_scale doubles' failed \(gpu\)" on_gpu
 sed -i '/doubles/d' "$scratch/tree/gpu"
-refuses "what did not run there" 1 "^$system:6: .*'gpu-test_scale doubles' did not run \(gpu\)" on_gpu
+refuses "contractcheck names a claim whose test did not run on a GPU" 1 "^$system:6: .*'gpu-test_scale doubles' did not run \(gpu\)" on_gpu
 sed -i '$s/passed/skipped/' "$scratch/tree/gpu"
 says "what the machine had no tool for" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu gpu --tree abc
 
 fresh
 run --plant F-SCALE-001
 if [ "$(diff "$good/src/scale.c" "$scratch/tree/src/scale.c")" = $'3c3\n<     return 2 * x;\n---\n>     return 3 * x;' ]; then
-    ok "planting edits one place"
+    ok "planting a mutant edits one place"
 else
-    not_ok "planting edits one place" "$(cat "$scratch/tree/src/scale.c")"
+    not_ok "planting a mutant edits one place" "$(cat "$scratch/tree/src/scale.c")"
 fi
-refuses "planting twice" 1 "no longer holds" run --plant F-SCALE-001
-refuses "planting what is open" 2 'no claim F-WORD-002 with a mutant' run --plant F-WORD-002
+refuses "planting a mutant twice is refused" 1 "no longer holds" run --plant F-SCALE-001
+refuses "planting an open claim is refused" 2 'no claim F-WORD-002 with a mutant' run --plant F-WORD-002
 finish

@@ -31,22 +31,22 @@ tried "from the archive" 0 "3 killed of 3" "$scratch/prepared.tar.xz"
 list add colsum broken
 tried "one survives, one fails without the fault" 1 "1 killed of 3"
 for line in $'killed\tM-add' $'survived\tM-colsum' $'untried\tM-broken'; do
-    if grep -qxF "$line" "$scratch/record"; then ok "the record says ${line/$'\t'/ }"; else not_ok "the record says ${line/$'\t'/ }" "$(cat "$scratch/record")"; fi
+    if grep -qxF "$line" "$scratch/record"; then ok "the record of gpumutants says ${line/$'\t'/ }"; else not_ok "the record of gpumutants says ${line/$'\t'/ }" "$(cat "$scratch/record")"; fi
 done
 # What measures free memory runs when all others have ended.
 list hangs
 printf 'M-plan\tfaulty\tgpu-plan_taken\tfree memory falls by the plan\n' | cat - "$d/list" >"$scratch/list"
 cp "$scratch/list" "$d/list"
 tried "a program that is not there was not tried" 1 "1 killed of 2"
-if [ "$(tail -n 1 "$scratch/record")" = $'untried\tM-plan' ]; then ok "alone, at the end"; else not_ok "alone, at the end" "$(cat "$scratch/record")"; fi
+if [ "$(tail -n 1 "$scratch/record")" = $'untried\tM-plan' ]; then ok "the last line of gpumutants counts the mutants"; else not_ok "the last line of gpumutants counts the mutants" "$(cat "$scratch/record")"; fi
 mkdir "$scratch/kept"
 echo text >"$scratch/kept/file"
-refuses "a folder of something else is not replaced" 2 'kept exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept"
-refuses "nor a file" 2 'file exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept/file"
-if [ "$(cat "$scratch/kept/file")" = text ]; then ok "it is as it was"; else not_ok "it is as it was" "$(ls -l "$scratch/kept")"; fi
-refuses "prepare what" 2 '^usage: ' tests/gpumutants.sh prepare
-refuses "no claim of that name" 2 "no claim of cuda matches .F-NONE" env MUTANTS=F-NONE tests/gpumutants.sh prepare "$scratch/new"
-refuses "a folder without a list" 2 'kept holds no list of mutants' tests/gpumutants.sh run "$scratch/kept"
-refuses "no archive" 2 'file is no archive' tests/gpumutants.sh run "$scratch/kept/file"
-refuses "nothing there" 2 'absent holds no list of mutants' tests/gpumutants.sh run "$scratch/absent"
+refuses "gpumutants does not replace a folder of something else" 2 'kept exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept"
+refuses "gpumutants does not replace a file" 2 'file exists and holds no list' tests/gpumutants.sh prepare "$scratch/kept/file"
+if [ "$(cat "$scratch/kept/file")" = text ]; then ok "a refused gpumutants leaves the folder as it was"; else not_ok "a refused gpumutants leaves the folder as it was" "$(ls -l "$scratch/kept")"; fi
+refuses "gpumutants prepare without claims is refused" 2 '^usage: ' tests/gpumutants.sh prepare
+refuses "gpumutants refuses a claim that is not there" 2 "no claim of cuda matches .F-NONE" env MUTANTS=F-NONE tests/gpumutants.sh prepare "$scratch/new"
+refuses "gpumutants refuses a folder without a list" 2 'kept holds no list of mutants' tests/gpumutants.sh run "$scratch/kept"
+refuses "gpumutants run without an archive is refused" 2 'file is no archive' tests/gpumutants.sh run "$scratch/kept/file"
+refuses "gpumutants refuses an archive that is not there" 2 'absent holds no list of mutants' tests/gpumutants.sh run "$scratch/absent"
 finish

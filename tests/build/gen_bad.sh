@@ -76,8 +76,8 @@ bad() {
     rm -rf "$folder" "$scratch/none"
     cp -r "$good" "$folder"
     sed -i "$edit" "$folder/contracts/${place%%:*}"
-    refuses "$name" 2 "/$place: .*$pattern" generate "$folder" "$scratch/none"
-    [ ! -e "$scratch/none" ] || not_ok "$name" "something was written in spite of the error"
+    refuses "gen names file and line of the defect $name" 2 "/$place: .*$pattern" generate "$folder" "$scratch/none"
+    [ ! -e "$scratch/none" ] || not_ok "gen names file and line of the defect $name" "something was written in spite of the error"
 }
 
 generate "$good" "$scratch/fine" && ok "gen accepts the good pair of contracts" || not_ok "gen accepts the good pair of contracts" "refused"

@@ -33,17 +33,17 @@ times() { find "$1" -type f ! -name list.mk -printf '%p %T@\n' | sort; }
 
 generate "$CONTRACTS" "$KERNELS" "$scratch/a"
 generate "$CONTRACTS" "$KERNELS" "$scratch/b"
-check same "two runs differ" diff -r "$scratch/a" "$scratch/b"
+check "the same contracts give the same bytes" "two runs differ" diff -r "$scratch/a" "$scratch/b"
 times "$scratch/a" >"$scratch/before"
 touch -d '1 hour ago' "$scratch/a/list.mk"
 generate "$CONTRACTS" "$KERNELS" "$scratch/a"
 times "$scratch/a" >"$scratch/after"
-check untouched "a file was written again" cmp -s "$scratch/before" "$scratch/after"
-check list-is-new "list.mk was not written" [ "$scratch/a/list.mk" -nt "$scratch/a/ops.c" ]
-check no-temporary "a temporary file is left" [ -z "$(find "$scratch/a" -name '*.tmp.*')" ]
-check no-paths "the output names a folder of this machine" ! grep -rqF -e "$PWD" -e "$scratch" "$scratch/a"
+check "gen leaves a file untouched that is the same" "a file was written again" cmp -s "$scratch/before" "$scratch/after"
+check "gen writes list.mk last" "list.mk was not written" [ "$scratch/a/list.mk" -nt "$scratch/a/ops.c" ]
+check "gen leaves no temporary file" "a temporary file is left" [ -z "$(find "$scratch/a" -name '*.tmp.*')" ]
+check "what gen writes names no folder of this machine" "the output names a folder of this machine" ! grep -rqF -e "$PWD" -e "$scratch" "$scratch/a"
 generate "$CONTRACTS" "$KERNELS" "$scratch/c" --archs "sm_121 sm_90a sm_89 sm_120 sm_75"
-check arch-order "the order of --archs matters" diff -r "$scratch/a" "$scratch/c"
+check "the order of --archs does not matter" "the order of --archs matters" diff -r "$scratch/a" "$scratch/c"
 
 # A contract in front of all others.
 mkdir "$scratch/contracts"
@@ -53,7 +53,7 @@ sed -e 's/^op: add$/op: aaa/' -e '/^falsifiers:/,$d' "$CONTRACTS/add.yaml" >"$sc
 cp "$KERNELS/add.cu" "$scratch/kernels/aaa.cu"
 cp "$KERNELS/ref/add.c" "$scratch/kernels/ref/aaa.c"
 generate "$scratch/contracts" "$scratch/kernels" "$scratch/d"
-check front "other instances changed" \
+check "an op in front of others changes no other instance" "other instances changed" \
     [ "$(diff -r "$scratch/a/inst" "$scratch/d/inst")" = "Only in $scratch/d/inst: aaa.t256.cu" ]
 
 # The same op for one arch alone: its source is in that arch's folder, and nothing is asked for elsewhere.
@@ -61,32 +61,32 @@ mkdir -p "$scratch/kernels/sm_90a"
 mv "$scratch/kernels/aaa.cu" "$scratch/kernels/sm_90a/aaa.cu"
 echo 'only: sm_90a' >>"$scratch/contracts/aaa.yaml"
 generate "$scratch/contracts" "$scratch/kernels" "$scratch/f" >"$scratch/said"
-check only-said "the exclusions are not these" [ "$(grep ' aaa' "$scratch/said")" = "$(for key in aaa.f32 aaa.lp; do
+check "gen says that an op is for one arch alone" "the exclusions are not these" [ "$(grep ' aaa' "$scratch/said")" = "$(for key in aaa.f32 aaa.lp; do
     for arch in 75 89 120 121; do echo "excluded: $key on sm_$arch (only sm_90a)"; done
 done)" ]
-check only-made "other cubins are listed" \
+check "an op for one arch alone is compiled for it alone" "other cubins are listed" \
     [ "$(grep -o 'aaa.lp.sm_[0-9a-z]*' "$scratch/f/list.mk" | sort -u)" = aaa.lp.sm_90a ]
-check only-source "the source is another" grep -q '^NJ_SRC_aaa.lp := .*/sm_90a/aaa.cu$' "$scratch/f/list.mk"
-check only-kept "the arch is not in keys.txt" [ "$(awk '$1 == "aaa.lp" { print $5 }' "$scratch/f/keys.txt")" = sm_90a ]
-check only-table "the arch is not in nj_kernels" \
+check "an op for one arch alone is read from the folder of the arch" "the source is another" grep -q '^NJ_SRC_aaa.lp := .*/sm_90a/aaa.cu$' "$scratch/f/list.mk"
+check "keys.txt names the arch of an op for one arch alone" "the arch is not in keys.txt" [ "$(awk '$1 == "aaa.lp" { print $5 }' "$scratch/f/keys.txt")" = sm_90a ]
+check "nj_kernels says where an op is for one arch alone" "the arch is not in nj_kernels" \
     [ "$(grep -A 8 '\.key = "aaa\.' "$scratch/f/ops.c" | grep -c '\.only = "sm_90a"')" = 2 ]
-check only-asked "whether the op is there cannot be asked" grep -q '^int nj_aaa_available(const nj_context \*ctx' "$scratch/f/nojit_ops.h"
-check others-asked "it can be asked of ops that every arch has" ! grep -q 'nj_add_available' "$scratch/f/nojit_ops.h"
-check only-doc "KERNELS.md does not say it" grep -q '^- Only architecture: sm_90a$' "$scratch/f/KERNELS.md"
+check "an op for one arch alone is asked for there alone" "whether the op is there cannot be asked" grep -q '^int nj_aaa_available(const nj_context \*ctx' "$scratch/f/nojit_ops.h"
+check "other ops are asked for on all archs" "it can be asked of ops that every arch has" ! grep -q 'nj_add_available' "$scratch/f/nojit_ops.h"
+check "KERNELS.md says where an op is for one arch alone" "KERNELS.md does not say it" grep -q '^- Only architecture: sm_90a$' "$scratch/f/KERNELS.md"
 generate "$scratch/contracts" "$scratch/kernels" "$scratch/g" --archs sm_90 >"$scratch/said"
-check only-family "sm_90 has what is for sm_90a alone" ! grep -q 'aaa.*cubin' "$scratch/g/list.mk"
+check "an op for one arch is not asked for on archs of its family" "sm_90 has what is for sm_90a alone" ! grep -q 'aaa.*cubin' "$scratch/g/list.mk"
 
 # A selection keeps every launcher and only its own keys.
 generate "$CONTRACTS" "$KERNELS" "$scratch/e" --only 'rope_*'
-check only-header "launchers are missing" cmp -s "$scratch/a/nojit_ops.h" "$scratch/e/nojit_ops.h"
-check only-keys "other keys are there" \
+check "--only changes no header" "launchers are missing" cmp -s "$scratch/a/nojit_ops.h" "$scratch/e/nojit_ops.h"
+check "--only leaves the keys that it selects" "other keys are there" \
     [ "$(cut -f1 "$scratch/e/keys.txt" | tr '\n' ' ')" = "rope_bwd.f32 rope_bwd.lp rope_fwd.f32 rope_fwd.lp " ]
-check sorted "keys.txt is not sorted by key" [ "$(cut -f1 "$scratch/a/keys.txt" | sort)" = "$(cut -f1 "$scratch/a/keys.txt")" ]
+check "keys.txt is sorted by key" "keys.txt is not sorted by key" [ "$(cut -f1 "$scratch/a/keys.txt" | sort)" = "$(cut -f1 "$scratch/a/keys.txt")" ]
 
 # What is written compiles without a warning.
 for d in a e; do
     for f in ops cases; do
-        check "compiles-$d-$f" "see above" "${CC:-cc}" -std=c11 -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual \
+        check "what gen writes of $d compiles ($f)" "see above" "${CC:-cc}" -std=c11 -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual \
             -Wstrict-prototypes -Wmissing-prototypes -Wconversion -Wno-sign-conversion -Werror -O1 \
             -I"$scratch/$d" -Iruntime -Ikernels -Iruntime/selftest -c -o "$scratch/$f.o" "$scratch/$d/$f.c"
     done

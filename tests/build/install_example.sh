@@ -72,14 +72,14 @@ says() { # NAME ARCHS SENTENCE: the project with code for ARCHS says so on a sim
         not_ok "$1" "$(tail -n 5 "$scratch/log")"
     fi
 }
-says "its launcher asks for whole clusters" "sm_75 sm_90a" ": the grid is a multiple of the cluster of 8 blocks does not hold"
+says "the launcher of an op with clusters asks for whole clusters" "sm_75 sm_90a" ": the grid is a multiple of the cluster of 8 blocks does not hold"
 if grep -q '5 of 5 present, 1 excluded' "$scratch/log" && grep -q '^\.reqnctapercluster 8' "$project/build/ptx/tiled.lp.sm_90a.ptx"; then
     ok "examples/own-kernel is built for the arch that is asked for"
 else
     not_ok "examples/own-kernel is built for the arch that is asked for" "$(tail -n 5 "$scratch/log")"
 fi
 sed -i 's/cluster: 8/cluster: 4/' "$project/contracts/tiled.yaml"
-says "the same GPU with code of sm_90" "sm_75 sm_90" ".lp is for sm_90a alone; Simulated NVIDIA H100 .* runs code of sm_90\$"
+says "an op for sm_90a alone is refused where code of sm_90 runs" "sm_75 sm_90" ".lp is for sm_90a alone; Simulated NVIDIA H100 .* runs code of sm_90\$"
 
 if echo '#include "nojit.h"' | "${CC:-cc}" -std=c11 -Wall -Werror -I"$prefix/include" -fsyntax-only -x c - &&
     echo '#include "nojit.h"' | g++ -Wall -Werror -I"$prefix/include" -fsyntax-only -x c++ -; then

@@ -29,10 +29,10 @@ archs_of() { # WORDS OF NVIDIA-SMI, GOAL
     chmod +x "$scratch/bin/nvidia-smi"
     printf 'include Makefile\n$(info $(ARCHS))\n' | PATH="$scratch/bin:$PATH" make -n -f - "$2" QUIET_GOALS="$2" 2>/dev/null | head -n 1
 }
-equal "the demo is for this GPU" "$(for c in 9.0 12.1 8.6 99.9; do archs_of "echo $c" demo; done | tr '\n' ' ')" "sm_90a sm_121 sm_86 sm_89 "
-equal "or quickly built" "$(archs_of 'exit 9' demo)" sm_89
-equal "and the others for all" "$(archs_of 'echo 9.0' all)" default
-equal "as many jobs as cores" "$(jobs_of)" "-j$(nproc)"
-equal "as many as are asked for" "$(jobs_of -j3)" -j3
-equal "or the environment says" "$(MAKEFLAGS=-j3 jobs_of)" -j3
+equal "make demo builds for the GPU of this machine" "$(for c in 9.0 12.1 8.6 99.9; do archs_of "echo $c" demo; done | tr '\n' ' ')" "sm_90a sm_121 sm_86 sm_89 "
+equal "make demo without a GPU builds for one arch" "$(archs_of 'exit 9' demo)" sm_89
+equal "make all builds for all archs" "$(archs_of 'echo 9.0' all)" default
+equal "make starts as many jobs as cores" "$(jobs_of)" "-j$(nproc)"
+equal "make starts as many jobs as are asked for" "$(jobs_of -j3)" -j3
+equal "make starts as many jobs as MAKEFLAGS says" "$(MAKEFLAGS=-j3 jobs_of)" -j3
 finish

@@ -28,10 +28,10 @@ called() { # NAME REGEX
 refuses "set-up tells a user the command" 1 "^setup: packages are missing; run 'make setup', .*'sudo apt-get update && sudo apt-get install " setup 1000
 if [ -s "$scratch/log" ]; then not_ok "set-up for a user installs nothing" "$(cat "$scratch/log")"; else ok "set-up for a user installs nothing"; fi
 refuses "set-up installs for a user who asked" 1 'packages were installed, yet' setup 1000 SETUP=setup
-called "installs by sudo" '^sudo env .* apt-get install -y .*libyaml-dev'
+called "set-up of a user installs by sudo" '^sudo env .* apt-get install -y .*libyaml-dev'
 refuses "set-up installs for a user in CI" 1 'packages were installed, yet' setup 1000 CI=true
-called "installs by a sudo that does not ask" '^sudo -n env .* apt-get install -y .*libyaml-dev'
+called "set-up in CI installs by a sudo that does not ask" '^sudo -n env .* apt-get install -y .*libyaml-dev'
 refuses "set-up installs for root" 1 'packages were installed, yet' setup 0
-called "installs" '^apt-get install -y .*libyaml-dev'
-called "installs the compiler of shaders" '^apt-get install -y .*libvulkan-dev glslc'
+called "set-up of root installs without sudo" '^apt-get install -y .*libyaml-dev'
+called "set-up of root installs the compiler of shaders" '^apt-get install -y .*libvulkan-dev glslc'
 finish

@@ -46,24 +46,24 @@ says() { # NAME PATTERN ARGUMENT...
 bad() { # NAME FILE SED-SCRIPT REGEX: after the edit of that file contractcheck fails in those words
     fresh
     sed -i "$3" "$scratch/tree/$2"
-    refuses "$1" 1 "$4" run --results results --mutants mutants
+    refuses "contractcheck names $1" 1 "$4" run --results results --mutants mutants
 }
 
 fresh
-says "what is held passes" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --results results
-says "what is open is said" '^open: F-WORD-002: who knows them all$'
-says "mutants are counted" '^3 killed of 3$' --mutants mutants
-says "those without a GPU, too" '^2 killed of 2$' --device cpu --mutants mutants
-says "ids can be chosen" '^contracts: 1 passed, 0 failed, 0 skipped, 0 need a GPU, 0 open$' --only 'F-SCALE*'
-says "what needs a GPU is said" '^needs a GPU: F-WORD-003: it doubles on a GPU \(gpu-test_scale doubles\)$'
-says "a run on a GPU holds it" '^contracts: 3 passed, 0 failed, 0 skipped, 0 need a GPU, 1 open$' --gpu gpu --tree abc
-says "one of another tree does not" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu gpu --tree abd
+says "contractcheck passes claims that are held" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --results results
+says "contractcheck says which claims are open" '^open: F-WORD-002: who knows them all$'
+says "contractcheck counts killed mutants" '^3 killed of 3$' --mutants mutants
+says "contractcheck counts killed mutants without a GPU" '^2 killed of 2$' --device cpu --mutants mutants
+says "contractcheck --only chooses claims" '^contracts: 1 passed, 0 failed, 0 skipped, 0 need a GPU, 0 open$' --only 'F-SCALE*'
+says "contractcheck says which claims need a GPU" '^needs a GPU: F-WORD-003: it doubles on a GPU \(gpu-test_scale doubles\)$'
+says "a run on a GPU holds a claim that needs one" '^contracts: 3 passed, 0 failed, 0 skipped, 0 need a GPU, 1 open$' --gpu gpu --tree abc
+says "a run on a GPU of another tree holds no claim" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu gpu --tree abd
 sed 's/^passed\tscale_bad/skipped\tscale_bad/' "$good/results" >"$scratch/tree/skipped"
-says "what was skipped is counted apart" '^contracts: 1 passed, 0 failed, 1 skipped, 1 need a GPU, 1 open$' --results skipped
-says "and named" '^skipped: F-WORD-001: one is refused \(scale_bad a bad word\)$' --results skipped
-says "nor one that is not there" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu none --tree abc
-says "its mutants are listed apart" $'^F-WORD-003\tsrc/scale.c\tgpu-test_scale\tdoubles$' --device cuda --list
-says "mutants are listed" $'^F-WORD-001\tsrc/scale.c\tscale_bad\ta bad word$' --list
+says "contractcheck counts skipped claims apart" '^contracts: 1 passed, 0 failed, 1 skipped, 1 need a GPU, 1 open$' --results skipped
+says "contractcheck names skipped claims" '^skipped: F-WORD-001: one is refused \(scale_bad a bad word\)$' --results skipped
+says "a run on a GPU that is not there holds no claim" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu none --tree abc
+says "contractcheck lists the mutants that need a GPU" $'^F-WORD-003\tsrc/scale.c\tgpu-test_scale\tdoubles$' --device cuda --list
+says "contractcheck lists mutants" $'^F-WORD-001\tsrc/scale.c\tscale_bad\ta bad word$' --list
 
 kernel=contracts/kernels/scale.yaml system=contracts/system/words.yaml
 bad "an op without a claim" $kernel '/^falsifiers/,$d' "^$kernel:1: no claim of this op is bound"
@@ -96,7 +96,7 @@ refuses "contractcheck names a claim whose test failed on a GPU" 1 "^$system:6: 
 sed -i '/doubles/d' "$scratch/tree/gpu"
 refuses "contractcheck names a claim whose test did not run on a GPU" 1 "^$system:6: .*'gpu-test_scale doubles' did not run \(gpu\)" on_gpu
 sed -i '$s/passed/skipped/' "$scratch/tree/gpu"
-says "what the machine had no tool for" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu gpu --tree abc
+says "a claim without its tool on the GPU machine is counted as needing a GPU" '^contracts: 2 passed, 0 failed, 0 skipped, 1 need a GPU, 1 open$' --gpu gpu --tree abc
 
 fresh
 run --plant F-SCALE-001

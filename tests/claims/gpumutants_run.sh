@@ -25,11 +25,11 @@ tried() { # NAME STATUS LAST-LINE [PLACE]
     if [ "$got" = "$2" ] && [ "$(tail -n 1 "$scratch/out")" = "$3" ]; then ok "$1"; else not_ok "$1" "$got: $(cat "$scratch/out")"; fi
 }
 list add hangs crashes
-tried "one that is wrong, one that hangs and one that crashes are killed" 0 "3 killed of 3"
+tried "gpumutants kills a program that is wrong, one that hangs and one that crashes" 0 "3 killed of 3"
 tar -C "$d" -cJf "$scratch/prepared.tar.xz" .
-tried "from the archive" 0 "3 killed of 3" "$scratch/prepared.tar.xz"
+tried "gpumutants runs from its archive" 0 "3 killed of 3" "$scratch/prepared.tar.xz"
 list add colsum broken
-tried "one survives, one fails without the fault" 1 "1 killed of 3"
+tried "gpumutants tells programs that survive or fail without the fault" 1 "1 killed of 3"
 for line in $'killed\tM-add' $'survived\tM-colsum' $'untried\tM-broken'; do
     if grep -qxF "$line" "$scratch/record"; then ok "the record of gpumutants says ${line/$'\t'/ }"; else not_ok "the record of gpumutants says ${line/$'\t'/ }" "$(cat "$scratch/record")"; fi
 done

@@ -25,10 +25,10 @@ tried() { # NAME STATUS LAST-LINE GLOB
     (cd "$tree" && BUILD="$build" RECORD="$scratch/record" LIMIT=5 JOBS=2 tests/mutants.sh "$4") >"$scratch/out" 2>&1 || got=$?
     if [ "$got" = "$2" ] && [ "$(tail -n 1 "$scratch/out")" = "$3" ]; then ok "$1"; else not_ok "$1" "$got: $(cat "$scratch/out")"; fi
 }
-tried "a mutant and one that hangs are killed" 0 "2 killed of 2" 'M-[KH]*'
-tried "one survives, one does not build" 1 "1 killed of 3" 'M-[KSB]*'
+tried "mutants.sh kills a mutant and one that hangs" 0 "2 killed of 2" 'M-[KH]*'
+tried "mutants.sh tells mutants that survive or do not build" 1 "1 killed of 3" 'M-[KSB]*'
 for line in "^killed +M-KILLED" "^survived +M-SURVIVES" "^untried +M-BROKEN .*it does not build"; do
-    if grep -qE "$line" "$scratch/out"; then ok "$line"; else not_ok "$line" "$(cat "$scratch/out")"; fi
+    if grep -qE "$line" "$scratch/out"; then ok "the record of mutants.sh has a line $line"; else not_ok "the record of mutants.sh has a line $line" "$(cat "$scratch/out")"; fi
 done
-tried "no claim of that name" 1 "mutants: no claim of cpu matches 'M-NONE'" M-NONE
+tried "mutants.sh refuses a claim that is not there" 1 "mutants: no claim of cpu matches 'M-NONE'" M-NONE
 finish

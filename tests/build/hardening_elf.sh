@@ -19,23 +19,23 @@ check() { # NAME WHAT IS WRONG
 }
 for f in "$BUILD"/{nojit,blobcheck,gen-bin/gen,pack-bin/pack}; do
     case $f in */gen-bin/* | */pack-bin/*) [ -e "$BUILD/gen-bin" ] || continue ;; esac
-    check "$(basename "$f")" "$(lacks "$f")"
+    check "$(basename "$f") is hardened" "$(lacks "$f")"
 done
 # The code of a segment has no data of the file beside it: a page that can be executed holds nothing else.
 if readelf -Wl "$BUILD/nojit" | sed -n '/Segment Sections/,$p' | grep -E ' \.text( |$)' | grep -qE '\.(rodata|nojit\.index|dynsym)'; then
-    not_ok "code has segments of its own" "$(readelf -Wl "$BUILD/nojit" | grep ' \.text')"
+    not_ok "code of the programs has segments of its own" "$(readelf -Wl "$BUILD/nojit" | grep ' \.text')"
 else
-    ok "code has segments of its own"
+    ok "code of the programs has segments of its own"
 fi
 
 imports() { nm -Au "$@" 2>/dev/null | grep -E " U $calls(@.*)?\$" || true; } # FILE...: those of $calls that it makes
 calls='(system|popen|vfork|posix_spawnp?|exec[lv]p?e?)'
-check "no other program is started" "$(imports -D "$BUILD/nojit")"
+check "nojit starts no other program" "$(imports -D "$BUILD/nojit")"
 calls='(fork|socket|connect|bind|listen|accept4?|send(to|msg)?|recv(from|msg)?|getaddrinfo)'
 apart='/trainer/(ranks/[a-z]+|run/run_ranks)\.o:'
 objects=$(imports "$BUILD"/obj/{runtime,runtime/*,trainer/*}/*.o)
 if grep -qE "$apart" <<<"$objects"; then wrong=$(grep -vE "$apart" <<<"$objects" || true); else wrong="nothing found in trainer/ranks"; fi
-check "no network and no processes but for the ranks of a run" "$wrong"
+check "nojit uses network and processes for the ranks of a run alone" "$wrong"
 
 # Objects of this tree, one by one: a program's note is there only if every object that is linked has one.
 case $(readelf -h "$BUILD/nojit") in
@@ -48,14 +48,14 @@ unmarked=$(for f in "${objects[@]}"; do
     readelf -Wn "$f" | grep -qF "$feature" || echo "$f has no note: $feature"
     readelf -WS "$f" | grep -qE '\.note\.GNU-stack +PROGBITS( +[0-9a-f]+){4} +[0-9]' || echo "$f does not say that its stack holds no code"
 done)
-check "branches and returns, and the stack, in each object" "$unmarked"
+check "each object protects branches, returns and the stack" "$unmarked"
 calls() { nm -u "$BUILD/libnojit.a" "$BUILD"/obj/trainer/*/*.o 2>/dev/null | grep -cE "$1" || true; }
 [ "$(calls ' __stack_chk_fail$')" -gt 50 ] && wrong='' || wrong="$(calls ' __stack_chk_fail$') objects check their stack"
-check "stack protector" "$wrong"
+check "programs have the stack protector" "$wrong"
 [ "$(calls ' __[a-z_]+_chk$')" -gt 20 ] && wrong='' || wrong="$(calls ' __[a-z_]+_chk$') calls are checked by glibc; built without -O?"
-check "sizes are checked by glibc" "$wrong"
+check "glibc checks sizes in the programs" "$wrong"
 objdump=objdump
 [ -e "$BUILD/gen-bin" ] || objdump=aarch64-linux-gnu-objdump
 "$objdump" -d "$BUILD"/obj/trainer/*/*.o | grep -qE "$probe" && wrong='' || wrong="no page of a large frame is touched"
-check "large frames touch each page" "$wrong"
+check "large frames touch each page of the stack" "$wrong"
 finish

@@ -22,12 +22,12 @@ same "every recorded key has a benchmark" "$(keys '\] bench$')" "$recorded"
 key=$(keys . | tr ' ' '\n' | grep -m 1 '\.f32$')
 cases=$(grep -c "^$key .*\]$" "$scratch/list")
 "$harness" --device cpu --filter "$key" --seed 77 --json "$scratch/json" >"$scratch/log"
-same "counts" "$(tail -n 1 "$scratch/log")" "1 of 1 keys, $cases passed, 0 failed (seed 77)"
+same "the harness counts keys and cases" "$(tail -n 1 "$scratch/log")" "1 of 1 keys, $cases passed, 0 failed (seed 77)"
 if grep -q "\"seed\": 77, \"keys\": 1, \"keys_run\": 1, .*\"cases\": $cases, \"failed\": 0" "$scratch/json"; then ok "the harness writes JSON"; else not_ok "the harness writes JSON" "$(head -c 200 "$scratch/json")"; fi
 for seed in 1 2; do
     "$harness" --device cpu --filter "$key" --seed $seed --json "$scratch/json$seed" >/dev/null
     "$harness" --device cpu --filter "$key" --seed $seed --json "$scratch/again$seed" >/dev/null
-    same "seed $seed repeats" "$(cat "$scratch/again$seed")" "$(cat "$scratch/json$seed")"
+    same "the harness repeats with seed $seed" "$(cat "$scratch/again$seed")" "$(cat "$scratch/json$seed")"
 done
 errors() { sed -nE 's/.*"worst_error": ([^,]*),.*/\1/p' "$1"; }
 if [ "$(errors "$scratch/json1")" != "$(errors "$scratch/json2")" ]; then ok "another seed gives the harness other inputs"; else not_ok "another seed gives the harness other inputs" "$(errors "$scratch/json1")"; fi

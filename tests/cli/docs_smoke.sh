@@ -10,7 +10,7 @@ sed -n '/^## A smoke run/,/^## /{/^```/,/^```/p}' "$page" | grep -v '^```' | sed
 ln -s "$(realpath "$BUILD/nojit")" "$scratch/nojit"
 cd "$scratch"
 if [ "$(grep -c -- '--device cpu' run.sh)" = 1 ] && bash -eu run.sh >out 2>&1 && [ "$(tail -n 1 out)" = passed ]; then
-    ok "the smoke run passes: $(tail -n 2 out | head -n 1)"
+    ok "the smoke run passes"
 else
     not_ok "the smoke run passes" "$(tail -n 3 out)"
 fi

@@ -55,7 +55,7 @@ static void gelu_is_x_times_the_normal_distribution(void **state)
     check_formula(NJ_GELU, gelu);
 }
 
-static void tanh_form_has_its_constants(void **state)
+static void gelu_of_tanh_has_its_constants(void **state)
 {
     (void)state;
     check_formula(NJ_GELU_TANH, gelu_tanh);
@@ -74,7 +74,7 @@ static double glu_loss(void *args)
     return dot(y, a->dy, N * I);
 }
 
-static void gradients(void **state)
+static void activation_gradients_are_derivatives(void **state)
 {
     (void)state;
     for (int act = NJ_GELU; act <= NJ_GELU_TANH; act++) {
@@ -98,7 +98,7 @@ static void check_quantised(const double *q, double scale, const double *y, int 
         assert_close(q[i], y[i] / scale, 1e-12);
 }
 
-static void quantised_gradients(void **state)
+static void quantised_activation_gradients_are_near(void **state)
 {
     (void)state;
     for (int act = NJ_SILU; act <= NJ_GELU_TANH; act++) {
@@ -122,7 +122,7 @@ static void quantised_gradients(void **state)
     }
 }
 
-static void quantised_rows_are_gated(void **state)
+static void quantised_rows_are_gated_by_the_activation(void **state)
 {
     (void)state;
     for (int act = NJ_GELU; act <= NJ_GELU_TANH; act++) {
@@ -180,7 +180,7 @@ static void check_ends(struct device *d, int act, float *gu, float *y, float *dy
     }
 }
 
-static void extremes(void **state)
+static void activations_survive_extremes(void **state)
 {
     struct device *d = need(state);
     void *at[3];
@@ -196,13 +196,13 @@ int main(void)
 {
     const struct CMUnitTest references[] = {
         cmocka_unit_test_setup(gelu_is_x_times_the_normal_distribution, reset),
-        cmocka_unit_test_setup(tanh_form_has_its_constants, reset),
-        cmocka_unit_test_setup(gradients, reset),
-        cmocka_unit_test_setup(quantised_gradients, reset),
-        cmocka_unit_test_setup(quantised_rows_are_gated, reset),
+        cmocka_unit_test_setup(gelu_of_tanh_has_its_constants, reset),
+        cmocka_unit_test_setup(activation_gradients_are_derivatives, reset),
+        cmocka_unit_test_setup(quantised_activation_gradients_are_near, reset),
+        cmocka_unit_test_setup(quantised_rows_are_gated_by_the_activation, reset),
     };
     const struct CMUnitTest devices[] = {
-        cmocka_unit_test(extremes),
+        cmocka_unit_test(activations_survive_extremes),
     };
     return cmocka_run_group_tests_name("references", references, NULL, NULL) +
            RUN_ON_DEVICES(devices);

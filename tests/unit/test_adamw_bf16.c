@@ -77,7 +77,7 @@ static double noise(void)
     return (double)(seed >> 8) * 0x1p-23 - 1;
 }
 
-static void update_is_that_of_adamw(void **state)
+static void bf16_updates_are_those_of_adamw(void **state)
 {
     (void)state;
     struct numbers o = plain;
@@ -149,7 +149,7 @@ static void means(double part, float sign, double mean[3])
 
 /* A draw is up with probability p, so the mean of n draws is off by sqrt(p (1 - p) / n) units; five
  * times that is the bound (by chance 6 in 10 million fail). To nearest, all are off by the same. */
-static void rounding_is_unbiased(void **state)
+static void rounding_to_bf16_is_unbiased(void **state)
 {
     (void)state;
     static const double parts[] = {1.0 / 64, 0.25, 0.5, 0.7, 63.0 / 64};
@@ -195,7 +195,7 @@ static void check_apart(const uint8_t *x, const uint8_t *y, int n, const char *w
         fail_msg("%s: %d of %d draws agree", what, same, n);
 }
 
-static void draws_are_apart(void **state)
+static void draws_of_neighbours_are_apart(void **state)
 {
     (void)state;
     static uint8_t up[3][N], other[3][N];
@@ -220,7 +220,7 @@ static void draws_are_apart(void **state)
     }
 }
 
-static void draws_depend_on_nothing_else(void **state)
+static void draws_depend_on_seed_step_and_place_alone(void **state)
 {
     (void)state;
     static uint8_t up[3][N], other[3][N];
@@ -243,7 +243,7 @@ static void draws_depend_on_nothing_else(void **state)
         assert_memory_equal(up[x] + o.first, other[x], (size_t)o.n);
 }
 
-static void exact_values_stay(void **state)
+static void exact_bf16_values_stay(void **state)
 {
     (void)state;
     static const uint16_t bits[] = {0,      0x3f80, 0xc000, 0x0001, 0x807f,
@@ -318,7 +318,7 @@ static double mean_of(const float *x)
 /* A step of size d is taken as whole units u with probability d / u, so k steps spread a parameter
  * by sqrt(k d u) at most; the mean of N of them by that over sqrt(N). Beside that the noise of v
  * makes steps longer by 3/8 of its variance, below 1 % (docs/objective.md). */
-static void small_steps_add_up(void **state)
+static void small_bf16_steps_add_up(void **state)
 {
     (void)state;
     enum { STEPS = 300 };
@@ -380,13 +380,13 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(update_is_that_of_adamw),
+        cmocka_unit_test(bf16_updates_are_those_of_adamw),
         cmocka_unit_test(skipped_updates_change_nothing),
-        cmocka_unit_test(rounding_is_unbiased),
-        cmocka_unit_test(draws_are_apart),
-        cmocka_unit_test(draws_depend_on_nothing_else),
-        cmocka_unit_test(exact_values_stay),
-        cmocka_unit_test(small_steps_add_up),
+        cmocka_unit_test(rounding_to_bf16_is_unbiased),
+        cmocka_unit_test(draws_of_neighbours_are_apart),
+        cmocka_unit_test(draws_depend_on_seed_step_and_place_alone),
+        cmocka_unit_test(exact_bf16_values_stay),
+        cmocka_unit_test(small_bf16_steps_add_up),
         cmocka_unit_test(second_moments_fade),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -133,7 +133,7 @@ static int open_bytes(const unsigned char *data, size_t bytes)
     return rc;
 }
 
-static void files_come_back(void **state)
+static void apr_files_come_back(void **state)
 {
     (void)state;
     struct apr a;
@@ -193,7 +193,7 @@ static void checksums_are_those_of_zlib(void **state)
     free(data);
 }
 
-static void damaged_weights_are_found(void **state)
+static void damaged_apr_weights_are_found(void **state)
 {
     (void)state;
     struct apr a;
@@ -208,7 +208,7 @@ static void damaged_weights_are_found(void **state)
 }
 
 /* Every cut before the end of the data is seen without the checksum. */
-static void cut_files_are_refused(void **state)
+static void cut_apr_files_are_refused(void **state)
 {
     (void)state;
     struct apr_bytes b = sound();
@@ -231,7 +231,7 @@ static size_t find(const struct apr_bytes *b, const char *name)
 }
 
 /* Other bytes at a place, under checksums that are right. */
-static void lying_files_are_refused(void **state)
+static void lying_apr_files_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -308,7 +308,7 @@ static void lying_files_are_refused(void **state)
 }
 
 /* One row of 4 elements, of 256 to be quantised. */
-static void lists_are_not_quantised(void **state)
+static void apr_lists_are_not_quantised(void **state)
 {
     (void)state;
     static const int types[] = {APR_FILE_Q4_K, APR_FILE_Q6_K, APR_FILE_Q4, APR_FILE_Q8};
@@ -325,7 +325,7 @@ static void lists_are_not_quantised(void **state)
     }
 }
 
-static void metadata_are_an_object(void **state)
+static void apr_metadata_are_an_object(void **state)
 {
     (void)state;
     static const struct {
@@ -345,14 +345,14 @@ static void metadata_are_an_object(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(apr_files_come_back),
         cmocka_unit_test(old_numbers_of_types_are_read),
         cmocka_unit_test(checksums_are_those_of_zlib),
-        cmocka_unit_test(damaged_weights_are_found),
-        cmocka_unit_test(cut_files_are_refused),
-        cmocka_unit_test(lying_files_are_refused),
-        cmocka_unit_test(lists_are_not_quantised),
-        cmocka_unit_test(metadata_are_an_object),
+        cmocka_unit_test(damaged_apr_weights_are_found),
+        cmocka_unit_test(cut_apr_files_are_refused),
+        cmocka_unit_test(lying_apr_files_are_refused),
+        cmocka_unit_test(apr_lists_are_not_quantised),
+        cmocka_unit_test(apr_metadata_are_an_object),
     };
     return cmocka_run_group_tests_name("apr", tests, scratch_begin, scratch_end);
 }

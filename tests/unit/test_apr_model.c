@@ -101,7 +101,7 @@ static void check_same(const char *file, const char *dir, int dtype)
     assert_false(source_is_folder(at(file)));
 }
 
-static void a_file_is_the_folder_it_was_made_of(void **state)
+static void an_apr_file_is_the_folder_it_was_made_of(void **state)
 {
     (void)state;
     static const int types[] = {APR_FILE_F32, APR_FILE_F16, APR_FILE_BF16, APR_FILE_Q4_K,
@@ -188,7 +188,7 @@ static void a_head_is_tied_where_it_is_a_copy(void **state)
     check_same("copy.apr", "qwen2", APR_FILE_F32);
 }
 
-static void tensors_have_either_name(void **state)
+static void apr_tensors_have_either_name(void **state)
 {
     (void)state;
     for (int names = 0; names < 3; names++)
@@ -199,7 +199,7 @@ static void tensors_have_either_name(void **state)
 }
 
 /* As aprender's reader takes them. */
-static void keys_have_other_names(void **state)
+static void apr_keys_have_other_names(void **state)
 {
     (void)state;
     static const char *const changes[] = {
@@ -359,7 +359,7 @@ static const struct refused {
      "tensor token_embd.weight is not part of the model"},
 };
 
-static void what_is_not_computed_is_refused(void **state)
+static void apr_models_that_are_not_computed_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -372,7 +372,7 @@ static void what_is_not_computed_is_refused(void **state)
 }
 
 /* Where weights are read; what looks at headers alone does without. */
-static void damaged_weights_are_refused(void **state)
+static void damaged_apr_weights_are_refused(void **state)
 {
     (void)state;
     struct tensors w;
@@ -394,14 +394,14 @@ static void damaged_weights_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_the_folder_it_was_made_of),
+        cmocka_unit_test(an_apr_file_is_the_folder_it_was_made_of),
         cmocka_unit_test(own_blocks_come_in_hugging_faces_order),
         cmocka_unit_test(a_head_is_tied_where_it_is_a_copy),
-        cmocka_unit_test(tensors_have_either_name),
-        cmocka_unit_test(keys_have_other_names),
+        cmocka_unit_test(apr_tensors_have_either_name),
+        cmocka_unit_test(apr_keys_have_other_names),
         cmocka_unit_test(llama3_scaling_is_read),
-        cmocka_unit_test(what_is_not_computed_is_refused),
-        cmocka_unit_test(damaged_weights_are_refused),
+        cmocka_unit_test(apr_models_that_are_not_computed_are_refused),
+        cmocka_unit_test(damaged_apr_weights_are_refused),
     };
     return cmocka_run_group_tests_name("apr_model", tests, scratch_begin, scratch_end);
 }

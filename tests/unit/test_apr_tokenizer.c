@@ -139,7 +139,7 @@ static void a_file_without_one_works_on_bytes(void **state)
 }
 
 /* Token files can still be used. */
-static void what_is_missing_is_said(void **state)
+static void what_an_apr_tokenizer_lacks_is_said(void **state)
 {
     (void)state;
     static const struct {
@@ -185,7 +185,7 @@ static void what_is_missing_is_said(void **state)
     }
 }
 
-static void values_of_other_types_are_refused(void **state)
+static void apr_tokenizer_values_of_other_types_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -215,8 +215,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokenizers_of_gguf_files_are_the_same),
         cmocka_unit_test(a_file_without_one_works_on_bytes),
-        cmocka_unit_test(what_is_missing_is_said),
-        cmocka_unit_test(values_of_other_types_are_refused),
+        cmocka_unit_test(what_an_apr_tokenizer_lacks_is_said),
+        cmocka_unit_test(apr_tokenizer_values_of_other_types_are_refused),
     };
     return cmocka_run_group_tests_name("apr_tokenizer", tests, scratch_begin, scratch_end);
 }

@@ -11,7 +11,7 @@
 
 #include "kernel_case.h"
 
-static void sizes_equal_the_cases(void **state)
+static void sizes_of_the_contracts_equal_the_cases(void **state)
 {
     (void)state;
     assert_true(nj_case_count > 0);
@@ -30,6 +30,6 @@ static void sizes_equal_the_cases(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_equal_the_cases)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_of_the_contracts_equal_the_cases)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

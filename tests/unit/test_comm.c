@@ -216,7 +216,7 @@ static void ranks_that_disagree_are_told(void **state)
     all_end_well(2, one_has_another_size);
 }
 
-static void arguments_are_checked(void **state)
+static void arguments_of_collectives_are_checked(void **state)
 {
     (void)state;
     const struct nj_options options = {.device = NJ_DEVICE_CPU};
@@ -253,7 +253,7 @@ int main(void)
         cmocka_unit_test(bytes_arrive_in_the_order_of_ranks),
         cmocka_unit_test(a_rank_that_is_gone_ends_the_others),
         cmocka_unit_test(ranks_that_disagree_are_told),
-        cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(arguments_of_collectives_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -119,7 +119,7 @@ static void published_files_are_read(void **state)
     assert_int_equal(config_parameters(&c), 7248023552);
 }
 
-static void fields_are_read(void **state)
+static void fields_of_config_json_are_read(void **state)
 {
     (void)state;
     struct model_config c;
@@ -325,7 +325,7 @@ static const struct {
      NJ_E_FORMAT, "hidden_size is 1, less than num_attention_heads 2"},
 };
 
-static void others_are_refused(void **state)
+static void other_configurations_are_refused(void **state)
 {
     (void)state;
     struct model_config c;
@@ -338,7 +338,7 @@ static void others_are_refused(void **state)
                   "missing folder");
 }
 
-static void written_files_read_back(void **state)
+static void written_configurations_read_back(void **state)
 {
     (void)state;
     static const char *const models[] = {
@@ -385,7 +385,7 @@ static void written_files_say_what_transformers_reads(void **state)
             fail_msg("%s is not in %s", lines[i], text);
 }
 
-static void frequencies_follow_the_formula(void **state)
+static void rotary_frequencies_follow_the_formula(void **state)
 {
     (void)state;
     struct model_config c = {.head_dim = 128, .rope_theta = 5e5};
@@ -451,15 +451,15 @@ int main(void)
         cmocka_unit_test(windows_beyond_the_positions_are_none),
         cmocka_unit_test(activations_are_read_and_written),
         cmocka_unit_test(published_files_are_read),
-        cmocka_unit_test(fields_are_read),
+        cmocka_unit_test(fields_of_config_json_are_read),
         cmocka_unit_test(both_spellings_of_rope_are_read),
         cmocka_unit_test(the_object_of_rope_that_counts_is_read),
         cmocka_unit_test(switched_windows_without_a_layer_are_none),
         cmocka_unit_test(dropout_that_is_not_done_is_said_once),
-        cmocka_unit_test(others_are_refused),
-        cmocka_unit_test(written_files_read_back),
+        cmocka_unit_test(other_configurations_are_refused),
+        cmocka_unit_test(written_configurations_read_back),
         cmocka_unit_test(written_files_say_what_transformers_reads),
-        cmocka_unit_test(frequencies_follow_the_formula),
+        cmocka_unit_test(rotary_frequencies_follow_the_formula),
         cmocka_unit_test(tensors_are_those_of_the_family),
     };
     return cmocka_run_group_tests_name("config", tests, scratch_begin, scratch_end);

@@ -34,7 +34,7 @@ static const char *const symbols[] = {
 #undef ROW
 };
 
-static void test_symbols_are_listed_once(void **state)
+static void symbols_of_cuda_are_listed_once(void **state)
 {
     size_t count = sizeof symbols / sizeof *symbols;
 
@@ -100,7 +100,7 @@ SAME(nvlsCTAs, nvls_ctas);
 #define TEXT(x) #x
 #define EXPANDED(x) TEXT(x)
 
-static void test_exported_names(void **state)
+static void names_are_those_that_the_libraries_export(void **state)
 {
     (void)state;
     /* Headers of the toolkit rename a function to its current version with a macro; the expansion
@@ -111,7 +111,7 @@ static void test_exported_names(void **state)
 #undef ROW
 }
 
-static void test_launch_parameters(void **state)
+static void launch_parameters_have_cudas_layout(void **state)
 {
     (void)state;
     assert_ptr_equal(NJ_LAUNCH_PARAM_END, CU_LAUNCH_PARAM_END);
@@ -121,14 +121,14 @@ static void test_launch_parameters(void **state)
 
 #else
 
-static void test_exported_names(void **state)
+static void names_are_those_that_the_libraries_export(void **state)
 {
     (void)state;
     print_message("no cuda.h or cublasLt.h on the include path: nothing to compare with\n");
     skip();
 }
 
-static void test_launch_parameters(void **state)
+static void launch_parameters_have_cudas_layout(void **state)
 {
     (void)state;
     skip();
@@ -139,9 +139,9 @@ static void test_launch_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_symbols_are_listed_once),
-        cmocka_unit_test(test_exported_names),
-        cmocka_unit_test(test_launch_parameters),
+        cmocka_unit_test(symbols_of_cuda_are_listed_once),
+        cmocka_unit_test(names_are_those_that_the_libraries_export),
+        cmocka_unit_test(launch_parameters_have_cudas_layout),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void logits_are_those_of_a_forward_pass(void **state)
 }
 
 /* Keys beyond the first 256 are in chunks of their own, whose sums are merged. */
-static void contexts_of_several_chunks(void **state)
+static void contexts_of_several_chunks_are_those_of_a_forward_pass(void **state)
 {
     (void)state;
     enum { LONG = 640, SAID = 30 };
@@ -293,7 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_a_forward_pass),
-        cmocka_unit_test(contexts_of_several_chunks),
+        cmocka_unit_test(contexts_of_several_chunks_are_those_of_a_forward_pass),
         cmocka_unit_test(a_cache_of_bytes_is_close),
         cmocka_unit_test(greedy_takes_the_likeliest),
         cmocka_unit_test(texts_do_not_depend_on_their_neighbours),

@@ -15,7 +15,7 @@
 
 /* ---- memory ---- */
 
-static void test_memory_is_zeroed_and_aligned(void **state)
+static void memory_is_zeroed_and_aligned(void **state)
 {
     static const size_t sizes[] = {0, 1, 255, 257, 100003};
     struct device *d = need(state);
@@ -43,7 +43,7 @@ static void test_memory_is_zeroed_and_aligned(void **state)
     free(host);
 }
 
-static void test_copies_in_every_direction(void **state)
+static void copies_go_in_every_direction(void **state)
 {
     enum { BYTES = 5000 };
     struct device *d = need(state);
@@ -77,7 +77,7 @@ static void test_copies_in_every_direction(void **state)
 }
 
 /* More than a backend can have on its way at a time, to and from memory that is not pinned. */
-static void test_large_copies(void **state)
+static void large_copies_are_whole(void **state)
 {
     enum { BYTES = (20 << 20) + 3, AT = 5 };
     struct device *d = need(state);
@@ -99,7 +99,7 @@ static void test_large_copies(void **state)
     free(to);
 }
 
-static void test_too_much_memory_is_refused(void **state)
+static void too_much_memory_is_refused(void **state)
 {
     struct device *d = need(state);
     size_t budget = nj_context_budget(d->ctx);
@@ -116,7 +116,7 @@ static void test_too_much_memory_is_refused(void **state)
     assert_int_equal(nj_alloc(d->ctx, (enum nj_memory)7, 4, &ptr), NJ_E_ARG);
 }
 
-static void test_events(void **state)
+static void events_time_the_work_between_them(void **state)
 {
     struct device *d = need(state);
     nj_event *from, *to;
@@ -138,7 +138,7 @@ static void test_events(void **state)
 }
 
 /* Far more is enqueued on one stream than the other could wait for by chance. */
-static void test_a_stream_waits_for_another(void **state)
+static void a_stream_waits_for_another(void **state)
 {
     enum { BYTES = 1 << 20, TIMES = 50 };
     struct device *d = need(state);
@@ -291,7 +291,7 @@ static void check_small_product(struct device *d, struct nj_gemm g)
     check_product(d, &g);
 }
 
-static void test_products(void **state)
+static void gemms_agree_with_their_references(void **state)
 {
     static const struct gemm_size sizes[] = {
         {1, 1, 1, 0}, {1, 64, 128, 0}, {37, 24, 40, 8}, {5, 7, 3, 2}, {96, 200, 264, 16}};
@@ -331,14 +331,14 @@ static void check_large_product(struct device *d, struct nj_gemm g)
 
 /* GEMMs large enough for another tile, or another algorithm: rows that begin at quads and end within one,
  * and others. */
-static void test_large_product(void **state)
+static void a_large_gemm_agrees_with_its_reference(void **state)
 {
     static const struct gemm_size sizes[] = {{2047, 1025, 37, 0}, {2046, 1022, 38, 2}};
 
     each_product(need(state), sizes, sizeof sizes / sizeof *sizes, check_large_product);
 }
 
-static void test_unprepared_product_is_refused(void **state)
+static void an_unprepared_gemm_is_refused(void **state)
 {
     struct device *d = need(state);
     struct nj_gemm g = {
@@ -359,7 +359,7 @@ static void test_unprepared_product_is_refused(void **state)
     nj_free(d->ctx, NJ_MEM_DEVICE, p);
 }
 
-static void test_impossible_products_are_refused(void **state)
+static void impossible_gemms_are_refused(void **state)
 {
     struct device *d = need(state);
     const struct nj_gemm good = {
@@ -392,7 +392,7 @@ static void test_impossible_products_are_refused(void **state)
 }
 
 /* More shapes than the table starts with. */
-static void test_many_shapes(void **state)
+static void many_shapes_of_gemms_have_a_plan(void **state)
 {
     struct device *d = need(state);
     struct nj_gemm g = {.kind = NJ_GEMM_NN, .N = 8, .K = 8, .lda = 8, .ldb = 8, .ldc = 8};
@@ -409,7 +409,7 @@ static void test_many_shapes(void **state)
 }
 
 /* A graph gives the same bits as running directly, each time that it runs. */
-static void test_graph(void **state)
+static void a_graph_repeats_its_launches(void **state)
 {
     struct device *d = need(state);
     struct nj_gemm g = {
@@ -473,7 +473,7 @@ static void check_heads_in_place(struct device *d, enum nj_dtype T)
 }
 
 /* More blocks than Vulkan takes in one direction, and a last row of them that is not full. */
-static void test_many_blocks(void **state)
+static void a_launch_may_have_many_blocks(void **state)
 {
     enum { N = 65535 + 66, I = 8 };
     struct device *d = need(state);
@@ -492,7 +492,7 @@ static void test_many_blocks(void **state)
     array_free(d, &y);
 }
 
-static void test_heads_in_place(void **state)
+static void gemms_of_heads_work_in_place(void **state)
 {
     struct device *d = need(state);
 
@@ -501,7 +501,7 @@ static void test_heads_in_place(void **state)
         check_heads_in_place(d, NJ_LP);
 }
 
-static void test_graphs_can_be_switched_off(void **state)
+static void graphs_can_be_switched_off(void **state)
 {
     const struct nj_options options = {.device = need(state)->kind};
     nj_context *ctx;
@@ -517,7 +517,7 @@ static void test_graphs_can_be_switched_off(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_every_kernel_is_loaded(void **state)
+static void every_kernel_is_loaded(void **state)
 {
     struct device *d = need(state);
     const struct nj_device_info *info = nj_context_device(d->ctx);
@@ -536,7 +536,7 @@ static void test_every_kernel_is_loaded(void **state)
 }
 
 /* An op without a shader, of those that every CUDA GPU has. */
-static void test_missing_shader_is_named(void **state)
+static void a_missing_shader_is_named(void **state)
 {
     struct device *d = need(state);
     const uint32_t grid[3] = {1, 1, 1};
@@ -554,7 +554,7 @@ static void test_missing_shader_is_named(void **state)
     assert_non_null(strstr(nj_context_error(d->ctx), "use --device cuda or cpu"));
 }
 
-static void test_the_binary_holds_every_kernel(void **state)
+static void the_binary_holds_every_kernel(void **state)
 {
     struct nj_embedded embedded;
 
@@ -567,24 +567,24 @@ static void test_the_binary_holds_every_kernel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory_is_zeroed_and_aligned),
-        cmocka_unit_test(test_copies_in_every_direction),
-        cmocka_unit_test(test_large_copies),
-        cmocka_unit_test(test_too_much_memory_is_refused),
-        cmocka_unit_test(test_events),
-        cmocka_unit_test(test_a_stream_waits_for_another),
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_large_product),
-        cmocka_unit_test(test_unprepared_product_is_refused),
-        cmocka_unit_test(test_impossible_products_are_refused),
-        cmocka_unit_test(test_many_shapes),
-        cmocka_unit_test(test_graph),
-        cmocka_unit_test(test_many_blocks),
-        cmocka_unit_test(test_heads_in_place),
-        cmocka_unit_test(test_graphs_can_be_switched_off),
-        cmocka_unit_test(test_every_kernel_is_loaded),
-        cmocka_unit_test(test_missing_shader_is_named),
-        cmocka_unit_test(test_the_binary_holds_every_kernel),
+        cmocka_unit_test(memory_is_zeroed_and_aligned),
+        cmocka_unit_test(copies_go_in_every_direction),
+        cmocka_unit_test(large_copies_are_whole),
+        cmocka_unit_test(too_much_memory_is_refused),
+        cmocka_unit_test(events_time_the_work_between_them),
+        cmocka_unit_test(a_stream_waits_for_another),
+        cmocka_unit_test(gemms_agree_with_their_references),
+        cmocka_unit_test(a_large_gemm_agrees_with_its_reference),
+        cmocka_unit_test(an_unprepared_gemm_is_refused),
+        cmocka_unit_test(impossible_gemms_are_refused),
+        cmocka_unit_test(many_shapes_of_gemms_have_a_plan),
+        cmocka_unit_test(a_graph_repeats_its_launches),
+        cmocka_unit_test(a_launch_may_have_many_blocks),
+        cmocka_unit_test(gemms_of_heads_work_in_place),
+        cmocka_unit_test(graphs_can_be_switched_off),
+        cmocka_unit_test(every_kernel_is_loaded),
+        cmocka_unit_test(a_missing_shader_is_named),
+        cmocka_unit_test(the_binary_holds_every_kernel),
     };
     return RUN_ON_DEVICES(tests) +
            cmocka_run_group_tests_name("Vulkan", tests, open_vulkan, close_device);

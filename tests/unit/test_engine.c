@@ -312,7 +312,7 @@ static void broken_weights_are_named_and_kept(void **state)
     engine_destroy(e);
 }
 
-static void evaluation_repeats(void **state)
+static void an_evaluation_repeats_its_numbers(void **state)
 {
     (void)state;
     struct train_options o = small_options;
@@ -468,7 +468,7 @@ static void plan_is_what_is_used(void **state)
     }
 }
 
-static void misfits_are_refused(void **state)
+static void models_that_do_not_fit_each_other_are_refused(void **state)
 {
     (void)state;
     struct train_options o = small_options;
@@ -491,7 +491,7 @@ static void misfits_are_refused(void **state)
     assert_non_null(strstr(fail_text(), "model."));
 }
 
-static void schedules(void **state)
+static void the_engine_follows_each_schedule(void **state)
 {
     (void)state;
     struct train_options o = small_options;
@@ -525,13 +525,13 @@ int main(void)
         cmocka_unit_test(damaged_states_are_refused),
         cmocka_unit_test(saved_model_opens_again),
         cmocka_unit_test(broken_weights_are_named_and_kept),
-        cmocka_unit_test(evaluation_repeats),
+        cmocka_unit_test(an_evaluation_repeats_its_numbers),
         cmocka_unit_test(evaluation_compares_tokens),
         cmocka_unit_test(acceptance_is_one_minus_the_distance),
         cmocka_unit_test(recomputing_changes_nothing),
         cmocka_unit_test(plan_is_what_is_used),
-        cmocka_unit_test(misfits_are_refused),
-        cmocka_unit_test(schedules),
+        cmocka_unit_test(models_that_do_not_fit_each_other_are_refused),
+        cmocka_unit_test(the_engine_follows_each_schedule),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

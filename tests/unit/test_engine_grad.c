@@ -55,43 +55,43 @@ static void check_gradient(const char *student, const char *teacher, float kd_ra
     engine_destroy(e);
 }
 
-static void biased_tied_model(void **state)
+static void gradients_of_a_biased_tied_model_are_derivatives(void **state)
 {
     (void)state;
     check_gradient("qwen2", "teacher", 0.5f, 0, OBJECTIVE_KL);
 }
 
-static void qk_norm_untied_model(void **state)
+static void gradients_of_an_untied_model_with_qk_norms_are_derivatives(void **state)
 {
     (void)state;
     check_gradient("qwen3", "teacher", 0.7f, 0, OBJECTIVE_KL);
 }
 
-static void reverse_divergence(void **state)
+static void gradients_of_reverse_kl_are_derivatives(void **state)
 {
     (void)state;
     check_gradient("qwen2", "teacher", 0.9f, 1, OBJECTIVE_KL);
 }
 
-static void mixed_divergence(void **state)
+static void gradients_of_a_mixed_divergence_are_derivatives(void **state)
 {
     (void)state;
     check_gradient("qwen2", "teacher", 0.9f, 0.5f, OBJECTIVE_KL);
 }
 
-static void total_variation_distance(void **state)
+static void gradients_of_the_total_variation_distance_are_derivatives(void **state)
 {
     (void)state;
     check_gradient("qwen2", "teacher", 0.9f, 0, OBJECTIVE_TVD);
 }
 
-static void cross_entropy_only(void **state)
+static void gradients_of_cross_entropy_alone_are_derivatives(void **state)
 {
     (void)state;
     check_gradient("qwen2", NULL, 0.5f, 0, OBJECTIVE_KL);
 }
 
-static void gelu_models(void **state)
+static void gradients_of_models_with_gelu_are_derivatives(void **state)
 {
     (void)state;
     check_gradient("gelu", "gelu-tanh", 0.5f, 0, OBJECTIVE_KL);
@@ -101,13 +101,13 @@ static void gelu_models(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(biased_tied_model),
-        cmocka_unit_test(qk_norm_untied_model),
-        cmocka_unit_test(reverse_divergence),
-        cmocka_unit_test(mixed_divergence),
-        cmocka_unit_test(total_variation_distance),
-        cmocka_unit_test(cross_entropy_only),
-        cmocka_unit_test(gelu_models),
+        cmocka_unit_test(gradients_of_a_biased_tied_model_are_derivatives),
+        cmocka_unit_test(gradients_of_an_untied_model_with_qk_norms_are_derivatives),
+        cmocka_unit_test(gradients_of_reverse_kl_are_derivatives),
+        cmocka_unit_test(gradients_of_a_mixed_divergence_are_derivatives),
+        cmocka_unit_test(gradients_of_the_total_variation_distance_are_derivatives),
+        cmocka_unit_test(gradients_of_cross_entropy_alone_are_derivatives),
+        cmocka_unit_test(gradients_of_models_with_gelu_are_derivatives),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -181,7 +181,7 @@ static const char *newest(const char *name, size_t expected)
     return path;
 }
 
-static void checksums(void **state)
+static void checksums_of_events_are_those_of_the_format(void **state)
 {
     (void)state;
     assert_int_equal(crc32c((const uint8_t *)"123456789", 9), 0xe3069283u);
@@ -190,7 +190,7 @@ static void checksums(void **state)
     assert_int_equal(unmasked(events_checksum(zeros, sizeof zeros)), 0x8a9136aau);
 }
 
-static void scalars_come_back(void **state)
+static void scalars_of_events_come_back(void **state)
 {
     (void)state;
     struct events e;
@@ -223,7 +223,7 @@ static void scalars_come_back(void **state)
 }
 
 /* A resumed run opens a second file, which says from where on it counts. */
-static void going_on(void **state)
+static void a_resumed_run_goes_on_in_its_events(void **state)
 {
     (void)state;
     struct events e;
@@ -241,7 +241,7 @@ static void going_on(void **state)
     assert_int_equal(f.count, 1);
 }
 
-static void refusals(void **state)
+static void events_that_cannot_be_written_are_refused(void **state)
 {
     (void)state;
     struct events e;
@@ -254,10 +254,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checksums),
-        cmocka_unit_test(scalars_come_back),
-        cmocka_unit_test(going_on),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(checksums_of_events_are_those_of_the_format),
+        cmocka_unit_test(scalars_of_events_come_back),
+        cmocka_unit_test(a_resumed_run_goes_on_in_its_events),
+        cmocka_unit_test(events_that_cannot_be_written_are_refused),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

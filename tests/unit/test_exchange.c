@@ -205,7 +205,7 @@ static void one_absent(struct member *m, int i)
     m->absent = i == 1;
 }
 
-static void missing_rank_is_named(void **state)
+static void a_missing_rank_is_named(void **state)
 {
     (void)state;
     run(3, 3, one_absent, finish);
@@ -240,7 +240,7 @@ static void long_waits_for_rank_0_are_said(void **state)
     assert_non_null(strstr(result[1].word, "rank 1 waits for rank 0 at 127.0.0.1 port "));
 }
 
-static void taken_port_is_named(void **state)
+static void a_taken_port_is_named(void **state)
 {
     int port = 0, again;
     const int listener = wire_listen(&port, "127.0.0.1");
@@ -279,7 +279,7 @@ static void nobody(struct member *m, int i)
     m->place.port = i == 2 ? foreign_port : m->place.port;
 }
 
-static void rank_0_that_is_not_there(void **state)
+static void a_rank_0_that_is_not_there_is_said(void **state)
 {
     (void)state;
     const pid_t server = foreign_server(&foreign_port);
@@ -372,7 +372,7 @@ static int one_does_not_finish(struct exchange *x, int rank)
     return rank == 2 ? poll_until_failure(x) : exchange_finish(x, 1);
 }
 
-static void ends_are_waited_for(void **state)
+static void the_ends_of_all_ranks_are_waited_for(void **state)
 {
     (void)state;
     run(3, 3, NULL, one_does_not_finish);
@@ -391,14 +391,14 @@ int main(void)
         cmocka_unit_test(who_is_behind_is_known),
         cmocka_unit_test(first_difference_is_named),
         cmocka_unit_test(wrong_numbers_are_named),
-        cmocka_unit_test(missing_rank_is_named),
+        cmocka_unit_test(a_missing_rank_is_named),
         cmocka_unit_test(long_waits_are_said_on_rank_0),
         cmocka_unit_test(long_waits_for_rank_0_are_said),
-        cmocka_unit_test(taken_port_is_named),
-        cmocka_unit_test(rank_0_that_is_not_there),
+        cmocka_unit_test(a_taken_port_is_named),
+        cmocka_unit_test(a_rank_0_that_is_not_there_is_said),
         cmocka_unit_test(stop_reaches_all),
         cmocka_unit_test(failures_reach_all),
-        cmocka_unit_test(ends_are_waited_for),
+        cmocka_unit_test(the_ends_of_all_ranks_are_waited_for),
     };
     return cmocka_run_group_tests_name("exchange", tests, begin, NULL);
 }

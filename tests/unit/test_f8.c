@@ -164,7 +164,7 @@ static struct device *need_one_scale(void **state)
     return d;
 }
 
-static void test_products(void **state)
+static void f8_gemms_agree_with_their_references(void **state)
 {
     static const struct {
         int M, N, K, pad;
@@ -206,12 +206,12 @@ static void check_one_scale(struct device *d, bool e5m2, int K, int pad, enum nj
     matrix_free(d, &b);
 }
 
-static void test_products_of_one_scale(void **state)
+static void f8_gemms_of_one_scale_agree_with_their_references(void **state)
 {
     check_one_scale(need_one_scale(state), false, 128, 0, NJ_F32);
 }
 
-static void test_products_of_e5m2(void **state)
+static void e5m2_gemms_agree_with_their_references(void **state)
 {
     struct device *d = need_one_scale(state);
     check_one_scale(d, true, 128, 0, NJ_F32);
@@ -221,7 +221,7 @@ static void test_products_of_e5m2(void **state)
 }
 
 /* Each of them times 1, the first of each row. */
-static void test_all_e5m2_numbers(void **state)
+static void all_e5m2_numbers_are_multiplied(void **state)
 {
     enum { M = 256, N = 16, K = 16 };
     struct device *d = need_one_scale(state);
@@ -250,7 +250,7 @@ static void test_all_e5m2_numbers(void **state)
 }
 
 /* A plan captured twice with other scales keeps both. */
-static void test_a_graph_keeps_its_scales(void **state)
+static void a_graph_keeps_its_f8_scales(void **state)
 {
     struct device *d = need_f8(state);
     struct f8_matrix a = matrix(d, 64, 64, 0, 0), b = matrix(d, 32, 64, 0, 5);
@@ -285,7 +285,7 @@ static void test_a_graph_keeps_its_scales(void **state)
 }
 
 /* A scale that is no number makes its row, and only its row, none. */
-static void test_a_broken_row_is_seen(void **state)
+static void a_broken_f8_row_is_seen(void **state)
 {
     struct device *d = need_f8(state);
     struct f8_matrix a = matrix(d, 24, 64, 0, 0), b = matrix(d, 32, 64, 0, 5);
@@ -303,7 +303,7 @@ static void test_a_broken_row_is_seen(void **state)
     matrix_free(d, &b);
 }
 
-static void test_what_cannot_be_is_refused(void **state)
+static void f8_gemms_that_cannot_be_are_refused(void **state)
 {
     struct device *d = need(state);
     const struct nj_gemm good = {.kind = NJ_GEMM_NT,
@@ -362,13 +362,13 @@ static void test_what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),
-        cmocka_unit_test(test_products_of_one_scale),
-        cmocka_unit_test(test_products_of_e5m2),
-        cmocka_unit_test(test_all_e5m2_numbers),
-        cmocka_unit_test(test_a_graph_keeps_its_scales),
-        cmocka_unit_test(test_a_broken_row_is_seen),
-        cmocka_unit_test(test_what_cannot_be_is_refused),
+        cmocka_unit_test(f8_gemms_agree_with_their_references),
+        cmocka_unit_test(f8_gemms_of_one_scale_agree_with_their_references),
+        cmocka_unit_test(e5m2_gemms_agree_with_their_references),
+        cmocka_unit_test(all_e5m2_numbers_are_multiplied),
+        cmocka_unit_test(a_graph_keeps_its_f8_scales),
+        cmocka_unit_test(a_broken_f8_row_is_seen),
+        cmocka_unit_test(f8_gemms_that_cannot_be_are_refused),
     };
     return RUN_ON_DEVICES(tests);
 }

@@ -39,7 +39,7 @@ static void quantize(struct device *d, float *x, int rows, int columns, uint8_t 
 }
 
 /* The largest is 448, so the scale is 1 and the numbers themselves are rounded. */
-static void test_rounding_is_to_nearest_even(void **state)
+static void rounding_to_f8_is_to_nearest_even(void **state)
 {
     enum { ROWS = 4, COLUMNS = 512 };
     struct device *d = need(state);
@@ -64,7 +64,7 @@ static void test_rounding_is_to_nearest_even(void **state)
     }
 }
 
-static void test_each_row_has_its_scale(void **state)
+static void each_f8_row_has_its_scale(void **state)
 {
     enum { ROWS = 40, COLUMNS = 272 };
     struct device *d = need(state);
@@ -94,7 +94,7 @@ static void test_each_row_has_its_scale(void **state)
 }
 
 /* Rows of zeros, of the smallest and the largest numbers, and rows that are broken. */
-static void test_unusual_rows(void **state)
+static void unusual_f8_rows_have_a_scale(void **state)
 {
     enum { ZERO, TINY, SMALL, HUGE_ONE, NOT_A_NUMBER, INFINITE, ROWS, COLUMNS = 64 };
     struct device *d = need(state);
@@ -129,7 +129,7 @@ static void test_unusual_rows(void **state)
 }
 
 /* Of rows with scales 2^-5 to 2^4 in turn, of which one may be broken, after a scale before them. */
-static void test_largest_scale_is_kept(void **state)
+static void the_largest_f8_scale_is_kept(void **state)
 {
     enum { ROWS = 300, COLUMNS = 32, BROKEN = 77 };
     struct device *d = need(state);
@@ -150,7 +150,7 @@ static void test_largest_scale_is_kept(void **state)
 }
 
 /* Rows, and the same rows to which zeros are added. */
-static void test_norm_without_a_sum(void **state)
+static void a_norm_to_f8_rows_needs_no_sum(void **state)
 {
     enum { ROWS = 3, COLUMNS = 64, COUNT = ROWS * COLUMNS };
     struct device *d = need(state);
@@ -202,7 +202,7 @@ static void columns_of(struct device *d, const uint8_t *rows_q, const float *row
     nj_free(d->ctx, NJ_MEM_DEVICE, top);
 }
 
-static void test_columns_have_one_scale(void **state)
+static void columns_of_f8_rows_have_one_scale(void **state)
 {
     enum { ROWS = 48, COLUMNS = 272 };
     struct device *d = need(state);
@@ -234,12 +234,12 @@ static void test_columns_have_one_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounding_is_to_nearest_even),
-        cmocka_unit_test(test_each_row_has_its_scale),
-        cmocka_unit_test(test_unusual_rows),
-        cmocka_unit_test(test_largest_scale_is_kept),
-        cmocka_unit_test(test_norm_without_a_sum),
-        cmocka_unit_test(test_columns_have_one_scale),
+        cmocka_unit_test(rounding_to_f8_is_to_nearest_even),
+        cmocka_unit_test(each_f8_row_has_its_scale),
+        cmocka_unit_test(unusual_f8_rows_have_a_scale),
+        cmocka_unit_test(the_largest_f8_scale_is_kept),
+        cmocka_unit_test(a_norm_to_f8_rows_needs_no_sum),
+        cmocka_unit_test(columns_of_f8_rows_have_one_scale),
     };
     return RUN_ON_DEVICES(tests);
 }

@@ -39,7 +39,7 @@ static double decode(uint8_t bits)
 }
 
 /* Rows with scales from 2^-5 to 1, which the last ones have already. */
-static void test_rows_have_one_scale(void **state)
+static void rows_have_one_f8_scale(void **state)
 {
     enum { ROWS = 40, COLUMNS = 272, LAST = 30 };
     struct device *d = need(state);
@@ -68,7 +68,7 @@ static void test_rows_have_one_scale(void **state)
 }
 
 /* With a scale that is no number all rows stay what they are, so that it is found in its own. */
-static void test_a_broken_row_stays_alone(void **state)
+static void a_broken_f8_row_stays_alone(void **state)
 {
     struct device *d = need(state);
     uint8_t before[2 * 16], after[2 * 16];
@@ -93,7 +93,7 @@ static size_t place_of(int row, int block, int tiles)
     return (size_t)tile * 512 + (size_t)(within % 32 * 16 + within / 32 * 4 + block % 4);
 }
 
-static void test_blocks_have_the_scale_of_their_row(void **state)
+static void blocks_have_the_f8_scale_of_their_row(void **state)
 {
     enum { ROWS = 300, COLUMNS = 288, TILES = 3, BYTES = 3 * TILES * 512 };
     struct device *d = need(state);
@@ -157,7 +157,7 @@ static void *matrix(struct device *d, int rows, void **blocks)
 }
 
 /* Each sum is exact, and so is its product with powers of two; added to itself where C is kept. */
-static void test_products_with_scales_of_blocks(void **state)
+static void gemms_with_f8_scales_of_blocks_agree_with_their_references(void **state)
 {
     struct device *d = need(state);
     static float c[M * N];
@@ -187,7 +187,7 @@ static void test_products_with_scales_of_blocks(void **state)
 }
 
 /* Scales that a device's GEMMs do not take are refused when they are prepared. */
-static void test_other_scales_are_refused(void **state)
+static void other_f8_scales_are_refused(void **state)
 {
     struct device *d = need(state);
     static const struct {
@@ -212,11 +212,11 @@ static void test_other_scales_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_have_one_scale),
-        cmocka_unit_test(test_a_broken_row_stays_alone),
-        cmocka_unit_test(test_blocks_have_the_scale_of_their_row),
-        cmocka_unit_test(test_products_with_scales_of_blocks),
-        cmocka_unit_test(test_other_scales_are_refused),
+        cmocka_unit_test(rows_have_one_f8_scale),
+        cmocka_unit_test(a_broken_f8_row_stays_alone),
+        cmocka_unit_test(blocks_have_the_f8_scale_of_their_row),
+        cmocka_unit_test(gemms_with_f8_scales_of_blocks_agree_with_their_references),
+        cmocka_unit_test(other_f8_scales_are_refused),
     };
     return RUN_ON_DEVICES(tests);
 }

@@ -35,7 +35,7 @@ static double apart(const float *a, const float *b, int64_t count)
 }
 
 /* An element of e4m3 is off by 3 % on average, and each gradient has passed several GEMMs. */
-static void gradients_are_near(void **state)
+static void gradients_of_an_f8_student_are_near(void **state)
 {
     (void)state;
     const struct train_options with = f8_options(1);
@@ -121,7 +121,7 @@ static void gradients_of_the_head_need_room(void **state)
 }
 
 /* Of the sizes of qwen3: O has 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96, the head 61 x 64. */
-static void small_matrices_are_left_out(void **state)
+static void small_matrices_are_left_out_of_f8(void **state)
 {
     (void)state;
     const struct {
@@ -155,7 +155,7 @@ static double last_loss(const struct train_options *o, const char *student, cons
     return r.loss;
 }
 
-static void recomputing_changes_nothing(void **state)
+static void recomputing_changes_nothing_of_an_f8_student(void **state)
 {
     (void)state;
     struct train_options o = f8_options(1);
@@ -197,7 +197,7 @@ static void micro_batches_do_not_meet(void **state)
 
 /* Some GEMMs of a layer in FP8 and others not, an activation without a kernel of its own, adapters, several
  * micro-batches, no teacher: near the loss without FP8, and not the same. */
-static void all_kinds_of_runs_learn(void **state)
+static void all_kinds_of_runs_learn_in_f8(void **state)
 {
     (void)state;
     const struct {
@@ -301,7 +301,7 @@ static void refused(const struct model_config *student, const struct train_optio
         fail_msg("%s", fail_text());
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void f8_students_that_cannot_be_are_refused(void **state)
 {
     (void)state;
     struct train_options o = f8_options(1);
@@ -315,16 +315,16 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_near),
+        cmocka_unit_test(gradients_of_an_f8_student_are_near),
         cmocka_unit_test(gradients_of_the_head_are_near),
         cmocka_unit_test(gradients_of_the_head_need_room),
-        cmocka_unit_test(small_matrices_are_left_out),
-        cmocka_unit_test(recomputing_changes_nothing),
+        cmocka_unit_test(small_matrices_are_left_out_of_f8),
+        cmocka_unit_test(recomputing_changes_nothing_of_an_f8_student),
         cmocka_unit_test(micro_batches_do_not_meet),
-        cmocka_unit_test(all_kinds_of_runs_learn),
+        cmocka_unit_test(all_kinds_of_runs_learn_in_f8),
         cmocka_unit_test(operands_lie_in_idle_logits),
         cmocka_unit_test(operands_of_the_head_lie_in_idle_memory),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(f8_students_that_cannot_be_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -78,7 +78,7 @@ static void eval_both(const char *student, const char *teacher, struct eval_resu
 }
 
 /* It differs, by far less than another model does. */
-static void the_teacher_changes_a_little(void **state)
+static void an_f8_teacher_changes_a_little(void **state)
 {
     (void)state;
     const char *const models[] = {"teacher", "qwen3", "tied", "gelu-tanh"};
@@ -143,7 +143,7 @@ static void a_teacher_of_zeros_is_the_same(void **state)
     free(want);
 }
 
-static void the_student_learns(void **state)
+static void a_student_learns_of_an_f8_teacher(void **state)
 {
     (void)state;
     struct train_options o = f8_options();
@@ -158,7 +158,7 @@ static void the_student_learns(void **state)
     engine_destroy(e);
 }
 
-static void broken_weights_are_named(void **state)
+static void broken_weights_of_an_f8_teacher_are_named(void **state)
 {
     (void)state;
     struct train_options o = f8_options();
@@ -175,7 +175,7 @@ static void broken_weights_are_named(void **state)
 }
 
 /* A byte an element and four a row, where float32 has four an element. */
-static void the_plan_is_smaller_and_used(void **state)
+static void the_plan_of_an_f8_teacher_is_smaller_and_used(void **state)
 {
     (void)state;
     struct train_options o = f8_options();
@@ -198,7 +198,7 @@ static void the_plan_is_smaller_and_used(void **state)
     engine_destroy(e);
 }
 
-static void misfits_are_refused(void **state)
+static void f8_teachers_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     struct train_options o = f8_options();
@@ -257,13 +257,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_where_products_read_them),
-        cmocka_unit_test(the_teacher_changes_a_little),
+        cmocka_unit_test(an_f8_teacher_changes_a_little),
         cmocka_unit_test(the_teacher_keeps_its_activation),
         cmocka_unit_test(a_teacher_of_zeros_is_the_same),
-        cmocka_unit_test(the_student_learns),
-        cmocka_unit_test(broken_weights_are_named),
-        cmocka_unit_test(the_plan_is_smaller_and_used),
-        cmocka_unit_test(misfits_are_refused),
+        cmocka_unit_test(a_student_learns_of_an_f8_teacher),
+        cmocka_unit_test(broken_weights_of_an_f8_teacher_are_named),
+        cmocka_unit_test(the_plan_of_an_f8_teacher_is_smaller_and_used),
+        cmocka_unit_test(f8_teachers_that_do_not_fit_are_refused),
         cmocka_unit_test(evaluation_may_stop_early),
     };
     return cmocka_run_group_tests(tests, open_all, fixture_close);

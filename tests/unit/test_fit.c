@@ -44,7 +44,7 @@ static void half_a_billion_at_2048_needs_13_gb(void **state)
 
 /* Heads are normed where the product wrote them if nobody reads them afterwards: what norms need then
  * are their gains and a root a row and head, not another 134 MB. */
-static void evaluation_norms_heads_in_place(void **state)
+static void an_evaluation_norms_heads_in_place(void **state)
 {
     (void)state;
     const struct model_config *normed = shape("qwen3-0.6b");
@@ -161,7 +161,7 @@ static void check_largest(int vocab, bool must_fall)
 }
 
 /* With 60,000 tokens logits never fit into gradients; with 72 those of up to 2,958 rows do. */
-static void largest_is_the_largest(void **state)
+static void the_largest_batch_is_the_largest_that_fits(void **state)
 {
     (void)state;
     check_largest(60000, true);
@@ -191,10 +191,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(half_a_billion_at_2048_needs_13_gb),
-        cmocka_unit_test(evaluation_norms_heads_in_place),
+        cmocka_unit_test(an_evaluation_norms_heads_in_place),
         cmocka_unit_test(logits_lie_in_idle_gradients),
         cmocka_unit_test(matrices_of_the_layers_lie_together),
-        cmocka_unit_test(largest_is_the_largest),
+        cmocka_unit_test(the_largest_batch_is_the_largest_that_fits),
         cmocka_unit_test(limits_of_a_batch_hold),
     };
     return cmocka_run_group_tests_name("fit", tests, NULL, NULL);

@@ -86,7 +86,7 @@ static void caches_hold_files(void **state)
                   "refs/main: not a regular file; fetch the model again", "pipe");
 }
 
-static void names_are_checked(void **state)
+static void names_of_folders_are_checked(void **state)
 {
     (void)state;
     static const struct {
@@ -116,7 +116,7 @@ static void names_are_checked(void **state)
                   "neither a folder nor a GGUF or APR file; give the folder", "file");
 }
 
-static void files_are_models(void **state)
+static void gguf_and_apr_files_are_models(void **state)
 {
     char found[512], named[600];
     clear_environment(state);
@@ -227,7 +227,7 @@ static void side_files_come_from_the_model(void **state)
 }
 
 /* Neither the file of a process of the same number that was killed nor a link is written to. */
-static void files_appear_whole(void **state)
+static void files_of_a_folder_appear_whole(void **state)
 {
     (void)state;
     struct whole_file w;
@@ -407,7 +407,7 @@ static void paths_in_a_folder_are_told(void **state)
     assert_false(folder_holds(at("tree"), "new"));
 }
 
-static void space_is_checked(void **state)
+static void free_space_is_checked(void **state)
 {
     (void)state;
     check_ok(folder_check_model_space(at("not/there/yet"), 1), "one byte");
@@ -477,18 +477,18 @@ int main(void)
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
         cmocka_unit_test_setup(caches_hold_files, clear_environment),
         cmocka_unit_test_setup(caches_of_others_are_not_believed, clear_environment),
-        cmocka_unit_test_setup(names_are_checked, clear_environment),
-        cmocka_unit_test(files_are_models),
+        cmocka_unit_test_setup(names_of_folders_are_checked, clear_environment),
+        cmocka_unit_test(gguf_and_apr_files_are_models),
         cmocka_unit_test(tokenizer_files_are_copied),
         cmocka_unit_test(side_files_come_from_the_model),
-        cmocka_unit_test(files_appear_whole),
+        cmocka_unit_test(files_of_a_folder_appear_whole),
         cmocka_unit_test(folders_appear_whole),
         cmocka_unit_test(temporary_folders_of_others_stay),
         cmocka_unit_test(made_folders_go_again),
         cmocka_unit_test(taken_names_are_not_overwritten),
         cmocka_unit_test(unwritable_places_are_refused),
         cmocka_unit_test(paths_in_a_folder_are_told),
-        cmocka_unit_test(space_is_checked),
+        cmocka_unit_test(free_space_is_checked),
     };
     return cmocka_run_group_tests_name("folder", tests, scratch_begin, scratch_end);
 }

@@ -76,7 +76,7 @@ static void write_two(const char *path)
     nj_context_destroy(ctx);
 }
 
-static void test_written_is_read(void **state)
+static void a_written_table_of_gemms_is_read(void **state)
 {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES];
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
@@ -94,7 +94,7 @@ static void test_written_is_read(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_the_first_to_speak_counts(void **state)
+static void the_first_choice_of_a_gemm_counts(void **state)
 {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES];
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
@@ -125,7 +125,7 @@ static void change(const char *path, const char *from, const char *to)
     fclose(f);
 }
 
-static void test_another_device_or_library_is_left(void **state)
+static void choices_of_another_device_or_library_are_left(void **state)
 {
     static const char *const changes[][2] = {
         {"nojit-gemm 1", "nojit-gemm 2"}, {"device ", "device other "}, {"library ", "library 9"}};
@@ -142,7 +142,7 @@ static void test_another_device_or_library_is_left(void **state)
     }
 }
 
-static void test_a_torn_file_gives_what_is_whole(void **state)
+static void a_torn_table_gives_what_is_whole(void **state)
 {
     struct stat info;
 
@@ -161,7 +161,7 @@ static void test_a_torn_file_gives_what_is_whole(void **state)
     }
 }
 
-static void test_nothing_known_leaves_the_file(void **state)
+static void a_table_is_left_where_nothing_is_known(void **state)
 {
     struct stat before, after;
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
@@ -176,7 +176,7 @@ static void test_nothing_known_leaves_the_file(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_what_is_of_others_is_left(void **state)
+static void rows_of_others_in_a_table_are_left(void **state)
 {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
@@ -194,7 +194,7 @@ static void test_what_is_of_others_is_left(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_no_place_is_an_error(void **state)
+static void a_table_without_a_place_is_an_error(void **state)
 {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
@@ -228,7 +228,7 @@ static size_t comparisons_of(int rows)
     return n;
 }
 
-static void test_twice_the_rows_take_twice_as_long(void **state)
+static void gemms_of_twice_the_rows_take_twice_as_long(void **state)
 {
     const size_t once = comparisons_of(ROWS), twice = comparisons_of(2 * ROWS);
 
@@ -237,7 +237,7 @@ static void test_twice_the_rows_take_twice_as_long(void **state)
     assert_in_range(twice, once, once * 5 / 2);
 }
 
-static void test_no_table_is_refused(void **state)
+static void files_that_are_no_table_of_gemms_are_refused(void **state)
 {
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
     static const char *const names[] = {"huge", "pipe", "."};
@@ -259,7 +259,7 @@ static void test_no_table_is_refused(void **state)
 }
 
 /* As runs do that begin together. */
-static void test_writers_keep_each_others_rows(void **state)
+static void writers_of_a_table_keep_each_others_rows(void **state)
 {
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
     unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
@@ -283,7 +283,7 @@ static void test_writers_keep_each_others_rows(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_a_table_is_replaced_whole(void **state)
+static void a_table_of_gemms_is_replaced_whole(void **state)
 {
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
     unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
@@ -310,7 +310,7 @@ static void test_a_table_is_replaced_whole(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_timing_is_not_repeated(void **state)
+static void the_timing_of_gemms_is_not_repeated(void **state)
 {
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,
                               .ab_dtype = NJ_LP,
@@ -339,7 +339,7 @@ static void test_timing_is_not_repeated(void **state)
 }
 
 /* A choice that the library refuses is made again. */
-static void test_a_bad_choice_is_made_again(void **state)
+static void a_bad_choice_of_a_gemm_is_made_again(void **state)
 {
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,
                               .ab_dtype = NJ_LP,
@@ -370,19 +370,19 @@ static void test_a_bad_choice_is_made_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written_is_read),
-        cmocka_unit_test(test_the_first_to_speak_counts),
-        cmocka_unit_test(test_another_device_or_library_is_left),
-        cmocka_unit_test(test_a_torn_file_gives_what_is_whole),
-        cmocka_unit_test(test_nothing_known_leaves_the_file),
-        cmocka_unit_test(test_what_is_of_others_is_left),
-        cmocka_unit_test(test_no_place_is_an_error),
-        cmocka_unit_test(test_twice_the_rows_take_twice_as_long),
-        cmocka_unit_test(test_no_table_is_refused),
-        cmocka_unit_test(test_writers_keep_each_others_rows),
-        cmocka_unit_test(test_a_table_is_replaced_whole),
-        cmocka_unit_test(test_timing_is_not_repeated),
-        cmocka_unit_test(test_a_bad_choice_is_made_again),
+        cmocka_unit_test(a_written_table_of_gemms_is_read),
+        cmocka_unit_test(the_first_choice_of_a_gemm_counts),
+        cmocka_unit_test(choices_of_another_device_or_library_are_left),
+        cmocka_unit_test(a_torn_table_gives_what_is_whole),
+        cmocka_unit_test(a_table_is_left_where_nothing_is_known),
+        cmocka_unit_test(rows_of_others_in_a_table_are_left),
+        cmocka_unit_test(a_table_without_a_place_is_an_error),
+        cmocka_unit_test(gemms_of_twice_the_rows_take_twice_as_long),
+        cmocka_unit_test(files_that_are_no_table_of_gemms_are_refused),
+        cmocka_unit_test(writers_of_a_table_keep_each_others_rows),
+        cmocka_unit_test(a_table_of_gemms_is_replaced_whole),
+        cmocka_unit_test(the_timing_of_gemms_is_not_repeated),
+        cmocka_unit_test(a_bad_choice_of_a_gemm_is_made_again),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

@@ -90,7 +90,7 @@ static void check_metadata(const struct gguf *g)
                   "gguf");
 }
 
-static void files_come_back(void **state)
+static void gguf_files_come_back(void **state)
 {
     (void)state;
     static const size_t pieces[] = {1, 7, 32, 1 << 12};
@@ -213,7 +213,7 @@ static unsigned char *sound(size_t *bytes)
     return (unsigned char *)read_bytes(at("a.gguf"), bytes);
 }
 
-static void every_truncation_is_refused(void **state)
+static void every_truncated_gguf_file_is_refused(void **state)
 {
     (void)state;
     size_t bytes;
@@ -233,7 +233,7 @@ static size_t find(const unsigned char *data, size_t bytes, const char *text)
     return (size_t)(at - data);
 }
 
-static void lies_are_refused(void **state)
+static void lying_gguf_files_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -316,7 +316,7 @@ static void only_types_of_ggml_are_written(void **state)
     }
 }
 
-static void names_come_once(void **state)
+static void gguf_names_come_once(void **state)
 {
     (void)state;
     size_t bytes;
@@ -335,7 +335,7 @@ static void names_come_once(void **state)
 }
 
 /* Of a file that somebody else made, onto a terminal. */
-static void sentences_are_printable(void **state)
+static void sentences_about_gguf_files_are_printable(void **state)
 {
     (void)state;
     static const char *const names[] = {"\x1b]0;x\a", "\xff\xfe", "\xe2\x80\xae"};
@@ -363,7 +363,7 @@ static void sentences_are_printable(void **state)
 }
 
 /* Integers of every width, and those that do not fit. */
-static void numbers_have_any_width(void **state)
+static void gguf_numbers_have_any_width(void **state)
 {
     (void)state;
     static const struct {
@@ -419,7 +419,7 @@ static void numbers_have_any_width(void **state)
 }
 
 /* 2 is neither, and a text no number. */
-static void other_types_are_refused(void **state)
+static void other_gguf_types_are_refused(void **state)
 {
     (void)state;
     size_t bytes;
@@ -446,7 +446,7 @@ static void other_types_are_refused(void **state)
 }
 
 /* Tensors may lie in any order, with gaps, at any power of two. */
-static void tensors_lie_anywhere(void **state)
+static void gguf_tensors_lie_anywhere(void **state)
 {
     (void)state;
     size_t bytes;
@@ -508,7 +508,7 @@ static int entries(const char *dir)
     return count;
 }
 
-static void a_full_disk_leaves_nothing(void **state)
+static void a_full_disk_leaves_no_gguf_file(void **state)
 {
     (void)state;
     struct rlimit before, limit;
@@ -528,7 +528,7 @@ static void a_full_disk_leaves_nothing(void **state)
     assert_int_equal(entries(at("full")), 1);
 }
 
-static void data_are_as_many_as_declared(void **state)
+static void gguf_data_are_as_many_as_declared(void **state)
 {
     (void)state;
     const struct st_declared one = {"a", NJ_TYPE_F32, 1, {2}};
@@ -550,21 +550,21 @@ static void data_are_as_many_as_declared(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_come_back),
+        cmocka_unit_test(gguf_files_come_back),
         cmocka_unit_test(the_package_writes_the_same_bytes),
         cmocka_unit_test(values_of_the_package_are_read),
         cmocka_unit_test(parts_of_the_package_are_read),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(lies_are_refused),
+        cmocka_unit_test(every_truncated_gguf_file_is_refused),
+        cmocka_unit_test(lying_gguf_files_are_refused),
         cmocka_unit_test(only_types_of_ggml_are_written),
-        cmocka_unit_test(names_come_once),
-        cmocka_unit_test(sentences_are_printable),
-        cmocka_unit_test(numbers_have_any_width),
-        cmocka_unit_test(other_types_are_refused),
-        cmocka_unit_test(tensors_lie_anywhere),
+        cmocka_unit_test(gguf_names_come_once),
+        cmocka_unit_test(sentences_about_gguf_files_are_printable),
+        cmocka_unit_test(gguf_numbers_have_any_width),
+        cmocka_unit_test(other_gguf_types_are_refused),
+        cmocka_unit_test(gguf_tensors_lie_anywhere),
         cmocka_unit_test(a_text_made_longer_is_told),
-        cmocka_unit_test(a_full_disk_leaves_nothing),
-        cmocka_unit_test(data_are_as_many_as_declared),
+        cmocka_unit_test(a_full_disk_leaves_no_gguf_file),
+        cmocka_unit_test(gguf_data_are_as_many_as_declared),
     };
     return cmocka_run_group_tests_name("gguf", tests, scratch_begin, scratch_end);
 }

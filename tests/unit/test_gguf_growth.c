@@ -115,21 +115,21 @@ static size_t opened(size_t keys, size_t tensors, size_t name_bytes)
     return steps;
 }
 
-static void keys_are_sorted_in_time(void **state)
+static void gguf_keys_are_sorted_in_time(void **state)
 {
     (void)state;
     assert_in_range(opened(2 * SMALL, 0, 8), 1, opened(SMALL, 0, 8) * 5 / 2);
     assert_in_range(opened(40, 0, 60000), 1, opened(20, 0, 60000) * 5 / 2);
 }
 
-static void tensors_are_sorted_in_time(void **state)
+static void gguf_tensors_are_sorted_in_time(void **state)
 {
     (void)state;
     assert_in_range(opened(0, 2 * SMALL, 0), 1, opened(0, SMALL, 0) * 5 / 2);
 }
 
 /* Counts in a file whose bytes they are not: each 8 bytes of it in turn become one. */
-static void lies_allocate_nothing(void **state)
+static void lies_of_a_gguf_file_allocate_nothing(void **state)
 {
     (void)state;
     static const uint64_t lies[] = {
@@ -157,9 +157,9 @@ static void lies_allocate_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_sorted_in_time),
-        cmocka_unit_test(tensors_are_sorted_in_time),
-        cmocka_unit_test(lies_allocate_nothing),
+        cmocka_unit_test(gguf_keys_are_sorted_in_time),
+        cmocka_unit_test(gguf_tensors_are_sorted_in_time),
+        cmocka_unit_test(lies_of_a_gguf_file_allocate_nothing),
     };
     return cmocka_run_group_tests_name("gguf_growth", tests, scratch_begin, scratch_end);
 }

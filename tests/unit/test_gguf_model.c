@@ -88,7 +88,7 @@ static void check_same(const char *file, const char *dir, enum nj_tensor_type dt
     tensors_close(&y);
 }
 
-static void a_file_is_the_folder_it_was_made_of(void **state)
+static void a_gguf_file_is_the_folder_it_was_made_of(void **state)
 {
     (void)state;
     const struct model_config *const models[] = {&llama, &qwen2, &qwen3};
@@ -247,7 +247,7 @@ static void divisors_of_one_are_no_scaling(void **state)
     assert_true(c.rope_scaling.factor == 0);
 }
 
-static void values_may_be_arrays_and_absent(void **state)
+static void gguf_values_may_be_arrays_and_absent(void **state)
 {
     (void)state;
     static const struct gguf_change change[] = {
@@ -444,7 +444,7 @@ static const struct {
      "blk.0.attn_qkv.weight has 512 rows where q, k and v have 768"},
 };
 
-static void what_is_not_computed_is_refused(void **state)
+static void gguf_models_that_are_not_computed_are_refused(void **state)
 {
     (void)state;
     for (int i = 0; i < 32; i++)
@@ -468,15 +468,15 @@ static void what_is_not_computed_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_is_the_folder_it_was_made_of),
+        cmocka_unit_test(a_gguf_file_is_the_folder_it_was_made_of),
         cmocka_unit_test(a_split_file_is_the_folder_it_was_made_of),
         cmocka_unit_test(a_head_of_its_own_is_no_table_of_embeddings),
         cmocka_unit_test(tensors_have_llama_cpps_names),
         cmocka_unit_test(rows_alternate_in_queries_and_keys_of_llama),
         cmocka_unit_test(llama3_scaling_is_found_in_the_divisors),
         cmocka_unit_test(divisors_of_one_are_no_scaling),
-        cmocka_unit_test(values_may_be_arrays_and_absent),
-        cmocka_unit_test(what_is_not_computed_is_refused),
+        cmocka_unit_test(gguf_values_may_be_arrays_and_absent),
+        cmocka_unit_test(gguf_models_that_are_not_computed_are_refused),
     };
     return cmocka_run_group_tests_name("gguf_model", tests, scratch_begin, scratch_end);
 }

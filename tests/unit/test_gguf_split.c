@@ -94,7 +94,7 @@ static int open_first(void)
 
 /* ---- checks ---- */
 
-static void the_parts_are_one_model(void **state)
+static void parts_of_a_gguf_file_are_one_model(void **state)
 {
     (void)state;
     struct gguf g;
@@ -134,7 +134,7 @@ static const struct {
     {0, {0, 3, 4, "c", 0}, NJ_E_FORMAT, "m-00002-of-00003.gguf: split.tensors.count is 3, not 4"},
 };
 
-static void parts_of_others_are_refused(void **state)
+static void parts_of_other_gguf_files_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
@@ -161,7 +161,7 @@ static void a_count_that_the_parts_do_not_reach_is_refused(void **state)
     check_ok(open_first(), "without the key");
 }
 
-static void a_missing_part_is_named(void **state)
+static void a_missing_part_of_a_gguf_file_is_named(void **state)
 {
     (void)state;
     for (int i = 1; i < PARTS; i++) {
@@ -248,10 +248,10 @@ static void one_part_may_have_any_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_parts_are_one_model),
-        cmocka_unit_test(parts_of_others_are_refused),
+        cmocka_unit_test(parts_of_a_gguf_file_are_one_model),
+        cmocka_unit_test(parts_of_other_gguf_files_are_refused),
         cmocka_unit_test(a_count_that_the_parts_do_not_reach_is_refused),
-        cmocka_unit_test(a_missing_part_is_named),
+        cmocka_unit_test(a_missing_part_of_a_gguf_file_is_named),
         cmocka_unit_test(any_other_part_names_the_first),
         cmocka_unit_test(one_part_may_have_any_name),
         cmocka_unit_test(parts_need_one_descriptor),

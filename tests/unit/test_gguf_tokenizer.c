@@ -238,7 +238,7 @@ static void metadata_are_the_converters(void **state)
 }
 
 /* Added tokens that only look special are control tokens to llama.cpp. */
-static void looks_count(void **state)
+static void added_tokens_that_look_special_are_control_tokens(void **state)
 {
     (void)state;
     struct tokenizer t = open_golden("qwen2", "\"content\":\"<tool>\"", "\"content\":\"<|fim|>\"");
@@ -371,7 +371,7 @@ static int write_small(const char *path, const struct small *s)
     return end_file(w, 0);
 }
 
-static void what_is_not_supported_is_named(void **state)
+static void gguf_tokenizers_that_are_not_supported_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -447,7 +447,7 @@ static void lists_are_held_against_each_other(void **state)
 
 /* ---- reading ---- */
 
-static void names_share_rows(void **state)
+static void names_of_pre_tokenizers_share_rows(void **state)
 {
     (void)state;
     static const char *const same[][2] = {{"llama3", "llama-bpe"},
@@ -585,12 +585,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_survive_the_way_there_and_back),
         cmocka_unit_test(metadata_are_the_converters),
-        cmocka_unit_test(looks_count),
+        cmocka_unit_test(added_tokens_that_look_special_are_control_tokens),
         cmocka_unit_test(bytes_are_a_vocabulary),
         cmocka_unit_test(what_llama_cpp_lacks_is_refused),
-        cmocka_unit_test(what_is_not_supported_is_named),
+        cmocka_unit_test(gguf_tokenizers_that_are_not_supported_are_named),
         cmocka_unit_test(lists_are_held_against_each_other),
-        cmocka_unit_test(names_share_rows),
+        cmocka_unit_test(names_of_pre_tokenizers_share_rows),
         cmocka_unit_test(kinds_of_tokens_are_read),
         cmocka_unit_test(a_file_without_tokenizer_reads_bytes),
         cmocka_unit_test(chat_templates_are_found),

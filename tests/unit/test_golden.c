@@ -313,7 +313,7 @@ static float *arena_of(struct engine *e, const float *from)
 
 /* ---- tests ---- */
 
-static void batches(void **state)
+static void batches_have_their_golden_rows(void **state)
 {
     (void)state;
     enum { B = 2, S = 96, ARRAYS = 4 };
@@ -581,7 +581,7 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),
+        cmocka_unit_test(batches_have_their_golden_rows),
         OF_CASE("qwen2_forward"),
         OF_CASE("qwen3_padded_teacher"),
         OF_CASE("llama_mixed_accumulated"),

@@ -84,7 +84,7 @@ static void check_rmsnorm(int with_residual)
     assert_memory_equal(in_place, dx, N * C * sizeof(*dx));
 }
 
-static void rmsnorm_gradient(void **state)
+static void rmsnorm_gradient_is_the_derivative(void **state)
 {
     (void)state;
     check_rmsnorm(0);
@@ -143,7 +143,7 @@ static double rope_loss(void *args)
     return dot(y, a->dy, N * WIDTH);
 }
 
-static void rope_and_bias_gradient(void **state)
+static void rope_and_bias_gradient_is_the_derivative(void **state)
 {
     (void)state;
     struct rope_args a = rope_inputs();
@@ -192,7 +192,7 @@ static double qknorm_loss(void *args)
     return dot(y, a->dy, N * WIDTH);
 }
 
-static void qknorm_rope_gradient(void **state)
+static void qknorm_rope_gradient_is_the_derivative(void **state)
 {
     (void)state;
     struct rope_args a = rope_inputs();
@@ -224,7 +224,7 @@ static void qknorm_rope_is_rmsnorm_then_rope(void **state)
     assert_all_close(y, want, N * WIDTH, 1e-13);
 }
 
-static void qknorm_rope_in_place(void **state)
+static void qknorm_rope_works_in_place(void **state)
 {
     (void)state;
     struct rope_args a = rope_inputs();
@@ -244,7 +244,7 @@ static double swiglu_loss(void *args)
     return dot(y, a->dy, N * C);
 }
 
-static void swiglu_gradient(void **state)
+static void swiglu_gradient_is_the_derivative(void **state)
 {
     (void)state;
     struct norm_args a = {.x = random_values(N * 2 * C), .dy = random_values(N * C)};
@@ -284,7 +284,7 @@ static double embed_loss(void *args)
     return dot(y, a->dy, N * C);
 }
 
-static void embedding_gradient(void **state)
+static void embedding_gradient_is_the_derivative(void **state)
 {
     (void)state;
     const int32_t order[N] = {3, 0, 2, 4, 1}, runs[N + 1] = {0, 1, 4, N, N, N};
@@ -394,7 +394,7 @@ static void backward_of_attention(const struct attn_args *a, double *grad)
                             SCALE);
 }
 
-static void attention_gradient(void **state)
+static void attention_gradient_is_the_derivative(void **state)
 {
     int32_t start[B * S];
     document_starts(start);
@@ -451,20 +451,20 @@ static void attention_gradient_equals_the_formula(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(rmsnorm_gradient, reset),
+        cmocka_unit_test_setup(rmsnorm_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(rmsnorm_adds_eps_to_the_mean, reset),
         cmocka_unit_test_setup(add_rmsnorm_is_add_then_rmsnorm, reset),
-        cmocka_unit_test_setup(rope_and_bias_gradient, reset),
+        cmocka_unit_test_setup(rope_and_bias_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(rope_turns_pairs_by_the_angle, reset),
-        cmocka_unit_test_setup(qknorm_rope_gradient, reset),
+        cmocka_unit_test_setup(qknorm_rope_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(qknorm_rope_is_rmsnorm_then_rope, reset),
-        cmocka_unit_test_setup(qknorm_rope_in_place, reset),
-        cmocka_unit_test_setup(swiglu_gradient, reset),
+        cmocka_unit_test_setup(qknorm_rope_works_in_place, reset),
+        cmocka_unit_test_setup(swiglu_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(gemm_swiglu_is_product_then_swiglu, reset),
-        cmocka_unit_test_setup(embedding_gradient, reset),
+        cmocka_unit_test_setup(embedding_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
         cmocka_unit_test_setup(attention_equals_the_formula, reset),
-        cmocka_unit_test_setup(attention_gradient, reset),
+        cmocka_unit_test_setup(attention_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(attention_gradient_equals_the_formula, reset),
     };
     return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);

@@ -114,7 +114,7 @@ static float *random_logits(size_t count, unsigned seed)
 }
 
 /* Equal logits: each token but the target has the same probability, 1.36 2^-12, between 1.25 and 1.5. */
-static void rounding_is_unbiased(void **state)
+static void rounding_to_e5m2_is_unbiased(void **state)
 {
     struct device *d = need(state);
     float *s = calloc(ROWS * VS, sizeof *s);
@@ -146,7 +146,7 @@ static double same(const uint8_t *a, const uint8_t *b, int moved)
     return n / (V - 8.0 - moved);
 }
 
-static void draws_follow_row_and_column(void **state)
+static void e5m2_draws_follow_row_and_column(void **state)
 {
     struct device *d = need(state);
     float *s = calloc(ROWS * VS, sizeof *s);
@@ -168,7 +168,7 @@ static void draws_follow_row_and_column(void **state)
     free(s);
 }
 
-static void in_place_the_same(void **state)
+static void e5m2_gradients_in_place_are_the_same(void **state)
 {
     enum { WIDE = 40001, STRIDE = 40016 };
     static const float betas[] = {0, 0.5f, 1, 0};
@@ -194,7 +194,7 @@ static void in_place_the_same(void **state)
 }
 
 /* 1,000 times a difference of one, where the scale leaves room for 224; and a logit that is a NaN. */
-static void what_is_no_number_is_seen(void **state)
+static void e5m2_gradients_that_are_no_numbers_are_seen(void **state)
 {
     struct device *d = need(state);
     float *s = calloc(2 * VS, sizeof *s), *t = calloc(2 * VS, sizeof *t);
@@ -216,7 +216,7 @@ static void what_is_no_number_is_seen(void **state)
     free(t);
 }
 
-static void columns_of_rows_that_lie_apart(void **state)
+static void e5m2_columns_of_rows_that_lie_apart_are_transposed(void **state)
 {
     enum { R = 48, C = 272, X = 560 };
     struct device *d = need(state);
@@ -238,11 +238,11 @@ static void columns_of_rows_that_lie_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounding_is_unbiased),
-        cmocka_unit_test(draws_follow_row_and_column),
-        cmocka_unit_test(in_place_the_same),
-        cmocka_unit_test(what_is_no_number_is_seen),
-        cmocka_unit_test(columns_of_rows_that_lie_apart),
+        cmocka_unit_test(rounding_to_e5m2_is_unbiased),
+        cmocka_unit_test(e5m2_draws_follow_row_and_column),
+        cmocka_unit_test(e5m2_gradients_in_place_are_the_same),
+        cmocka_unit_test(e5m2_gradients_that_are_no_numbers_are_seen),
+        cmocka_unit_test(e5m2_columns_of_rows_that_lie_apart_are_transposed),
     };
     return RUN_ON_DEVICES(tests);
 }

@@ -85,7 +85,7 @@ static void folders_hold_what_the_list_says(void **state)
 }
 
 /* Moments of the embedding, and the fixed values of gains and biases. */
-static void values_are_as_declared(void **state)
+static void values_of_a_new_model_are_as_declared(void **state)
 {
     (void)state;
     struct tensors w;
@@ -118,7 +118,7 @@ static void values_are_as_declared(void **state)
     tensors_close(&w);
 }
 
-static void same_seed_gives_same_bytes(void **state)
+static void the_same_seed_gives_the_same_model(void **state)
 {
     (void)state;
     const struct model_config *c = &preset_find("nojit-tiny-qwen3")->config;
@@ -159,7 +159,7 @@ static void large_tensors_do_not_repeat(void **state)
 }
 
 /* The types hold the same numbers, rounded. */
-static void types_agree(void **state)
+static void types_of_a_new_model_agree(void **state)
 {
     (void)state;
     const struct model_config *c = &preset_find("nojit-tiny")->config;
@@ -224,7 +224,7 @@ static void layers_are_taken_over(void **state)
 }
 
 /* With another type they are rounded to it. */
-static void layers_are_converted(void **state)
+static void layers_taken_over_are_converted(void **state)
 {
     (void)state;
     const struct model_config *c = &preset_find("nojit-tiny")->config;
@@ -269,7 +269,7 @@ static void missing_layers_are_refused(void **state)
     remove_tree(at("old"));
 }
 
-static void failures_leave_nothing(void **state)
+static void a_failed_init_leaves_nothing(void **state)
 {
     (void)state;
     struct model_config c = preset_find("nojit-tiny")->config;
@@ -297,14 +297,14 @@ int main(void)
         cmocka_unit_test(presets_are_consistent),
         cmocka_unit_test(folders_hold_what_the_list_says),
         cmocka_unit_test(the_tokenizer_comes_along),
-        cmocka_unit_test(values_are_as_declared),
-        cmocka_unit_test(same_seed_gives_same_bytes),
+        cmocka_unit_test(values_of_a_new_model_are_as_declared),
+        cmocka_unit_test(the_same_seed_gives_the_same_model),
         cmocka_unit_test(large_tensors_do_not_repeat),
-        cmocka_unit_test(types_agree),
+        cmocka_unit_test(types_of_a_new_model_agree),
         cmocka_unit_test(layers_are_taken_over),
-        cmocka_unit_test(layers_are_converted),
+        cmocka_unit_test(layers_taken_over_are_converted),
         cmocka_unit_test(missing_layers_are_refused),
-        cmocka_unit_test(failures_leave_nothing),
+        cmocka_unit_test(a_failed_init_leaves_nothing),
     };
     return cmocka_run_group_tests_name("init", tests, scratch_begin, scratch_end);
 }

@@ -174,7 +174,7 @@ static double worst_tensor(const struct params *p, const float *a, const float *
     return worst;
 }
 
-static void gradients_do_not_depend_on(void **state)
+static void gradients_do_not_depend_on_the_batch(void **state)
 {
     static const char *const models[] = {"qwen2", "qwen3"};
     (void)state;
@@ -334,7 +334,7 @@ static int open_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_do_not_depend_on),
+        cmocka_unit_test(gradients_do_not_depend_on_the_batch),
         cmocka_unit_test(old_gradients_are_gone),
         cmocka_unit_test(opposite_rows_cancel),
         cmocka_unit_test(the_seed_decides_the_bits),

@@ -60,7 +60,7 @@ static const struct {
 };
 enum { DOCUMENTS = sizeof documents / sizeof *documents };
 
-static void documents_are_read(void **state)
+static void documents_of_json_lines_are_read(void **state)
 {
     (void)state;
     char text[2048];
@@ -108,7 +108,7 @@ static void nul_is_no_white_space(void **state)
 }
 
 /* Neither a line nor what it takes in memory is without a bound. */
-static void lines_have_a_bound(void **state)
+static void json_lines_have_a_bound(void **state)
 {
     (void)state;
     enum { LISTS = 1 << 21 };
@@ -138,7 +138,7 @@ static void lines_have_a_bound(void **state)
 }
 
 /* A token file holds what the lines hold: ids, documents and losses. */
-static void token_files_hold_the_same(void **state)
+static void token_files_hold_what_json_lines_do(void **state)
 {
     (void)state;
     char direct[2048], through[2048];
@@ -162,7 +162,7 @@ static void token_files_hold_the_same(void **state)
     }
 }
 
-static void failures_leave_nothing(void **state)
+static void failed_reads_of_json_lines_leave_nothing(void **state)
 {
     (void)state;
     struct tokenizer t = open_golden("qwen2", NULL, NULL);
@@ -252,7 +252,7 @@ static const struct {
      "the token that ends documents"},
 };
 
-static void bad_lines_are_named(void **state)
+static void bad_json_lines_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -476,12 +476,12 @@ static void templates_are_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(documents_are_read),
+        cmocka_unit_test(documents_of_json_lines_are_read),
         cmocka_unit_test(nul_is_no_white_space),
-        cmocka_unit_test(lines_have_a_bound),
-        cmocka_unit_test(token_files_hold_the_same),
-        cmocka_unit_test(failures_leave_nothing),
-        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(json_lines_have_a_bound),
+        cmocka_unit_test(token_files_hold_what_json_lines_do),
+        cmocka_unit_test(failed_reads_of_json_lines_leave_nothing),
+        cmocka_unit_test(bad_json_lines_are_named),
         cmocka_unit_test(conversations_are_as_in_the_template),
         cmocka_unit_test(templates_are_found),
     };

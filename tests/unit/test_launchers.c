@@ -178,7 +178,7 @@ static void long_addresses_are_refused(void **state)
                   "MASTER_ADDR has 256 bytes", "address");
 }
 
-static void secrets_are_read(void **state)
+static void secrets_of_a_run_are_read(void **state)
 {
     static const unsigned char none[SECRET_BYTES];
     struct place p, q, other;
@@ -234,7 +234,7 @@ static void mpiexec_is_known_by_its_process(void **state)
     assert_int_equal(pclose(f), 0);
 }
 
-static void times_that_ranks_may_take(void **state)
+static void times_that_ranks_may_take_are_read(void **state)
 {
     int connect = 0, silence = 0;
     (void)state;
@@ -274,7 +274,7 @@ static const struct {
     {"a b", NULL},
 };
 
-static void first_host_of_a_list(void **state)
+static void the_first_host_of_a_list_is_found(void **state)
 {
     char out[HOST_BYTES], many[3 * HOST_BYTES] = "";
     (void)state;
@@ -305,9 +305,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(launchers_are_found),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(long_addresses_are_refused),
-        cmocka_unit_test(times_that_ranks_may_take),
-        cmocka_unit_test(first_host_of_a_list),
-        cmocka_unit_test(secrets_are_read),
+        cmocka_unit_test(times_that_ranks_may_take_are_read),
+        cmocka_unit_test(the_first_host_of_a_list_is_found),
+        cmocka_unit_test(secrets_of_a_run_are_read),
         cmocka_unit_test(mpiexec_is_known_by_its_process),
     };
     return cmocka_run_group_tests_name("launchers", tests, NULL, NULL);

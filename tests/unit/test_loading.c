@@ -74,7 +74,7 @@ static void check_arena(const struct engine *e, const char *name)
     tensors_close(&w);
 }
 
-static void threads_change_nothing(void **state)
+static void threads_change_nothing_in_loaded_weights(void **state)
 {
     static const char *const folders[] = {"large", "half"};
     (void)state;
@@ -150,7 +150,7 @@ static void the_first_broken_tensor_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(threads_change_nothing_in_loaded_weights),
         cmocka_unit_test(the_first_broken_tensor_is_named),
     };
     return cmocka_run_group_tests_name("loading", tests, open_all, fixture_close);

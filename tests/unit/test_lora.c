@@ -93,7 +93,7 @@ static void check_adapters(const char *student, double dropout, loss_fn *loss)
     engine_destroy(e);
 }
 
-static void gradients_are_derivatives(void **state)
+static void gradients_of_adapters_are_derivatives(void **state)
 {
     (void)state;
     check_adapters("qwen2", 0, loss_at);
@@ -247,7 +247,7 @@ static void resuming_continues_bit_for_bit(void **state)
 }
 
 /* The seed, not the machine, decides what is dropped; without dropout it decides nothing. */
-static void masks_follow_the_seed(void **state)
+static void dropout_masks_follow_the_seed(void **state)
 {
     (void)state;
     const double dropout[3] = {0.5, 0.5, 0};
@@ -275,7 +275,7 @@ static void masks_follow_the_seed(void **state)
 
 /* Words of Philox4x32-10 for counter 0 and key 0, from its authors' test vectors, times 2^-32:
  * 0.400, 0.884, 0.736, 0.606. */
-static void masks_are_philox(void **state)
+static void dropout_masks_are_philox(void **state)
 {
     (void)state;
     const struct {
@@ -538,7 +538,7 @@ static void foreign_adapters_are_refused(void **state)
 }
 
 /* Adapters of another model, and a file with more than its configuration says. */
-static void misfits_are_refused(void **state)
+static void adapters_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
     struct train_options o = small_options;
@@ -564,19 +564,19 @@ static void misfits_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_derivatives),
+        cmocka_unit_test(gradients_of_adapters_are_derivatives),
         cmocka_unit_test(gradients_with_dropout_are_derivatives),
         cmocka_unit_test(only_adapters_move),
         cmocka_unit_test(new_adapters_are_drawn_as_peft_does),
         cmocka_unit_test(saved_adapters_load_again),
         cmocka_unit_test(resuming_continues_bit_for_bit),
-        cmocka_unit_test(masks_follow_the_seed),
-        cmocka_unit_test(masks_are_philox),
+        cmocka_unit_test(dropout_masks_follow_the_seed),
+        cmocka_unit_test(dropout_masks_are_philox),
         cmocka_unit_test(plan_leaves_out_what_is_frozen),
         cmocka_unit_test(merged_model_is_the_same_model),
         cmocka_unit_test(merging_rounds_once),
         cmocka_unit_test(foreign_adapters_are_refused),
-        cmocka_unit_test(misfits_are_refused),
+        cmocka_unit_test(adapters_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

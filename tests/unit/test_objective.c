@@ -82,7 +82,7 @@ static void check_head(struct head_args *a)
     }
 }
 
-static void head_gradient(void **state)
+static void head_gradient_is_the_derivative(void **state)
 {
     (void)state;
     static const float betas[] = {0, 0.3f, 0.5f, 1};
@@ -334,7 +334,7 @@ static void assert_no_kink(const struct head_args *a)
     }
 }
 
-static void distance_gradient(void **state)
+static void distance_gradient_is_the_derivative(void **state)
 {
     (void)state;
     for (int k = 0; k < 4; k++) {
@@ -474,7 +474,7 @@ static void adamw_equals_the_formula(void **state)
     }
 }
 
-static void adamw_skips(void **state)
+static void adamw_skips_steps_that_are_not_finite(void **state)
 {
     (void)state;
     const double st[NJ_STEP_SLOTS] = {[NJ_STEP_LR] = 1, [NJ_STEP_SKIP] = 1};
@@ -526,7 +526,7 @@ static void loss_scale_follows_the_gradient(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(head_gradient, reset),
+        cmocka_unit_test_setup(head_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(head_results_equal_the_formulas, reset),
         cmocka_unit_test_setup(head_divergence_follows_beta, reset),
         cmocka_unit_test_setup(head_divergence_has_limits, reset),
@@ -536,14 +536,14 @@ int main(void)
         cmocka_unit_test_setup(head_of_ratio_0_is_cross_entropy, reset),
         cmocka_unit_test_setup(head_divergence_grows, reset),
         cmocka_unit_test_setup(head_breaks_ties_by_the_lowest_index, reset),
-        cmocka_unit_test_setup(distance_gradient, reset),
+        cmocka_unit_test_setup(distance_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(distance_equals_the_formula, reset),
         cmocka_unit_test_setup(distance_from_itself_is_0, reset),
         cmocka_unit_test_setup(distance_is_at_most_1, reset),
         cmocka_unit_test_setup(distance_alone_leaves_the_logits, reset),
         cmocka_unit_test_setup(rows_of_answers_equal_the_formulas, reset),
         cmocka_unit_test_setup(adamw_equals_the_formula, reset),
-        cmocka_unit_test_setup(adamw_skips, reset),
+        cmocka_unit_test_setup(adamw_skips_steps_that_are_not_finite, reset),
         cmocka_unit_test_setup(clipping_limits_the_norm, reset),
         cmocka_unit_test_setup(loss_scale_follows_the_gradient, reset),
     };

@@ -51,7 +51,7 @@ static void assert_same_state(const struct engine *a, const struct engine *b)
     assert_memory_equal(a->mem.v, b->mem.v, bytes);
 }
 
-static void weights_are_bfloat16(void **state)
+static void weights_of_a_16_bit_state_are_bfloat16(void **state)
 {
     (void)state;
     const struct train_options o = bf16_options();
@@ -77,7 +77,7 @@ static double mean_unit(const struct engine *e)
  * by sqrt(k lr u) at most, and the loss, to first order, by the norm of its gradient times that:
  * five times it is the bound. Steps that are longer by the noise of the second moments add 1 % of
  * the way (docs/objective.md). */
-static void loss_is_close_to_float32(void **state)
+static void the_loss_with_a_16_bit_state_is_close_to_float32(void **state)
 {
     (void)state;
     enum { STEPS = 60, SEEDS = 4 };
@@ -212,7 +212,7 @@ static size_t bytes_of(const struct plan *p, const char *name)
 }
 
 /* Elements of an arena lie on 256 bytes whatever their size, so regions halve but for that. */
-static void plan_is_smaller(void **state)
+static void the_plan_of_a_16_bit_state_is_smaller(void **state)
 {
     (void)state;
     for (int k = 0; k < 4; k++) {
@@ -260,13 +260,13 @@ int main(int argc, char **argv)
     (void)argc;
     run_as_on_prescott(argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_bfloat16),
-        cmocka_unit_test(loss_is_close_to_float32),
+        cmocka_unit_test(weights_of_a_16_bit_state_are_bfloat16),
+        cmocka_unit_test(the_loss_with_a_16_bit_state_is_close_to_float32),
         cmocka_unit_test(bits_repeat_on_any_threads),
         cmocka_unit_test(resuming_continues_bit_for_bit),
         cmocka_unit_test(another_state_is_refused),
         cmocka_unit_test(saved_adapters_load_again),
-        cmocka_unit_test(plan_is_smaller),
+        cmocka_unit_test(the_plan_of_a_16_bit_state_is_smaller),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -43,7 +43,7 @@ static int parse_file(const char *name, const char *text, const char *line, stru
     return parse(name, words, s);
 }
 
-static void file_sets_everything(void **state)
+static void a_file_of_options_sets_everything(void **state)
 {
     (void)state;
     struct settings s;
@@ -69,7 +69,7 @@ static void file_sets_everything(void **state)
 }
 
 /* Wherever --config stands, what the command line says holds; its lists replace the file's. */
-static void command_line_wins(void **state)
+static void the_command_line_wins_over_a_file(void **state)
 {
     (void)state;
     struct settings s;
@@ -98,7 +98,7 @@ static void command_line_wins(void **state)
     settings_free(&s);
 }
 
-static void file_faults(void **state)
+static void faults_of_a_file_of_options_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -133,7 +133,7 @@ static void file_faults(void **state)
     settings_free(&s);
 }
 
-static void other_spellings(void **state)
+static void options_have_other_spellings(void **state)
 {
     (void)state;
     struct settings s;
@@ -173,7 +173,7 @@ static void other_spellings(void **state)
 }
 
 /* Settings of other trainers that ask for what is done anyway are passed over; all others are told at once. */
-static void settings_of_others(void **state)
+static void settings_of_other_trainers_are_answered(void **state)
 {
     (void)state;
     static const char same[] =
@@ -218,7 +218,7 @@ static void settings_of_others(void **state)
 }
 
 /* A message names what was typed, and an option of another command leads to that command. */
-static void messages(void **state)
+static void messages_of_options_name_option_and_value(void **state)
 {
     (void)state;
     static const struct {
@@ -249,7 +249,7 @@ static void messages(void **state)
     }
 }
 
-static void words(void **state)
+static void words_beside_options_are_kept(void **state)
 {
     (void)state;
     struct settings s;
@@ -274,7 +274,7 @@ static void see_data(void *user, const struct setting *s)
 }
 
 /* A shell may make many words of a pattern; what is told of them is all of them. */
-static void long_lists(void **state)
+static void long_lists_of_values_are_read(void **state)
 {
     (void)state;
     static char words[1000][16];
@@ -294,7 +294,7 @@ static void long_lists(void **state)
 }
 
 /* Every row of the tables of spellings can be reached and names an option that there is. */
-static void tables_agree(void **state)
+static void tables_of_options_agree(void **state)
 {
     (void)state;
     for (const struct option_alias *a = option_aliases; a->word != NULL; a++) {
@@ -519,15 +519,15 @@ static void the_engine_has_every_value(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(file_sets_everything),
-        cmocka_unit_test(command_line_wins),
-        cmocka_unit_test(file_faults),
-        cmocka_unit_test(other_spellings),
-        cmocka_unit_test(settings_of_others),
-        cmocka_unit_test(messages),
-        cmocka_unit_test(words),
-        cmocka_unit_test(long_lists),
-        cmocka_unit_test(tables_agree),
+        cmocka_unit_test(a_file_of_options_sets_everything),
+        cmocka_unit_test(the_command_line_wins_over_a_file),
+        cmocka_unit_test(faults_of_a_file_of_options_are_named),
+        cmocka_unit_test(options_have_other_spellings),
+        cmocka_unit_test(settings_of_other_trainers_are_answered),
+        cmocka_unit_test(messages_of_options_name_option_and_value),
+        cmocka_unit_test(words_beside_options_are_kept),
+        cmocka_unit_test(long_lists_of_values_are_read),
+        cmocka_unit_test(tables_of_options_agree),
         cmocka_unit_test(every_spelling_sets_its_option),
         cmocka_unit_test(every_option_says_how_a_run_resumes),
         cmocka_unit_test(the_engine_has_every_value),

@@ -38,7 +38,7 @@ static int fresh(void **state)
     return 0;
 }
 
-static void names_are_as_a_run_writes_them(void **state)
+static void names_of_a_run_are_as_it_writes_them(void **state)
 {
     (void)state;
     static const struct {
@@ -145,7 +145,7 @@ static void files_are_written_in_place_if_they_are_ours(void **state)
 }
 
 /* A second file description stands for another process. */
-static void one_has_the_lock(void **state)
+static void one_run_has_the_lock(void **state)
 {
     (void)state;
     struct lock first, second;
@@ -232,7 +232,7 @@ static void rows_that_are_cut_off_are_kept(void **state)
     assert_int_equal(access(at("out/none"), F_OK), -1);
 }
 
-static void lines_have_a_bound(void **state)
+static void lines_of_metrics_have_a_bound(void **state)
 {
     (void)state;
     struct rows_done done;
@@ -266,14 +266,14 @@ static void a_lock_that_cannot_be_read_is_called_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(names_are_as_a_run_writes_them, fresh),
+        cmocka_unit_test_setup(names_of_a_run_are_as_it_writes_them, fresh),
         cmocka_unit_test_setup(only_what_a_run_writes_is_removed, fresh),
         cmocka_unit_test_setup(files_are_written_in_place_if_they_are_ours, fresh),
-        cmocka_unit_test_setup(one_has_the_lock, fresh),
+        cmocka_unit_test_setup(one_run_has_the_lock, fresh),
         cmocka_unit_test_setup(a_lock_that_cannot_be_written_goes, fresh),
         cmocka_unit_test_setup(a_file_system_may_have_no_locks, fresh),
         cmocka_unit_test_setup(rows_that_are_cut_off_are_kept, fresh),
-        cmocka_unit_test_setup(lines_have_a_bound, fresh),
+        cmocka_unit_test_setup(lines_of_metrics_have_a_bound, fresh),
         cmocka_unit_test_setup(a_lock_that_cannot_be_read_is_called_so, fresh),
     };
     return cmocka_run_group_tests_name("out", tests, scratch_begin, scratch_end);

@@ -68,7 +68,7 @@ static void prompts_are_cut_and_texts_split(void **state)
     assert_int_equal(n.longest, 14);
 }
 
-static void each_way_does_what_it_says(void **state)
+static void each_way_of_overlong_does_what_it_says(void **state)
 {
     (void)state;
     struct overlong_count n;
@@ -149,7 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts_are_cut_and_texts_split),
-        cmocka_unit_test(each_way_does_what_it_says),
+        cmocka_unit_test(each_way_of_overlong_does_what_it_says),
         cmocka_unit_test(text_alone_is_wrapped),
         cmocka_unit_test(held_out_prompts_stay_whole),
         cmocka_unit_test(what_was_too_long_is_said),

@@ -69,7 +69,7 @@ static int open_packed(const char *name, const void *bytes, size_t count)
     return rc;
 }
 
-static void damaged_files_are_refused(void **state)
+static void damaged_packed_files_are_refused(void **state)
 {
     (void)state;
     unsigned char packed[512];
@@ -93,7 +93,7 @@ static void damaged_files_are_refused(void **state)
 }
 
 /* 320 MiB of zeros in 16 KiB. */
-static void traps_are_refused(void **state)
+static void lines_that_unpack_to_too_much_are_refused(void **state)
 {
     (void)state;
     enum { MIB = 1 << 20, FRAMES = 320 };
@@ -201,8 +201,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packed_lines_are_read),
-        cmocka_unit_test(damaged_files_are_refused),
-        cmocka_unit_test(traps_are_refused),
+        cmocka_unit_test(damaged_packed_files_are_refused),
+        cmocka_unit_test(lines_that_unpack_to_too_much_are_refused),
         cmocka_unit_test(blocks_are_unpacked),
     };
     return cmocka_run_group_tests_name("packed", tests, scratch_begin, scratch_end);

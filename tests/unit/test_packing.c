@@ -104,7 +104,7 @@ static int check_row(const struct batch *b, enum packing kind, int *seen)
     return filled;
 }
 
-static void nothing_is_lost_or_torn(void **state)
+static void packing_loses_and_tears_nothing(void **state)
 {
     (void)state;
     static const int sizes[] = {1, 2, 7, 16, 33, 64};
@@ -164,7 +164,7 @@ static void the_best_fit_is_taken(void **state)
     data_close(d);
 }
 
-static void rows_are_filled(void **state)
+static void packed_rows_are_filled(void **state)
 {
     (void)state;
     enum { S = 128, DOCUMENTS = 280 };
@@ -224,7 +224,7 @@ static void one_pass_has_the_same_targets(void **state)
 }
 
 /* The same seed gives the same rows however they are grouped, and a position goes on exactly. */
-static void order_is_the_seeds(void **state)
+static void the_order_of_packed_rows_is_the_seeds(void **state)
 {
     (void)state;
     enum { S = 16, ROWS = 400 };
@@ -261,7 +261,7 @@ static void order_is_the_seeds(void **state)
     }
 }
 
-static void nothing_to_predict_is_refused(void **state)
+static void rows_with_nothing_to_predict_are_refused(void **state)
 {
     (void)state;
     static const int length[] = {1, 1, 1, 1};
@@ -283,9 +283,9 @@ static void nothing_to_predict_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_lost_or_torn), cmocka_unit_test(the_best_fit_is_taken),
-        cmocka_unit_test(rows_are_filled),         cmocka_unit_test(one_pass_has_the_same_targets),
-        cmocka_unit_test(order_is_the_seeds),      cmocka_unit_test(nothing_to_predict_is_refused),
+        cmocka_unit_test(packing_loses_and_tears_nothing), cmocka_unit_test(the_best_fit_is_taken),
+        cmocka_unit_test(packed_rows_are_filled),         cmocka_unit_test(one_pass_has_the_same_targets),
+        cmocka_unit_test(the_order_of_packed_rows_is_the_seeds),      cmocka_unit_test(rows_with_nothing_to_predict_are_refused),
     };
     return cmocka_run_group_tests_name("packing", tests, scratch_begin, scratch_end);
 }

@@ -83,7 +83,7 @@ static void check_file(const char *path, const json_t *expected)
     data_file_close(&f);
 }
 
-static void rows_are_those_of_pyarrow(void **state)
+static void parquet_rows_are_those_of_pyarrow(void **state)
 {
     (void)state;
     json_t *expected = expected_rows();
@@ -162,7 +162,7 @@ static const char *damaged(const char *name, long place, int with, long bytes)
     return at("damaged.parquet");
 }
 
-static void damaged_files_are_refused(void **state)
+static void damaged_parquet_files_are_refused(void **state)
 {
     (void)state;
     check_refused(read_all(damaged("snappy", -1, 1, 0)), NJ_E_FORMAT,
@@ -176,7 +176,7 @@ static void damaged_files_are_refused(void **state)
 }
 
 /* Every byte, changed in two ways: a file is read or refused, and nothing else happens. */
-static void no_byte_is_trusted(void **state)
+static void no_byte_of_a_parquet_file_is_trusted(void **state)
 {
     (void)state;
     static const char *const names[] = {"page_v2", "delta"};
@@ -193,10 +193,10 @@ static void no_byte_is_trusted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_those_of_pyarrow),
+        cmocka_unit_test(parquet_rows_are_those_of_pyarrow),
         cmocka_unit_test(columns_that_nobody_wants_are_left_out),
-        cmocka_unit_test(damaged_files_are_refused),
-        cmocka_unit_test(no_byte_is_trusted),
+        cmocka_unit_test(damaged_parquet_files_are_refused),
+        cmocka_unit_test(no_byte_of_a_parquet_file_is_trusted),
     };
     return cmocka_run_group_tests_name("parquet", tests, scratch_begin, scratch_end);
 }

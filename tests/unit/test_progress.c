@@ -40,7 +40,7 @@ static const char *log_of(double ideal_seconds, bool teacher, int64_t first, int
 }
 
 /* 0.05 of 0.2 s: a quarter. */
-static void says_what_is_known(void **state)
+static void progress_says_what_is_known(void **state)
 {
     (void)state;
     assert_string_equal(log_of(0.05, true, 20, 20),
@@ -51,7 +51,7 @@ static void says_what_is_known(void **state)
                         "ETA 0 s\n");
 }
 
-static void logs_what_is_due(void **state)
+static void progress_logs_what_is_due(void **state)
 {
     (void)state;
     const char *text = log_of((double)NAN, false, 1, 20);
@@ -63,7 +63,7 @@ static void logs_what_is_due(void **state)
 
 /* Ten steps of 10 s to come, and evaluations of 15 s after steps 10, 15 and 20, of which 30 s have passed;
  * then 8 steps, and evaluations after 14, 21 and 22. */
-static void evaluations_to_come_count(void **state)
+static void the_time_left_counts_evaluations_to_come(void **state)
 {
     static const struct {
         int64_t every, step, steps;
@@ -128,7 +128,7 @@ static void long_evaluations_are_told(void **state)
     free(said);
 }
 
-static void words(void **state)
+static void counts_and_times_are_written_in_words(void **state)
 {
     (void)state;
     char text[32];
@@ -144,11 +144,11 @@ static void words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_is_known),
-        cmocka_unit_test(logs_what_is_due),
-        cmocka_unit_test(evaluations_to_come_count),
+        cmocka_unit_test(progress_says_what_is_known),
+        cmocka_unit_test(progress_logs_what_is_due),
+        cmocka_unit_test(the_time_left_counts_evaluations_to_come),
         cmocka_unit_test(long_evaluations_are_told),
-        cmocka_unit_test(words),
+        cmocka_unit_test(counts_and_times_are_written_in_words),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

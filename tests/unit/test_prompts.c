@@ -174,7 +174,7 @@ static void check_bytes(const int32_t *ids, size_t count, const char *want)
         assert_int_equal(ids[i], (unsigned char)want[i]);
 }
 
-static void lines_are_read(void **state)
+static void lines_of_prompts_are_read(void **state)
 {
     (void)state;
     struct prompts *p = open_lines(
@@ -229,7 +229,7 @@ static void a_prompt_with_nul_is_whole_behind_the_teachers_context(void **state)
     prompts_close(p);
 }
 
-static void texts_begin_as_the_model_has_it(void **state)
+static void prompts_begin_as_the_model_has_it(void **state)
 {
     (void)state;
     struct tokenizer t = open_golden("llama3", NULL, NULL);
@@ -247,7 +247,7 @@ static void texts_begin_as_the_model_has_it(void **state)
 
 /* ---- which, and in which order ---- */
 
-static void long_ones_are_dropped(void **state)
+static void long_prompts_are_dropped(void **state)
 {
     (void)state;
     static const char lines[] = "{\"prompt\": \"12345\", \"id\": 1}\n{\"prompt\": \"123456\"}\n"
@@ -285,7 +285,7 @@ static void long_ones_are_dropped(void **state)
 }
 
 /* Each epoch has every prompt once, in an order of its own; seed 0 keeps that of the files. */
-static void epochs_are_shuffled(void **state)
+static void epochs_of_prompts_are_shuffled(void **state)
 {
     (void)state;
     enum { N = 40 };
@@ -361,7 +361,7 @@ static const struct {
      "p.jsonl:1: id must be a string, or a number"},
 };
 
-static void bad_lines_are_named(void **state)
+static void bad_lines_of_prompts_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -408,12 +408,12 @@ int main(void)
         cmocka_unit_test(a_template_may_write_no_begin_of_text),
         cmocka_unit_test(one_end_is_enough_to_ask),
         cmocka_unit_test(models_without_a_chat_are_refused),
-        cmocka_unit_test(lines_are_read),
+        cmocka_unit_test(lines_of_prompts_are_read),
         cmocka_unit_test(a_prompt_with_nul_is_whole_behind_the_teachers_context),
-        cmocka_unit_test(texts_begin_as_the_model_has_it),
-        cmocka_unit_test(long_ones_are_dropped),
-        cmocka_unit_test(epochs_are_shuffled),
-        cmocka_unit_test(bad_lines_are_named),
+        cmocka_unit_test(prompts_begin_as_the_model_has_it),
+        cmocka_unit_test(long_prompts_are_dropped),
+        cmocka_unit_test(epochs_of_prompts_are_shuffled),
+        cmocka_unit_test(bad_lines_of_prompts_are_named),
         cmocka_unit_test(other_files_and_tokens_are_refused),
     };
     return cmocka_run_group_tests_name("prompts", tests, scratch_begin, scratch_end);

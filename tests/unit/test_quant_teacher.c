@@ -187,7 +187,7 @@ static void run_both(const char *quantised, const char *whole, const struct mode
     assert_memory_equal(&eval[0], &eval[1], sizeof eval[0]);
 }
 
-static void quantised_is_expanded(void **state)
+static void a_quantised_teacher_is_its_expanded_weights(void **state)
 {
     (void)state;
     struct model_config c = untied;
@@ -204,7 +204,7 @@ static void quantised_is_expanded(void **state)
 }
 
 /* What the teacher takes: its blocks, norms and one scratch; not the matrices. */
-static void nothing_is_kept_expanded(void **state)
+static void nothing_of_a_quantised_teacher_is_kept_expanded(void **state)
 {
     (void)state;
     unsigned char *types;
@@ -277,7 +277,7 @@ static void seven_billion_take_six_gigabytes(void **state)
 }
 
 /* What no gradient is asked of cannot be given one: no matrix is a parameter. */
-static void gradients_cannot_be_asked_for(void **state)
+static void gradients_of_a_quantised_teacher_are_refused(void **state)
 {
     (void)state;
     unsigned char *types;
@@ -305,7 +305,7 @@ static void gradients_cannot_be_asked_for(void **state)
 }
 
 /* In slices of the head, each of whose GEMMs was prepared. */
-static void epochs_end(void **state)
+static void epochs_with_a_quantised_teacher_end(void **state)
 {
     (void)state;
     unsigned char *types;
@@ -375,7 +375,7 @@ static void told(void *user, double bytes, double total)
 }
 
 /* Student and teacher, to the last byte, whether the teacher is kept as it is, quantised or not. */
-static void reading_is_told(void **state)
+static void the_reading_of_a_quantised_teacher_is_told(void **state)
 {
     (void)state;
     const struct gguf_form form = {.dtype = NJ_TYPE_Q5_0};
@@ -450,15 +450,15 @@ static int open_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantised_is_expanded),
-        cmocka_unit_test(nothing_is_kept_expanded),
+        cmocka_unit_test(a_quantised_teacher_is_its_expanded_weights),
+        cmocka_unit_test(nothing_of_a_quantised_teacher_is_kept_expanded),
         cmocka_unit_test(broken_scales_are_refused),
         cmocka_unit_test(scales_are_where_they_are_looked_for),
         cmocka_unit_test(folders_are_quantised_like_files),
-        cmocka_unit_test(reading_is_told),
+        cmocka_unit_test(the_reading_of_a_quantised_teacher_is_told),
         cmocka_unit_test(seven_billion_take_six_gigabytes),
-        cmocka_unit_test(gradients_cannot_be_asked_for),
-        cmocka_unit_test(epochs_end),
+        cmocka_unit_test(gradients_of_a_quantised_teacher_are_refused),
+        cmocka_unit_test(epochs_with_a_quantised_teacher_end),
     };
     return cmocka_run_group_tests_name("quant_teacher", tests, open_all, fixture_close);
 }

@@ -246,7 +246,7 @@ static const struct lie {
 #undef HEADER
 };
 
-static void lies_are_refused(void **state)
+static void lying_quantised_folders_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
@@ -293,7 +293,7 @@ static void codes_other_than_nf4_are_refused(void **state)
 }
 
 /* Blocks have no NaN but in their scale. */
-static void nan_is_found(void **state)
+static void nan_in_a_quantised_folder_is_found(void **state)
 {
     (void)state;
     for (int broken = 0; broken < 2; broken++) {
@@ -330,7 +330,7 @@ static uint64_t hash_of(void)
     return hash;
 }
 
-static void every_part_is_hashed(void **state)
+static void every_part_of_a_quantised_folder_is_hashed(void **state)
 {
     (void)state;
     static const char *const parts[] = {"qweight", "qzeros", "scales"};
@@ -351,12 +351,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_format),
         cmocka_unit_test(weights_keep_their_size),
-        cmocka_unit_test(lies_are_refused),
+        cmocka_unit_test(lying_quantised_folders_are_refused),
         cmocka_unit_test(columns_of_a_group_must_lie_together),
         cmocka_unit_test(codes_other_than_nf4_are_refused),
-        cmocka_unit_test(nan_is_found),
+        cmocka_unit_test(nan_in_a_quantised_folder_is_found),
         cmocka_unit_test(only_biases_of_zeros_are_dropped),
-        cmocka_unit_test(every_part_is_hashed),
+        cmocka_unit_test(every_part_of_a_quantised_folder_is_hashed),
     };
     return cmocka_run_group_tests_name("quantised_folder", tests, scratch_begin, scratch_end);
 }

@@ -46,7 +46,7 @@ const uint32_t nj_kernel_count = sizeof nj_kernels / sizeof *nj_kernels;
 
 /* ---- error list ---- */
 
-static void test_errors_are_complete_and_distinct(void **state)
+static void errors_are_complete_and_distinct(void **state)
 {
     static const int codes[] = {
 #define ROW(name, code, text) code,
@@ -161,7 +161,7 @@ static int open_build(const struct build *b, struct nj_index *out, char *why)
     return nj_index_open(&b->index, sizeof b->index, b->blobs, sizeof b->blobs, out, why);
 }
 
-static void test_index_opens_and_finds(void **state)
+static void the_index_opens_and_finds_keys(void **state)
 {
     struct build b;
     struct nj_index index;
@@ -180,7 +180,7 @@ static void test_index_opens_and_finds(void **state)
     assert_string_equal(list, "sm_75, ");
 }
 
-static void test_arch_choice(void **state)
+static void the_best_arch_is_chosen_for_a_gpu(void **state)
 {
     static const struct {
         int sm, arch;
@@ -197,7 +197,7 @@ static void test_arch_choice(void **state)
         assert_int_equal(nj_index_arch_for(&index, cases[i].sm), cases[i].arch);
 }
 
-static void test_index_refuses_any_changed_byte(void **state)
+static void the_index_refuses_any_changed_byte(void **state)
 {
     struct build b;
     struct nj_index index;
@@ -219,7 +219,7 @@ static void test_index_refuses_any_changed_byte(void **state)
     assert_int_equal(open_build(&b, &index, why), 0);
 }
 
-static void test_index_refuses_wrong_sizes(void **state)
+static void the_index_refuses_wrong_sizes(void **state)
 {
     struct build b;
     struct nj_index index;
@@ -236,7 +236,7 @@ static void test_index_refuses_wrong_sizes(void **state)
 
 /* Any 32-bit field wrong and the hash right: nothing may be followed out of the index. The
  * sanitizer build sees it. */
-static void test_index_survives_hostile_fields(void **state)
+static void the_index_survives_hostile_fields(void **state)
 {
     static const uint32_t hostile[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
     struct build b;
@@ -259,7 +259,7 @@ static void test_index_survives_hostile_fields(void **state)
     assert_true(refused > 300);
 }
 
-static void test_index_names_what_is_wrong(void **state)
+static void the_index_names_what_is_wrong(void **state)
 {
     struct build b;
     struct nj_index index;
@@ -285,7 +285,7 @@ static void test_index_names_what_is_wrong(void **state)
     assert_non_null(strstr(why, "do not end"));
 }
 
-static void test_without_machine_code(void **state)
+static void a_binary_without_machine_code_says_so(void **state)
 {
     struct nj_embedded embedded;
 
@@ -317,7 +317,7 @@ static int close_cpu(void **state)
     return 0;
 }
 
-static void test_launch_runs_the_reference(void **state)
+static void a_launch_on_the_cpu_runs_the_reference(void **state)
 {
     const uint32_t grid[3] = {1, 1, 1}, none[3] = {1, 0, 1};
     int id = nj_kernel_find("rmsnorm_fwd.f32"), params = 42;
@@ -331,7 +331,7 @@ static void test_launch_runs_the_reference(void **state)
     assert_int_equal(thunk_value, 42);
 }
 
-static void test_launch_refuses(void **state)
+static void a_launch_refuses_bad_arguments(void **state)
 {
     nj_context *ctx = nj_stream_context(*state);
     const uint32_t grid[3] = {1, 1, 1};
@@ -349,7 +349,7 @@ static void test_launch_refuses(void **state)
     assert_string_equal(nj_context_error(ctx), "rmsnorm_fwd: C % 8 == 0 does not hold (N=3, C=5)");
 }
 
-static void test_no_kernel_names_the_nearest(void **state)
+static void an_unknown_kernel_names_the_nearest(void **state)
 {
     nj_context *ctx = nj_stream_context(*state);
     char key[400];
@@ -366,7 +366,7 @@ static void test_no_kernel_names_the_nearest(void **state)
     assert_int_equal(nj_no_kernel(*state, ""), NJ_E_NO_KERNEL);
 }
 
-static void test_kernel_find(void **state)
+static void kernels_are_found_by_their_key(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < nj_kernel_count; i++)
@@ -376,7 +376,7 @@ static void test_kernel_find(void **state)
     assert_int_equal(nj_kernel_find(""), -1);
 }
 
-static void test_the_cpu_has_what_has_a_function(void **state)
+static void the_cpu_has_kernels_that_have_a_function(void **state)
 {
     nj_context *ctx = nj_stream_context(*state);
 
@@ -389,7 +389,7 @@ static void test_the_cpu_has_what_has_a_function(void **state)
     assert_int_equal(nj_kernel_available(NULL, has), 0);
 }
 
-static void test_the_cpu_has_no_tensor_maps(void **state)
+static void the_cpu_has_no_tensor_maps(void **state)
 {
     const struct nj_tiling of = {
         .name = "x", .array = "x", .rows = 3, .columns = 5, .tile_rows = 8};
@@ -403,7 +403,7 @@ static void test_the_cpu_has_no_tensor_maps(void **state)
 
 /* ---- process and choice of device ---- */
 
-static void test_forbid_jit(void **state)
+static void the_jit_is_forbidden(void **state)
 {
     (void)state;
     unsetenv("CUDA_CACHE_DISABLE");
@@ -415,7 +415,7 @@ static void test_forbid_jit(void **state)
 }
 
 /* This program has no machine code, so a GPU cannot be used here even where there is one. */
-static void test_gpu_cannot_be_used(void **state)
+static void a_gpu_that_cannot_be_used_is_refused(void **state)
 {
     static const struct nj_options cuda = {.device = NJ_DEVICE_CUDA};
     nj_context *ctx;
@@ -436,7 +436,7 @@ static void test_gpu_cannot_be_used(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_auto_falls_back_and_says_why(void **state)
+static void auto_falls_back_and_says_why(void **state)
 {
     static const struct nj_options cuda = {.device = NJ_DEVICE_CUDA};
     nj_context *ctx, *refused;
@@ -457,7 +457,7 @@ static void test_auto_falls_back_and_says_why(void **state)
     nj_context_destroy(ctx);
 }
 
-static void test_bad_options(void **state)
+static void bad_options_of_a_context_are_refused(void **state)
 {
     static const struct nj_options unknown = {.device = (enum nj_device_kind)9};
     nj_context *ctx;
@@ -478,7 +478,7 @@ static void collect(void *user, const char *line)
     strncat(text, "\n", 4000 - strlen(text));
 }
 
-static void test_named_library_is_the_only_one_tried(void **state)
+static void a_named_library_is_the_only_one_tried(void **state)
 {
     char text[4096] = "";
 
@@ -497,25 +497,25 @@ static void test_named_library_is_the_only_one_tried(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors_are_complete_and_distinct),
-        cmocka_unit_test(test_index_opens_and_finds),
-        cmocka_unit_test(test_arch_choice),
-        cmocka_unit_test(test_index_refuses_any_changed_byte),
-        cmocka_unit_test(test_index_refuses_wrong_sizes),
-        cmocka_unit_test(test_index_survives_hostile_fields),
-        cmocka_unit_test(test_index_names_what_is_wrong),
-        cmocka_unit_test(test_without_machine_code),
-        cmocka_unit_test_setup_teardown(test_launch_runs_the_reference, open_cpu, close_cpu),
-        cmocka_unit_test_setup_teardown(test_launch_refuses, open_cpu, close_cpu),
-        cmocka_unit_test_setup_teardown(test_no_kernel_names_the_nearest, open_cpu, close_cpu),
-        cmocka_unit_test(test_kernel_find),
-        cmocka_unit_test_setup_teardown(test_the_cpu_has_what_has_a_function, open_cpu, close_cpu),
-        cmocka_unit_test_setup_teardown(test_the_cpu_has_no_tensor_maps, open_cpu, close_cpu),
-        cmocka_unit_test(test_forbid_jit),
-        cmocka_unit_test(test_gpu_cannot_be_used),
-        cmocka_unit_test(test_auto_falls_back_and_says_why),
-        cmocka_unit_test(test_bad_options),
-        cmocka_unit_test(test_named_library_is_the_only_one_tried),
+        cmocka_unit_test(errors_are_complete_and_distinct),
+        cmocka_unit_test(the_index_opens_and_finds_keys),
+        cmocka_unit_test(the_best_arch_is_chosen_for_a_gpu),
+        cmocka_unit_test(the_index_refuses_any_changed_byte),
+        cmocka_unit_test(the_index_refuses_wrong_sizes),
+        cmocka_unit_test(the_index_survives_hostile_fields),
+        cmocka_unit_test(the_index_names_what_is_wrong),
+        cmocka_unit_test(a_binary_without_machine_code_says_so),
+        cmocka_unit_test_setup_teardown(a_launch_on_the_cpu_runs_the_reference, open_cpu, close_cpu),
+        cmocka_unit_test_setup_teardown(a_launch_refuses_bad_arguments, open_cpu, close_cpu),
+        cmocka_unit_test_setup_teardown(an_unknown_kernel_names_the_nearest, open_cpu, close_cpu),
+        cmocka_unit_test(kernels_are_found_by_their_key),
+        cmocka_unit_test_setup_teardown(the_cpu_has_kernels_that_have_a_function, open_cpu, close_cpu),
+        cmocka_unit_test_setup_teardown(the_cpu_has_no_tensor_maps, open_cpu, close_cpu),
+        cmocka_unit_test(the_jit_is_forbidden),
+        cmocka_unit_test(a_gpu_that_cannot_be_used_is_refused),
+        cmocka_unit_test(auto_falls_back_and_says_why),
+        cmocka_unit_test(bad_options_of_a_context_are_refused),
+        cmocka_unit_test(a_named_library_is_the_only_one_tried),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

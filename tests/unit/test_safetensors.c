@@ -84,7 +84,7 @@ static const struct {
      NJ_E_UNSUPPORTED, "tensor name is 0 bytes long"},
 };
 
-static void malformed_files_are_refused(void **state)
+static void malformed_safetensors_are_refused(void **state)
 {
     (void)state;
     make_folder("bad");
@@ -99,7 +99,7 @@ static void malformed_files_are_refused(void **state)
     }
 }
 
-static void short_and_missing_files_are_refused(void **state)
+static void short_and_missing_safetensors_are_refused(void **state)
 {
     (void)state;
     struct tensors w;
@@ -151,7 +151,7 @@ static void write_model(const char *dir, int64_t shard_bytes)
     check_ok(st_folder_end(w), "end");
 }
 
-static void written_files_read_back(void **state)
+static void written_safetensors_read_back(void **state)
 {
     (void)state;
     struct tensors w;
@@ -189,7 +189,7 @@ static uint64_t hash_of(const char *dir)
     return hash;
 }
 
-static void hash_is_of_the_content(void **state)
+static void the_hash_of_safetensors_is_of_their_content(void **state)
 {
     (void)state;
     make_folder("whole");
@@ -301,7 +301,7 @@ static int entries(const char *dir)
     return (int)strtol(text, NULL, 10);
 }
 
-static void writer_counts_bytes(void **state)
+static void the_writer_of_safetensors_counts_bytes(void **state)
 {
     (void)state;
     const struct st_declared one = {"a", NJ_TYPE_F32, 1, {2}};
@@ -320,7 +320,7 @@ static void writer_counts_bytes(void **state)
     assert_int_equal(entries(at("count")), 0);
 }
 
-static void full_disk_leaves_nothing(void **state)
+static void a_full_disk_leaves_no_safetensors(void **state)
 {
     (void)state;
     const struct st_declared big = {"a", NJ_TYPE_F32, 1, {1 << 20}};
@@ -419,7 +419,7 @@ struct half {
 static const struct half halves[] = {{"bf16", 8, bf16_from_f32, f32_from_bf16},
                                      {"f16", 5, f16_from_f32, f32_from_f16}};
 
-static void all_patterns_survive(void **state)
+static void all_bit_patterns_survive_safetensors(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++)
@@ -438,7 +438,7 @@ static void all_patterns_survive(void **state)
 }
 
 /* Between two neighbours: below the middle, at it (to even), above it. */
-static void halfway_goes_to_even(void **state)
+static void halfway_numbers_go_to_even(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++)
@@ -459,7 +459,7 @@ static void halfway_goes_to_even(void **state)
         }
 }
 
-static void large_numbers_become_infinite(void **state)
+static void numbers_too_large_become_infinite(void **state)
 {
     (void)state;
     assert_int_equal(f16_from_f32(65519.996f), 0x7bff);
@@ -473,7 +473,7 @@ static void large_numbers_become_infinite(void **state)
     assert_int_equal(bf16_from_f32(-0.0f), 0x8000);
 }
 
-static void tensors_convert(void **state)
+static void tensors_convert_between_types(void **state)
 {
     (void)state;
     /* One byte in front makes the data unaligned, as it may be in a file. */
@@ -512,19 +512,19 @@ static void tensors_convert(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(malformed_files_are_refused),
-        cmocka_unit_test(short_and_missing_files_are_refused),
-        cmocka_unit_test(written_files_read_back),
-        cmocka_unit_test(hash_is_of_the_content),
+        cmocka_unit_test(malformed_safetensors_are_refused),
+        cmocka_unit_test(short_and_missing_safetensors_are_refused),
+        cmocka_unit_test(written_safetensors_read_back),
+        cmocka_unit_test(the_hash_of_safetensors_is_of_their_content),
         cmocka_unit_test(broken_shards_are_refused),
-        cmocka_unit_test(writer_counts_bytes),
-        cmocka_unit_test(full_disk_leaves_nothing),
+        cmocka_unit_test(the_writer_of_safetensors_counts_bytes),
+        cmocka_unit_test(a_full_disk_leaves_no_safetensors),
         cmocka_unit_test(reading_back_needs_no_memory),
         cmocka_unit_test(aborted_shards_are_removed),
-        cmocka_unit_test(all_patterns_survive),
-        cmocka_unit_test(halfway_goes_to_even),
-        cmocka_unit_test(large_numbers_become_infinite),
-        cmocka_unit_test(tensors_convert),
+        cmocka_unit_test(all_bit_patterns_survive_safetensors),
+        cmocka_unit_test(halfway_numbers_go_to_even),
+        cmocka_unit_test(numbers_too_large_become_infinite),
+        cmocka_unit_test(tensors_convert_between_types),
     };
     return cmocka_run_group_tests_name("safetensors", tests, scratch_begin, scratch_end);
 }

@@ -147,7 +147,7 @@ static void greedy_takes_the_lowest_of_equals(void **state)
     assert_int_equal(draw(x, NULL, 1, 1, 0, 1), 17);
 }
 
-static void a_cut_is_respected(void **state)
+static void a_cut_of_probabilities_is_respected(void **state)
 {
     (void)state;
     _Alignas(16) float x[LD] = {0};
@@ -176,7 +176,7 @@ static void what_is_not_a_number_takes_no_part(void **state)
     assert_int_equal(draw(x, NULL, 1, 1, 0, 1), 20);
 }
 
-static void the_batch_does_not_matter(void **state)
+static void the_batch_does_not_matter_to_a_sample(void **state)
 {
     (void)state;
     enum { R = 9, MOST = 20 };
@@ -288,7 +288,7 @@ static void cuts_equal_those_of_a_sort(void **state)
     }
 }
 
-static void equals_of_the_last_stay(void **state)
+static void tokens_as_likely_as_the_last_stay(void **state)
 {
     (void)state;
     _Alignas(16) float x[LD] = {0};
@@ -297,7 +297,7 @@ static void equals_of_the_last_stay(void **state)
     assert_true(cut_of(x, 1, 2, 1, 0) == 1);
 }
 
-static void one_token_stays(void **state)
+static void one_token_stays_of_any_cut(void **state)
 {
     (void)state;
     _Alignas(16) float x[LD];
@@ -309,7 +309,7 @@ static void one_token_stays(void **state)
 
 /* ---- sample_next ---- */
 
-static void the_best_part_wins(void **state)
+static void the_best_part_of_a_split_row_wins(void **state)
 {
     (void)state;
     const float score[] = {1, 3, 3, 5, -INFINITY, -INFINITY, -INFINITY, -INFINITY};
@@ -328,7 +328,7 @@ static void the_best_part_wins(void **state)
     assert_int_equal(counter, 1);
 }
 
-static void rows_end(void **state)
+static void rows_end_at_a_stop_token_or_their_length(void **state)
 {
     (void)state;
     enum { R = 4, W = 3 };
@@ -360,15 +360,15 @@ int main(void)
         cmocka_unit_test(tokens_of_a_group_match_softmax),
         cmocka_unit_test(tokens_do_not_depend_on_the_noise_of_their_group),
         cmocka_unit_test(greedy_takes_the_lowest_of_equals),
-        cmocka_unit_test(a_cut_is_respected),
+        cmocka_unit_test(a_cut_of_probabilities_is_respected),
         cmocka_unit_test(what_is_not_a_number_takes_no_part),
-        cmocka_unit_test(the_batch_does_not_matter),
+        cmocka_unit_test(the_batch_does_not_matter_to_a_sample),
         cmocka_unit_test(noise_depends_on_seed_number_and_position),
         cmocka_unit_test(cuts_equal_those_of_a_sort),
-        cmocka_unit_test(equals_of_the_last_stay),
-        cmocka_unit_test(one_token_stays),
-        cmocka_unit_test(the_best_part_wins),
-        cmocka_unit_test(rows_end),
+        cmocka_unit_test(tokens_as_likely_as_the_last_stay),
+        cmocka_unit_test(one_token_stays_of_any_cut),
+        cmocka_unit_test(the_best_part_of_a_split_row_wins),
+        cmocka_unit_test(rows_end_at_a_stop_token_or_their_length),
     };
     return cmocka_run_group_tests(tests, open_stream, close_stream);
 }

@@ -20,7 +20,7 @@ static void near(double got, double want, int64_t step)
 }
 
 /* Peak from step 10 to step 90, then floor + 0.9 (1 - sqrt(x)) with x = (step - 90) / 10. */
-static void wsd_curve(void **state)
+static void the_wsd_curve_is_that_of_the_formula(void **state)
 {
     (void)state;
     const struct train_options o = hundred(SCHEDULE_WSD);
@@ -33,7 +33,7 @@ static void wsd_curve(void **state)
 }
 
 /* A tenth of 15 steps is two of them; a tenth of 3 is one. */
-static void wsd_rounds_up(void **state)
+static void the_decay_of_wsd_rounds_up(void **state)
 {
     (void)state;
     struct train_options o = hundred(SCHEDULE_WSD);
@@ -49,7 +49,7 @@ static void wsd_rounds_up(void **state)
 }
 
 /* A warm-up into the last tenth leaves what comes after it for the fall, without a jump. */
-static void wsd_after_long_warmup(void **state)
+static void wsd_after_a_long_warmup_decays(void **state)
 {
     (void)state;
     struct train_options o = hundred(SCHEDULE_WSD);
@@ -60,7 +60,7 @@ static void wsd_after_long_warmup(void **state)
 }
 
 /* After the warm-up no schedule rises, and none leaves [floor, peak]. */
-static void none_rises(void **state)
+static void no_schedule_rises_after_its_warmup(void **state)
 {
     (void)state;
     for (int s = SCHEDULE_COSINE; s <= SCHEDULE_WSD; s++) {
@@ -73,7 +73,7 @@ static void none_rises(void **state)
     }
 }
 
-static void warmup_of_a_ratio(void **state)
+static void a_warmup_ratio_is_a_number_of_steps(void **state)
 {
     (void)state;
     assert_int_equal(schedule_warmup(0, 100), 0);
@@ -86,9 +86,9 @@ static void warmup_of_a_ratio(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wsd_curve),         cmocka_unit_test(wsd_rounds_up),
-        cmocka_unit_test(none_rises),        cmocka_unit_test(wsd_after_long_warmup),
-        cmocka_unit_test(warmup_of_a_ratio),
+        cmocka_unit_test(the_wsd_curve_is_that_of_the_formula),         cmocka_unit_test(the_decay_of_wsd_rounds_up),
+        cmocka_unit_test(no_schedule_rises_after_its_warmup),        cmocka_unit_test(wsd_after_a_long_warmup_decays),
+        cmocka_unit_test(a_warmup_ratio_is_a_number_of_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,7 +128,7 @@ static void packed_texts_do_not_see_each_other(void **state)
     engine_destroy(e);
 }
 
-static void what_lies_outside_is_refused(void **state)
+static void targets_outside_of_a_row_are_refused(void **state)
 {
     (void)state;
     const struct train_options o = options_of();
@@ -203,7 +203,7 @@ int main(void)
         cmocka_unit_test(scores_are_the_losses_of_an_evaluation),
         cmocka_unit_test(probabilities_of_a_position_sum_to_one),
         cmocka_unit_test(packed_texts_do_not_see_each_other),
-        cmocka_unit_test(what_lies_outside_is_refused),
+        cmocka_unit_test(targets_outside_of_a_row_are_refused),
         cmocka_unit_test(a_reader_may_end_a_text),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

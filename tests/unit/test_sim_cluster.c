@@ -122,7 +122,7 @@ static const struct planted products[] = {
      "192 threads a block, which are no whole warpgroups"},
 };
 
-static void test_products(void **state)
+static void simulated_wgmma_multiplies(void **state)
 {
     (void)state;
     check_all(products, sizeof products / sizeof *products, &(struct kernel_launch){.grid = 2});
@@ -163,7 +163,7 @@ static const struct planted some_warps[] = {
      SIM_BAD_PTX, "barrier 16 is not there: 0 to 15 are"},
 };
 
-static void test_barriers_of_some_warps(void **state)
+static void simulated_barriers_take_some_warps(void **state)
 {
     (void)state;
     check_all(some_warps, sizeof some_warps / sizeof *some_warps,
@@ -263,7 +263,7 @@ static const struct planted mbarriers[] = {
      MBARRIER, 64, SIM_UNWRITTEN, "which nothing wrote"},
 };
 
-static void test_mbarriers(void **state)
+static void simulated_mbarriers_count(void **state)
 {
     (void)state;
     check_all(mbarriers, sizeof mbarriers / sizeof *mbarriers, &(struct kernel_launch){.grid = 1});
@@ -357,7 +357,7 @@ static void check_map(const struct sim_tensor_map *map, struct sim_memory *memor
     check_planted(&copy, &(struct kernel_launch){.grid = 1, .map = map, .memory = memory});
 }
 
-static void test_copies(void **state)
+static void simulated_tma_copies(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -489,7 +489,7 @@ static const struct planted clusters[] = {
      MBARRIER, 1, SIM_SHARED_RACE, "which block (0, 0, 0) of the same launch wrote"},
 };
 
-static void test_clusters(void **state)
+static void simulated_clusters_share_memory(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -499,7 +499,7 @@ static void test_clusters(void **state)
     sim_memory_destroy(memory);
 }
 
-static void test_launches_of_clusters(void **state)
+static void simulated_launches_of_clusters_are_checked(void **state)
 {
     (void)state;
     struct kernel_launch launch = {.bounds = CLUSTER, .body = "ret;", .grid = 3};
@@ -521,9 +521,9 @@ static void test_launches_of_clusters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),  cmocka_unit_test(test_barriers_of_some_warps),
-        cmocka_unit_test(test_mbarriers), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_clusters),  cmocka_unit_test(test_launches_of_clusters),
+        cmocka_unit_test(simulated_wgmma_multiplies),  cmocka_unit_test(simulated_barriers_take_some_warps),
+        cmocka_unit_test(simulated_mbarriers_count), cmocka_unit_test(simulated_tma_copies),
+        cmocka_unit_test(simulated_clusters_share_memory),  cmocka_unit_test(simulated_launches_of_clusters_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 
 /* ---- parameters and special registers ---- */
 
-static void test_where_a_thread_is(void **state)
+static void simulated_threads_know_where_they_are(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -124,7 +124,7 @@ static const struct {
      "st.global.u32 [%d2], %r3;", 4},
 };
 
-static void test_memory_forms(void **state)
+static void simulated_memory_instructions_work(void **state)
 {
     (void)state;
     unsigned char data[32 * 16];
@@ -155,7 +155,7 @@ static void test_memory_forms(void **state)
 
 /* ---- cp.async in batches, with zeros behind what is fetched ---- */
 
-static void test_batches(void **state)
+static void simulated_batches_of_loads_work(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -194,7 +194,7 @@ static uint32_t shuffled(bool bfly, uint32_t lane, uint32_t by, uint32_t clamp, 
     return *in_range ? from : lane;
 }
 
-static void test_shuffles(void **state)
+static void simulated_shuffles_work(void **state)
 {
     (void)state;
     static const uint32_t clamps[] = {0x1f, 0x1c1f, 0x181f, 0x100f, 0x1807, 0};
@@ -229,7 +229,7 @@ static void test_shuffles(void **state)
 }
 
 /* Groups of lanes in different branches shuffle among themselves, each with its own mask. */
-static void test_shuffle_in_branches(void **state)
+static void simulated_shuffles_in_branches_work(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -261,7 +261,7 @@ static uint32_t collatz(uint32_t n)
     return steps;
 }
 
-static void test_divergence(void **state)
+static void simulated_warps_diverge_and_meet(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -290,7 +290,7 @@ static void test_divergence(void **state)
 
 /* ---- what a block does together ---- */
 
-static void test_block_forms(void **state)
+static void simulated_block_instructions_work(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -329,7 +329,7 @@ static void test_block_forms(void **state)
 /* ---- matrices ---- */
 
 /* Element [row][column] of the k-th register's halves, as the PTX text lays fragments out. */
-static void test_ldmatrix(void **state)
+static void simulated_ldmatrix_works(void **state)
 {
     (void)state;
     uint16_t rows[32][8];
@@ -368,7 +368,7 @@ static void test_ldmatrix(void **state)
     }
 }
 
-static void test_movmatrix(void **state)
+static void simulated_movmatrix_works(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -441,7 +441,7 @@ static void check_mma(const char *statement, int depth, uint64_t (*encode)(float
     sim_memory_destroy(memory);
 }
 
-static void test_mma(void **state)
+static void simulated_mma_multiplies(void **state)
 {
     (void)state;
     check_mma("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%r9, %r10, %r11, %r12},"
@@ -457,7 +457,7 @@ static void test_mma(void **state)
 
 /* ---- packing ---- */
 
-static void test_packing(void **state)
+static void simulated_registers_are_packed_and_unpacked(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -479,13 +479,13 @@ static void test_packing(void **state)
     sim_memory_destroy(memory);
 }
 
-static void test_plain_forms(void **state)
+static void simulated_plain_instructions_compute(void **state)
 {
     (void)state;
     run_plain_forms(note_met);
 }
 
-static void test_sm90_forms(void **state)
+static void simulated_sm_90_instructions_work(void **state)
 {
     (void)state;
     run_sm90_forms(note_met);
@@ -493,7 +493,7 @@ static void test_sm90_forms(void **state)
 
 /* ---- nothing was left out ---- */
 
-static void test_every_row_ran(void **state)
+static void every_row_of_the_simulator_ran(void **state)
 {
     (void)state;
     const char *const *texts;
@@ -511,13 +511,13 @@ int main(void)
 {
     kernel_seen = note_met;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_forms),  cmocka_unit_test(test_where_a_thread_is),
-        cmocka_unit_test(test_memory_forms), cmocka_unit_test(test_batches),
-        cmocka_unit_test(test_shuffles),     cmocka_unit_test(test_shuffle_in_branches),
-        cmocka_unit_test(test_divergence),   cmocka_unit_test(test_block_forms),
-        cmocka_unit_test(test_ldmatrix),     cmocka_unit_test(test_movmatrix),
-        cmocka_unit_test(test_mma),          cmocka_unit_test(test_packing),
-        cmocka_unit_test(test_sm90_forms),   cmocka_unit_test(test_every_row_ran),
+        cmocka_unit_test(simulated_plain_instructions_compute),  cmocka_unit_test(simulated_threads_know_where_they_are),
+        cmocka_unit_test(simulated_memory_instructions_work), cmocka_unit_test(simulated_batches_of_loads_work),
+        cmocka_unit_test(simulated_shuffles_work),     cmocka_unit_test(simulated_shuffles_in_branches_work),
+        cmocka_unit_test(simulated_warps_diverge_and_meet),   cmocka_unit_test(simulated_block_instructions_work),
+        cmocka_unit_test(simulated_ldmatrix_works),     cmocka_unit_test(simulated_movmatrix_works),
+        cmocka_unit_test(simulated_mma_multiplies),          cmocka_unit_test(simulated_registers_are_packed_and_unpacked),
+        cmocka_unit_test(simulated_sm_90_instructions_work),   cmocka_unit_test(every_row_of_the_simulator_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

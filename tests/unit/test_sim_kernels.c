@@ -180,14 +180,14 @@ static const char *const keys[] = {
     "attn_bwd_dkv.lp.d64", "kd_head.lp", "embed_bwd.*",
 };
 
-static void test_kernels_of_sm_75(void **state)
+static void kernels_of_sm_75_run_simulated(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         assert_int_equal(run_cases(75, keys[i], NULL), 0);
 }
 
-static void test_kernels_of_sm_89(void **state)
+static void kernels_of_sm_89_run_simulated(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -195,7 +195,7 @@ static void test_kernels_of_sm_89(void **state)
 }
 
 /* Products of warpgroups, clusters and TMA. */
-static void test_kernels_of_sm_90(void **state)
+static void kernels_of_sm_90_run_simulated(void **state)
 {
     (void)state;
     static const char *const own[] = {"attn_fwd.lp.*", "attn_bwd_dq.lp.*", "attn_bwd_dkv.lp.d64",
@@ -226,7 +226,7 @@ static const struct {
     {90, "gemm_swiglu.lp", "barrier.cluster", "of shared memory, which nothing wrote"},
 };
 
-static void test_planted_in_kernels(void **state)
+static void faults_planted_in_kernels_are_found(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
@@ -241,10 +241,10 @@ static void test_planted_in_kernels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels_of_sm_75),
-        cmocka_unit_test(test_kernels_of_sm_89),
-        cmocka_unit_test(test_kernels_of_sm_90),
-        cmocka_unit_test(test_planted_in_kernels),
+        cmocka_unit_test(kernels_of_sm_75_run_simulated),
+        cmocka_unit_test(kernels_of_sm_89_run_simulated),
+        cmocka_unit_test(kernels_of_sm_90_run_simulated),
+        cmocka_unit_test(faults_planted_in_kernels_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

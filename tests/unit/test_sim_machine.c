@@ -16,7 +16,7 @@ static const char *const unused_forms[] = {
     "fma.rm.f32 r=rrr", "setp.gt.f64 p=ll", "setp.leu.f64 p=ll",
 };
 
-static void test_decodes_the_build(void **state)
+static void the_simulator_decodes_the_build(void **state)
 {
     (void)state;
     glob_t files;
@@ -48,7 +48,7 @@ static bool is_listed(const struct sim_opcode *row)
 }
 
 /* Every row of the table is of use to a kernel of the build, but for those listed. */
-static void test_no_dead_rows(void **state)
+static void the_simulator_has_no_dead_rows(void **state)
 {
     (void)state;
     const char *const *texts;
@@ -101,7 +101,7 @@ static const struct {
     {"mbarrier.arrive.shared::cluster.b64 %r0, [%r1];", "\"%r0\" stands where \"_\" should"},
 };
 
-static void test_refuses(void **state)
+static void the_simulator_refuses_what_it_does_not_know(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -353,7 +353,7 @@ static const struct planted planted_in_two[] = {
      "block (1, 0, 0), thread (0, 0, 0): ld.shared.u32 reads byte 0"},
 };
 
-static void test_finds_planted_faults(void **state)
+static void the_simulator_finds_planted_faults(void **state)
 {
     (void)state;
     const size_t one = sizeof planted / sizeof *planted;
@@ -387,7 +387,7 @@ static const struct {
      "24 bytes of parameters, the PTX declares 16"},
 };
 
-static void test_limits(void **state)
+static void limits_of_the_simulator_are_told(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof launches / sizeof *launches; i++) {
@@ -414,7 +414,7 @@ static void test_limits(void **state)
 }
 
 /* A label at the end of braces stands for what follows them. */
-static void test_labels_at_the_end(void **state)
+static void labels_may_stand_at_the_end(void **state)
 {
     (void)state;
     kernel_must_run(&(struct kernel_launch){
@@ -442,7 +442,7 @@ static void test_labels_at_the_end(void **state)
 }
 
 /* What a kernel declares itself is a limit too, and is what the launcher of a module can ask. */
-static void test_declared(void **state)
+static void declared_variables_are_simulated(void **state)
 {
     (void)state;
     static const char text[] =
@@ -480,7 +480,7 @@ static void test_declared(void **state)
 
 /* ---- memory ---- */
 
-static void test_memory(void **state)
+static void simulated_memory_is_checked(void **state)
 {
     (void)state;
     struct sim_memory *memory = sim_memory_create();
@@ -518,14 +518,14 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_decodes_the_build),
-        cmocka_unit_test(test_no_dead_rows),
-        cmocka_unit_test(test_refuses),
-        cmocka_unit_test(test_labels_at_the_end),
-        cmocka_unit_test(test_finds_planted_faults),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_declared),
+        cmocka_unit_test(simulated_memory_is_checked),
+        cmocka_unit_test(the_simulator_decodes_the_build),
+        cmocka_unit_test(the_simulator_has_no_dead_rows),
+        cmocka_unit_test(the_simulator_refuses_what_it_does_not_know),
+        cmocka_unit_test(labels_may_stand_at_the_end),
+        cmocka_unit_test(the_simulator_finds_planted_faults),
+        cmocka_unit_test(limits_of_the_simulator_are_told),
+        cmocka_unit_test(declared_variables_are_simulated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

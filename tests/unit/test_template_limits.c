@@ -53,7 +53,7 @@ static void failures_have_a_sentence_and_the_line(void **state)
 }
 
 /* A template is parsed once and run many times, each time as the first. */
-static void runs_leave_nothing_behind(void **state)
+static void runs_of_templates_leave_nothing_behind(void **state)
 {
     (void)state;
     static const char source[] = "{% set ns = namespace(n=n) %}{% set ns.n = ns.n + 1 %}"
@@ -97,7 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failures_have_a_sentence_and_the_line),
-        cmocka_unit_test(runs_leave_nothing_behind),
+        cmocka_unit_test(runs_of_templates_leave_nothing_behind),
         cmocka_unit_test(parts_marked_within_a_macro_have_no_place),
     };
     return cmocka_run_group_tests_name("template_limits", tests, NULL, NULL);

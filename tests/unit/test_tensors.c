@@ -97,7 +97,7 @@ static void quantised_elements_are_expanded(void **state)
 }
 
 /* The same bytes in another order of rows are other weights. */
-static void order_is_hashed(void **state)
+static void the_order_of_elements_is_hashed(void **state)
 {
     (void)state;
     float file[ROWS] = {0};
@@ -109,7 +109,7 @@ static void order_is_hashed(void **state)
 }
 
 /* Receipts and runs to resume have it: it is the same in all releases. */
-static void the_hash_stays(void **state)
+static void the_hash_of_tensors_stays(void **state)
 {
     (void)state;
     const size_t bytes = ((size_t)5 << 20) + 12;
@@ -133,8 +133,8 @@ int main(void)
         cmocka_unit_test(rows_of_pairs_come_in_order),
         cmocka_unit_test(elements_of_pairs_come_in_order),
         cmocka_unit_test(quantised_elements_are_expanded),
-        cmocka_unit_test(order_is_hashed),
-        cmocka_unit_test(the_hash_stays),
+        cmocka_unit_test(the_order_of_elements_is_hashed),
+        cmocka_unit_test(the_hash_of_tensors_stays),
     };
     return cmocka_run_group_tests_name("tensors", tests, NULL, NULL);
 }

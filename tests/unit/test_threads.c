@@ -55,7 +55,7 @@ static void *work(void *user)
     return NULL;
 }
 
-static void threads_do_not_meet(void **state)
+static void threads_of_readers_and_tokenizers_do_not_race(void **state)
 {
     (void)state;
     static const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
@@ -91,6 +91,6 @@ static void threads_do_not_meet(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_do_not_meet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_of_readers_and_tokenizers_do_not_race)};
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

@@ -140,7 +140,7 @@ static char *long_text(size_t bytes)
 }
 
 /* Cut and shared among threads, a text has the ids that it has as a whole. */
-static void cutting_changes_nothing(void **state)
+static void cutting_a_text_changes_no_id(void **state)
 {
     (void)state;
     const size_t bytes = 3000001;
@@ -384,7 +384,7 @@ static void tables_are_compared(void **state)
 #define LAST_ADDED "],\"normalizer\":"
 
 /* Added tokens after the common ones are no difference; others are, and so is what comes before. */
-static void longer_tables(void **state)
+static void added_tokens_behind_the_common_ones_are_no_difference(void **state)
 {
     (void)state;
     static const struct {
@@ -451,7 +451,7 @@ static const struct {
 };
 
 /* Token files can still be used, so opening succeeds, and encoding says why it does not. */
-static void what_is_not_supported_is_named(void **state)
+static void tokenizers_that_are_not_supported_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
@@ -508,7 +508,7 @@ static void endless_patterns_are_refused(void **state)
 }
 
 /* Keys that meet in the tables of one run are spread in those of another. */
-static void tables_are_seeded(void **state)
+static void hash_tables_of_tokenizers_are_seeded(void **state)
 {
     (void)state;
     struct tokenizer a = open_golden("qwen2", NULL, NULL), b = open_golden("qwen2", NULL, NULL);
@@ -545,19 +545,19 @@ static void long_patterns_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(longer_tables),
+        cmocka_unit_test(added_tokens_behind_the_common_ones_are_no_difference),
         cmocka_unit_test(ids_are_the_librarys),
         cmocka_unit_test(edited_ids_are_the_librarys),
-        cmocka_unit_test(cutting_changes_nothing),
+        cmocka_unit_test(cutting_a_text_changes_no_id),
         cmocka_unit_test(words_over_spaces_are_not_cut),
         cmocka_unit_test(scanners_equal_oniguruma),
         cmocka_unit_test(bad_utf8_is_kept),
         cmocka_unit_test(texts_begin_and_end),
         cmocka_unit_test(tables_are_compared),
-        cmocka_unit_test(what_is_not_supported_is_named),
+        cmocka_unit_test(tokenizers_that_are_not_supported_are_named),
         cmocka_unit_test(endless_patterns_are_refused),
         cmocka_unit_test(long_patterns_are_refused),
-        cmocka_unit_test(tables_are_seeded),
+        cmocka_unit_test(hash_tables_of_tokenizers_are_seeded),
     };
     return cmocka_run_group_tests_name("tokenizer", tests, scratch_begin, scratch_end);
 }

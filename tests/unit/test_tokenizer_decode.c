@@ -52,7 +52,7 @@ static void check_texts(const char *golden, size_t prefix)
     tokenizer_close(&t);
 }
 
-static void texts_come_back(void **state)
+static void texts_come_back_from_their_ids(void **state)
 {
     (void)state;
     check_texts("gpt2", 0);
@@ -63,6 +63,6 @@ static void texts_come_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(texts_come_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(texts_come_back_from_their_ids)};
     return cmocka_run_group_tests_name("tokenizer_decode", tests, scratch_begin, scratch_end);
 }

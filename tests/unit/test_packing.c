@@ -283,9 +283,12 @@ static void rows_with_nothing_to_predict_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(packing_loses_and_tears_nothing), cmocka_unit_test(the_best_fit_is_taken),
-        cmocka_unit_test(packed_rows_are_filled),         cmocka_unit_test(one_pass_has_the_same_targets),
-        cmocka_unit_test(the_order_of_packed_rows_is_the_seeds),      cmocka_unit_test(rows_with_nothing_to_predict_are_refused),
+        cmocka_unit_test(packing_loses_and_tears_nothing),
+        cmocka_unit_test(the_best_fit_is_taken),
+        cmocka_unit_test(packed_rows_are_filled),
+        cmocka_unit_test(one_pass_has_the_same_targets),
+        cmocka_unit_test(the_order_of_packed_rows_is_the_seeds),
+        cmocka_unit_test(rows_with_nothing_to_predict_are_refused),
     };
     return cmocka_run_group_tests_name("packing", tests, scratch_begin, scratch_end);
 }

@@ -86,8 +86,10 @@ static void a_warmup_ratio_is_a_number_of_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_wsd_curve_is_that_of_the_formula),         cmocka_unit_test(the_decay_of_wsd_rounds_up),
-        cmocka_unit_test(no_schedule_rises_after_its_warmup),        cmocka_unit_test(wsd_after_a_long_warmup_decays),
+        cmocka_unit_test(the_wsd_curve_is_that_of_the_formula),
+        cmocka_unit_test(the_decay_of_wsd_rounds_up),
+        cmocka_unit_test(no_schedule_rises_after_its_warmup),
+        cmocka_unit_test(wsd_after_a_long_warmup_decays),
         cmocka_unit_test(a_warmup_ratio_is_a_number_of_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -521,9 +521,12 @@ static void simulated_launches_of_clusters_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated_wgmma_multiplies),  cmocka_unit_test(simulated_barriers_take_some_warps),
-        cmocka_unit_test(simulated_mbarriers_count), cmocka_unit_test(simulated_tma_copies),
-        cmocka_unit_test(simulated_clusters_share_memory),  cmocka_unit_test(simulated_launches_of_clusters_are_checked),
+        cmocka_unit_test(simulated_wgmma_multiplies),
+        cmocka_unit_test(simulated_barriers_take_some_warps),
+        cmocka_unit_test(simulated_mbarriers_count),
+        cmocka_unit_test(simulated_tma_copies),
+        cmocka_unit_test(simulated_clusters_share_memory),
+        cmocka_unit_test(simulated_launches_of_clusters_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

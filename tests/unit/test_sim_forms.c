@@ -511,13 +511,20 @@ int main(void)
 {
     kernel_seen = note_met;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simulated_plain_instructions_compute),  cmocka_unit_test(simulated_threads_know_where_they_are),
-        cmocka_unit_test(simulated_memory_instructions_work), cmocka_unit_test(simulated_batches_of_loads_work),
-        cmocka_unit_test(simulated_shuffles_work),     cmocka_unit_test(simulated_shuffles_in_branches_work),
-        cmocka_unit_test(simulated_warps_diverge_and_meet),   cmocka_unit_test(simulated_block_instructions_work),
-        cmocka_unit_test(simulated_ldmatrix_works),     cmocka_unit_test(simulated_movmatrix_works),
-        cmocka_unit_test(simulated_mma_multiplies),          cmocka_unit_test(simulated_registers_are_packed_and_unpacked),
-        cmocka_unit_test(simulated_sm_90_instructions_work),   cmocka_unit_test(every_row_of_the_simulator_ran),
+        cmocka_unit_test(simulated_plain_instructions_compute),
+        cmocka_unit_test(simulated_threads_know_where_they_are),
+        cmocka_unit_test(simulated_memory_instructions_work),
+        cmocka_unit_test(simulated_batches_of_loads_work),
+        cmocka_unit_test(simulated_shuffles_work),
+        cmocka_unit_test(simulated_shuffles_in_branches_work),
+        cmocka_unit_test(simulated_warps_diverge_and_meet),
+        cmocka_unit_test(simulated_block_instructions_work),
+        cmocka_unit_test(simulated_ldmatrix_works),
+        cmocka_unit_test(simulated_movmatrix_works),
+        cmocka_unit_test(simulated_mma_multiplies),
+        cmocka_unit_test(simulated_registers_are_packed_and_unpacked),
+        cmocka_unit_test(simulated_sm_90_instructions_work),
+        cmocka_unit_test(every_row_of_the_simulator_ran),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,6 +91,7 @@ static void threads_of_readers_and_tokenizers_do_not_race(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_of_readers_and_tokenizers_do_not_race)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_of_readers_and_tokenizers_do_not_race)};
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

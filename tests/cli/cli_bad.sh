@@ -80,12 +80,6 @@ if CUDA_VISIBLE_DEVICES='' "$nojit" train --student "$d/bad" --data "$d/text.txt
 else
     ok "a model is refused before a device is spoken of"
 fi
-config 's/"num_key_value_heads": *[0-9]+/"num_key_value_heads": 3/'
-refuses "key-value heads that do not divide the heads are refused" 1 'num_key_value_heads' train "$d/bad"
-config 's/"hidden_size": *[0-9]+/"hidden_size": -4/'
-refuses "a negative size in config.json is refused" 1 'hidden_size' train "$d/bad"
-config '1s/^/x/'
-refuses "a config.json that is not JSON is refused" 1 'config.json' train "$d/bad"
 copy
 truncate -s -10 "$d/bad/config.json"
 refuses "a config.json that is cut short is refused" 1 'config.json:[0-9]+: .*; fetch the model again$' train "$d/bad"
@@ -95,15 +89,6 @@ refuses "a name that is neither a folder nor a preset is refused" 1 'nojit-tinie
 copy
 rm "$d/bad/model.safetensors"
 refuses "a model folder without weights is refused" 1 'safetensors' train "$d/bad"
-copy
-truncate -s -100 "$d/bad/model.safetensors"
-refuses "weights that are cut short are refused" 1 'model.safetensors' train "$d/bad"
-copy
-printf '\377\377\377\377\377\377\377\177' | dd of="$d/bad/model.safetensors" conv=notrunc status=none
-refuses "a safetensors header whose length lies is refused" 1 'model.safetensors.*header' train "$d/bad"
-copy
-sed -i 's/"dtype":"F32"/"dtype":"F99"/;s/"dtype":"BF16"/"dtype":"BF99"/' "$d/bad/model.safetensors"
-refuses "a tensor of an unknown type is refused" 1 'BF?99' train "$d/bad"
 config 's/"num_hidden_layers": *[0-9]+/"num_hidden_layers": 9/'
 refuses "weights that lack a tensor are refused" 1 'model.layers' train "$d/bad"
 config 's/"intermediate_size": *[0-9]+/"intermediate_size": 320/'
@@ -180,7 +165,6 @@ refuses "--resume of a finished run is refused" 2 'the run in .*/out is finished
 go_on() { train "$d/student" --save-every 1 "$@"; }
 go_on >/dev/null 2>&1
 refuses "a run resumed with another seed is refused" 2 'seed 1, this run has seed 7; repeat the options of the run, or name another --out$' go_on --resume auto --steps 4 --seed 7
-refuses "a run resumed with another --seq-len is refused" 2 'seq-len 32, this run has seq-len 16' go_on --resume auto --steps 4 --seq-len 16
 refuses "a run resumed with another --optimizer-state is refused" 2 'saved with --optimizer-state f32; resume with the same$' \
     go_on --resume auto --steps 4 --optimizer-state bf16
 refuses "a run resumed in another folder with another seed is refused" 2 'seed 1, this run has seed 7; repeat the options of the run, or leave --resume out$' \

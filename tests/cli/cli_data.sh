@@ -109,7 +109,6 @@ train false --steps 3 --data "$d/c.jsonl" --packing False
 same "--packing False is none" yes none false
 train default --steps 3 --data "$d/c.jsonl" --packing wrapped
 same "--packing wrapped is the default" yes wrapped default
-refused "an unknown --packing is refused" 'must be one of auto\|wrapped\|bfd\|none' --data "$d/c.jsonl" --packing tight
 
 # ---- what a folder holds beside data
 mkdir "$d/heap"

@@ -210,12 +210,4 @@ if diff <(grep -v dtype "$d/student/config.json") <(grep -v dtype "$d/like/confi
 else
     not_ok "init --like makes the shape with other weights" "$(diff "$d/student/config.json" "$d/like/config.json" | head -3)"
 fi
-refuses "init refuses an unknown preset" 2 '--preset nojit-tinny: unknown; .nojit init --preset list' "$nojit" init --preset nojit-tinny --out "$d/x"
-refuses "init without --preset and --like is refused" 2 '--preset or --like is needed' "$nojit" init --out "$d/x"
-refuses "init without --out is refused" 2 '--out is needed' "$nojit" init --preset nojit-tiny
-refuses "eval without --model is refused" 2 '--model is needed' "$nojit" eval --data "$d/text.txt"
-refuses "eval without --data, --tasks and --prompts is refused" 2 '--data, --tasks or --prompts is needed' "$nojit" eval --model "$d/student"
-train() { "$nojit" train --student "$d/student" --data "$d/text.txt" --out "$d/run" --seq-len 32 --steps 1 --device cpu "$@"; }
-refuses "--lora-r beside --adapter is refused" 2 'brings its own rank, alpha, dropout and matrices; leave --lora-r out' train --adapter "$d/none" --lora-r 4
-if [ -e "$d/run" ] || [ -e "$d/x" ]; then not_ok "refused init and train write nothing" "$(ls "$d")"; else ok "refused init and train write nothing"; fi
 finish

@@ -82,68 +82,13 @@ no_memory() { # VALUE ARGUMENTS...
     is "$(plan_json "${@:2}" "--$option" "$1")" "$(plan_json "${@:2}")"
 }
 
-# ---- one step of AdamW, computed from the state that a step with a rate of 0 leaves
-arrays() { # FOLDER: master weight, first and second moment, a line each element
-    local f=$1/state.bin n at
-    n=$(od -An -td8 -j24 -N8 "$f" | tr -d ' ')
-    at=$(($(stat -c %s "$f") - 12 * n))
-    paste -d' ' <(od -An -v -tf4 -w4 -j$at -N$((4 * n)) "$f") <(od -An -v -tf4 -w4 -j$((at + 4 * n)) -N$((4 * n)) "$f") \
-        <(od -An -v -tf4 -w4 -j$((at + 8 * n)) -N$((4 * n)) "$f")
+# Numbers are for unit tests (test_options.c: each option sets its field; test_guards.c, test_objective.c, test_schedule.c: what follows from
+# that). Here the command line changes what a run does.
+trains_other() { # ARGUMENT...
+    go "$@" && differs "$(weights_of "$d/run")" "$(weights_of "$d/$cmd")"
 }
-adamw() { # VALUE of the option of the row
-    local one=(--steps 1 --save-every 1 --lr-schedule constant) zero=$d/zero-$cmd
-    if [ ! -e "$zero" ]; then
-        go "${one[@]}" --lr 0 --weight-decay 0 --max-grad-norm 0 || return 1
-        arrays "$d/run/checkpoint-1" >"$zero"
-        first grad_norm >"$zero.norm"
-    fi
-    go "${one[@]}" "--$option" "$1" || return 1
-    arrays "$d/run/checkpoint-1" >"$d/one"
-    why=$(paste -d' ' "$zero" "$d/one" | awk -v option="$option" -v value="$1" -v norm="$(cat "$zero.norm")" '
-        function off(a, b, least) { return (a - b) ^ 2 > (2e-5 * b) ^ 2 + least ^ 2 }
-        BEGIN {
-            o["lr"] = 1e-2; o["beta1"] = 0.9; o["beta2"] = 0.95; o["eps"] = 1e-8; o["weight-decay"] = 0.01; o["max-grad-norm"] = 1
-            o[option] = value
-            c = o["max-grad-norm"]
-            clip = c > 0 && norm > c ? c / norm : 1
-        }
-        {
-            g = $2 / (1 - 0.9) * clip
-            if (off($5, (1 - o["beta1"]) * g, 1e-12)) print "first moment " NR ": " $5 ", expected " (1 - o["beta1"]) * g
-            if (off($6, (1 - o["beta2"]) * g * g, 1e-18)) print "second moment " NR ": " $6 ", expected " (1 - o["beta2"]) * g * g
-            w = $1 - o["lr"] * g / (sqrt(g * g) + o["eps"])
-            kept = !off($4, w, 1e-6)
-            decayed = !off($4, w - o["lr"] * o["weight-decay"] * $1, 1e-6)
-            if (!kept && !decayed) print "weight " NR ": " $4 ", expected " w " less the decay"
-            if (decayed && !kept && norms) print "weight " NR " decays, after one that does not"
-            matrices += decayed && !kept
-            norms += kept && !decayed
-        }
-        END { if (NR < 1e5 || matrices < NR / 2 || !norms) print NR " weights, " matrices " decay, " norms " do not" }' | head -n 1)
-    [ -z "$why" ]
-}
-
-# The rates of ten steps by their formula.
-rates() { # SCHEDULE WARM-UP LAST/PEAK ARGUMENTS...
-    local schedule=$1 warm=$2 least=$3
-    shift 3
-    go --steps 10 "$@" && why=$(column lr | awk -v s="$schedule" -v warm="$warm" -v least="$least" -v peak="${peak:-1e-2}" '
-        {
-            begins = s == "wsd" && 9 > warm ? 9 : warm
-            x = NR > begins ? (NR - begins) / (10 - begins) : 0
-            left = s == "cosine" ? (1 + cos(x * atan2(0, -1))) / 2 : s == "linear" ? 1 - x : s == "wsd" ? 1 - sqrt(x) : 1
-            want = NR < warm ? peak * NR / warm : peak * (least + (1 - least) * left)
-            if (($1 - want) ^ 2 > (1e-5 * peak) ^ 2) print "step " NR ": rate " $1 ", expected " want
-        }
-        END { if (NR != 10) print NR " rates" }' | head -n 1) && [ -z "$why" ]
-}
-
-# loss = (1 - R) CE + R T^2 D in every row.
-loss_of_parts() { # R T
-    why=$(paste -d' ' <(column loss) <(column class_loss) <(column kd_loss) | awk -v r="$1" -v t="$2" '
-        { want = (1 - r) * $2 + r * t * t * $3 }
-        ($1 - want) ^ 2 > (1e-6 * want) ^ 2 { print "loss " $1 ", its parts give " want }
-        END { if (NR != 4) print NR " rows" }') && [ -z "$why" ]
+other_rates() { # ARGUMENT...
+    go "$@" && differs "$(column lr)" "$(column lr "$d/$cmd")"
 }
 
 . tests/lib/option_effect_rows.sh

@@ -22,6 +22,11 @@ distil
 help trin
 eval x
 init --out none
+init --preset nojit-tiny
+init --preset nojit-tinny --out none
+eval --data none
+eval --model none
+export --type q3_k
 distill --student none --data none --out none
 distill --student none
 train --learning-rat 1
@@ -36,6 +41,9 @@ eval --batch-size auto
 distill --beta 1.5
 distill --beta 0.99999999999
 train --lr-schedule step
+train --packing tight
+distill --student-dtype int8
+distill --teacher-dtype int4
 train --lr abc --stpes 1 --optim sgd
 END
 blank=$(for c in distill train eval generate tokenize merge init plan doctor report version; do "$BUILD/nojit" help "$c" | grep -n ' $' || true; done)

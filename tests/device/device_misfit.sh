@@ -33,7 +33,6 @@ for case in NOJIT_SIM_DEVICE=sm_$absent NOJIT_SIM_CUDA=12040 NOJIT_CUBLASLT=/non
     else
         not_ok "$name" "$(head -n 3 "$scratch/log")"
     fi
-    refuses "--device cuda is refused ($case)" '[14]' '.' on "$case" "${train[@]}" --device cuda --out "$scratch/none"
 done
 
 # A path that is neither UTF-8 nor free of quotation marks, where JSON quotes it.

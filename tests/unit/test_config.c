@@ -260,6 +260,7 @@ static const struct {
     {"{\"model_type\":\"llama\"}", NJ_E_FORMAT, "hidden_size is missing"},
     {"{\"model_type\":\"llama\",\"hidden_size\":\"x\"}", NJ_E_FORMAT, "hidden_size is \"x\""},
     {"{\"model_type\":\"llama\",\"hidden_size\":0}", NJ_E_FORMAT, "hidden_size is 0"},
+    {"{\"model_type\":\"llama\",\"hidden_size\":-4}", NJ_E_FORMAT, "hidden_size is -4"},
     {"{\"model_type\":\"llama\",\"hidden_size\":12.5}", NJ_E_FORMAT, "hidden_size is 12.5"},
     {"{\"model_type\":\"llama\",\"hidden_size\":99999999999}", NJ_E_FORMAT, "is 99999999999"},
     {"{" LLAMA ",\"max_position_embeddings\":2000000000}", NJ_E_FORMAT, "2000000000"},

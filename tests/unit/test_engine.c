@@ -491,26 +491,6 @@ static void models_that_do_not_fit_each_other_are_refused(void **state)
     assert_non_null(strstr(fail_text(), "model."));
 }
 
-static void the_engine_follows_each_schedule(void **state)
-{
-    (void)state;
-    struct train_options o = small_options;
-    o.lr = 1.0f;
-    o.steps = 100;
-    o.warmup_steps = 10;
-    o.min_lr_ratio = 0.1f;
-    const double middle[] = {
-        [SCHEDULE_COSINE] = 0.55, [SCHEDULE_LINEAR] = 0.55, [SCHEDULE_CONSTANT] = 1.0};
-    for (int s = SCHEDULE_COSINE; s <= SCHEDULE_CONSTANT; s++) {
-        o.schedule = (enum schedule)s;
-        double end = s == SCHEDULE_CONSTANT ? 1.0 : 0.1;
-        assert_true(fabs((double)schedule_lr(&o, 1) - 0.1) < 1e-6);
-        assert_true(fabs((double)schedule_lr(&o, 10) - 1.0) < 1e-6);
-        assert_true(fabs((double)schedule_lr(&o, 55) - middle[s]) < 1e-6);
-        assert_true(fabs((double)schedule_lr(&o, 100) - end) < 1e-6);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,7 +511,6 @@ int main(void)
         cmocka_unit_test(recomputing_changes_nothing),
         cmocka_unit_test(plan_is_what_is_used),
         cmocka_unit_test(models_that_do_not_fit_each_other_are_refused),
-        cmocka_unit_test(the_engine_follows_each_schedule),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -72,23 +72,19 @@ static void write_file(const char *name, int count, const int *document)
 struct way {
     const char *file;
     enum packing packing;
-    int batch, seq, chunk, recompute;
+    int batch, seq, chunk;
 };
 
 /* Sums of up to 160 products, added up in another order: a rounding of 2^-24 for each. */
 #define ROUNDING (160 * 0x1p-24)
-/* A document a row; packed into rows of 64; both without recomputation. */
+/* A document a row; packed into rows of 64. */
 #define ALONE(file, batch, seq, chunk)                                                             \
     {                                                                                              \
-        file, PACKING_NONE, batch, seq, chunk, RECOMPUTE_NONE                                      \
+        file, PACKING_NONE, batch, seq, chunk                                                      \
     }
 #define PACKED(file, batch, kind)                                                                  \
     {                                                                                              \
-        file, kind, batch, 64, 8, RECOMPUTE_NONE                                                   \
-    }
-#define AGAIN(recompute)                                                                           \
-    {                                                                                              \
-        "forward", PACKING_NONE, 4, 32, 8, recompute                                               \
+        file, kind, batch, 64, 8                                                                   \
     }
 #define PLAIN ALONE("forward", 4, 32, 8)
 
@@ -113,8 +109,6 @@ static const struct {
     {"no loss, packed", PACKED("forward", 2, PACKING_BFD), PACKED("with-no-loss", 2, PACKING_BFD),
      ROUNDING, false},
     {"its words", ALONE("with-no-loss", 4, 32, 8), ALONE("with-other-words", 4, 32, 8), 0, false},
-    {"recomputed products", PLAIN, AGAIN(RECOMPUTE_MLP), 0, false},
-    {"recomputed layers", PLAIN, AGAIN(RECOMPUTE_BLOCK), 0, false},
     {"a document less", PLAIN, ALONE("one-less", 4, 32, 8), 1000 * ROUNDING, true},
     {"documents cut", PLAIN, PACKED("forward", 4, PACKING_WRAPPED), 1000 * ROUNDING, true},
 };
@@ -125,7 +119,6 @@ static struct engine *open_way(const char *student, const struct way *way, struc
     o.batch_size = way->batch;
     o.seq_len = way->seq;
     o.head_chunk = way->chunk;
-    o.recompute = way->recompute;
     o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
     *d = open_rows(way->file, &o, way->packing, true);
     return open_engine(student, "teacher", &o);

@@ -19,6 +19,22 @@ static void near(double got, double want, int64_t step)
         fail_msg("step %lld: rate %.9g, expected %.9g", (long long)step, got, want);
 }
 
+static void cosine_linear_and_constant_are_those_of_their_formulas(void **state)
+{
+    (void)state;
+    for (int64_t step = 1; step <= 100; step++) {
+        const double x = step > 10 ? (double)(step - 10) / 90.0 : 0.0;
+        const double left[] = {[SCHEDULE_COSINE] = (1.0 + cos(x * acos(-1.0))) / 2.0,
+                               [SCHEDULE_LINEAR] = 1.0 - x,
+                               [SCHEDULE_CONSTANT] = 1.0};
+        for (int s = SCHEDULE_COSINE; s <= SCHEDULE_CONSTANT; s++) {
+            const struct train_options o = hundred((enum schedule)s);
+            near((double)schedule_lr(&o, step),
+                 step < 10 ? (double)step / 10.0 : 0.1 + 0.9 * left[s], step);
+        }
+    }
+}
+
 /* Peak from step 10 to step 90, then floor + 0.9 (1 - sqrt(x)) with x = (step - 90) / 10. */
 static void the_wsd_curve_is_that_of_the_formula(void **state)
 {
@@ -86,6 +102,7 @@ static void a_warmup_ratio_is_a_number_of_steps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cosine_linear_and_constant_are_those_of_their_formulas),
         cmocka_unit_test(the_wsd_curve_is_that_of_the_formula),
         cmocka_unit_test(the_decay_of_wsd_rounds_up),
         cmocka_unit_test(no_schedule_rises_after_its_warmup),

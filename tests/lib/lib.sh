@@ -65,9 +65,9 @@ exact() {
         fi
         [ -e "$file" ] || file=/dev/null
         if diff "$file" "$scratch/$stream" >"$scratch/diff"; then
-            ok "$stream is exact"
+            ok "$stream of $(basename "$0" .sh) is exact"
         else
-            not_ok "$stream is exact" "$(head -n 20 "$scratch/diff"); after a change that is meant: EXACT=write bash $0"
+            not_ok "$stream of $(basename "$0" .sh) is exact" "$(head -n 20 "$scratch/diff"); after a change that is meant: EXACT=write bash $0"
         fi
     done
 }

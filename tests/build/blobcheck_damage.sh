@@ -25,14 +25,14 @@ plant() { # NAME [EXTRA]: leaves the damaged binary in $scratch/damaged
     "$BUILD/damage" "$1" "$source" "$scratch/damaged" $key $other "$number" "${other_sm//[!0-9]/}" ${2+"$2"}
 }
 
-# catches FAULT REGEX [EXTRA]: blobcheck exits with 1 and says so in one of its lines.
+# catches "FAULT is found" REGEX [EXTRA]: with that fault planted blobcheck exits with 1 and says so in one of its lines.
 catches() {
-    local fault=$1 pattern=$2
+    local name=$1 pattern=$2
     shift 2
-    if plant "$fault" "$@" >"$scratch/planted" 2>&1; then
-        refuses "blobcheck names the fault $fault" 1 "^blobcheck: .*$pattern" "$blobcheck" "$scratch/damaged"
+    if plant "${name%% *}" "$@" >"$scratch/planted" 2>&1; then
+        refuses "$name" 1 "^blobcheck: .*$pattern" "$blobcheck" "$scratch/damaged"
     else
-        not_ok "blobcheck names the fault $fault" "cannot plant it: $(cat "$scratch/planted")"
+        not_ok "$name" "cannot plant it: $(cat "$scratch/planted")"
     fi
 }
 
@@ -87,16 +87,16 @@ says "blobcheck refuses a model without a config" 2 "blobcheck: $scratch/config.
     "$blobcheck" "$binary" --model "$scratch"
 
 # ---- code that is missing, twice, or not asked for ----
-catches arch-removed "$key $sm: missing: no machine code"
-catches code-removed "$key $sm: missing: no machine code"
-catches record-removed "$key $sm: missing in the index"
-catches key-removed "$key: missing: not in the index"
-catches key-twice "$key: present twice in the index"
-catches key-order "the index is not sorted"
-catches key-unasked "$key: in the index, but no launcher asks for it"
-catches code-twice "$key $sm: present twice"
-catches label-unasked "$key sm_86a?: holds code for an arch that nobody asks for"
-catches ptx-added "$key sm_[0-9]+: holds PTX"
+catches "arch-removed is found" "$key $sm: missing: no machine code"
+catches "code-removed is found" "$key $sm: missing: no machine code"
+catches "record-removed is found" "$key $sm: missing in the index"
+catches "key-removed is found" "$key: missing: not in the index"
+catches "key-twice is found" "$key: present twice in the index"
+catches "key-order is found" "the index is not sorted"
+catches "key-unasked is found" "$key: in the index, but no launcher asks for it"
+catches "code-twice is found" "$key $sm: present twice"
+catches "label-unasked is found" "$key sm_86a?: holds code for an arch that nobody asks for"
+catches "ptx-added is found" "$key sm_[0-9]+: holds PTX"
 
 # ---- a key for one arch alone ----
 plant only-here
@@ -107,75 +107,75 @@ else
     not_ok "blobcheck prints the exclusions of a key for one arch" "$("$blobcheck" "$scratch/damaged" | grep excluded | head -n 3)"
 fi
 if [ "$other_sm" != "$sm" ]; then
-    catches only-elsewhere "$key $other_sm: holds code for an arch that nobody asks for"
-    catches only-elsewhere "$key $other_sm: recorded in the index, but nobody asks for it"
-    catches only-lost "$key $sm: missing: no machine code"
-    catches only-lost "$key $sm: missing in the index"
+    catches "only-elsewhere is found" "$key $other_sm: holds code for an arch that nobody asks for"
+    catches "only-elsewhere is found" "$key $other_sm: recorded in the index, but nobody asks for it"
+    catches "only-lost is found" "$key $sm: missing: no machine code"
+    catches "only-lost is found" "$key $sm: missing in the index"
 fi
 
 # ---- the wrong code, its hash recorded as if it were right ----
 if [ "$other_sm" != "$sm" ]; then
-    catches wrong-sm "$key $sm: the code is for ${other_sm%[af]}"
+    catches "wrong-sm is found" "$key $sm: the code is for ${other_sm%[af]}"
 fi
-catches other-code "$key $sm: the kernel is nj_rmsnorm_fwd_f32, not nj_rmsnorm_fwd_lp"
+catches "other-code is found" "$key $sm: the kernel is nj_rmsnorm_fwd_f32, not nj_rmsnorm_fwd_lp"
 if [ "$sm" = "sm_$number" ] && [ "$number" -ge 90 ]; then # a plain arch that has an `a` form
-    catches suffix-label "$key $sm: wrong suffix: the fatbin entry is labelled ${sm}a"
-    catches suffix-note "$key $sm: wrong suffix or SM: ptxas assembled it for ${sm}a"
-    catches suffix-mark "$key $sm: wrong suffix: the code is marked as for this exact chip"
+    catches "suffix-label is found" "$key $sm: wrong suffix: the fatbin entry is labelled ${sm}a"
+    catches "suffix-note is found" "$key $sm: wrong suffix or SM: ptxas assembled it for ${sm}a"
+    catches "suffix-mark is found" "$key $sm: wrong suffix: the code is marked as for this exact chip"
     cuda=$(sed -n 's/^CUDA_DIR := *//p' "$BUILD/setup.mk" 2>/dev/null || true)
     if [ -x "$cuda/bin/ptxas" ] && [ -f "$BUILD/ptx/$key.$sm.ptx" ]; then
         "$cuda/bin/ptxas" -arch="${sm}a" -o "$scratch/suffix.cubin" "$BUILD/ptx/$key.$sm.ptx"
-        catches code-of-file "$key $sm: wrong suffix: the code is marked as for this exact chip" "$scratch/suffix.cubin"
+        catches "code-of-file is found" "$key $sm: wrong suffix: the code is marked as for this exact chip" "$scratch/suffix.cubin"
     fi
 fi
-catches lz4-label "$key: fatbin entry is compressed with LZ4"
-catches cubin-machine "$key $sm: the cubin is machine code for ELF machine 62"
-catches cubin-abi "$key $sm: the cubin has an unknown cubin ABI"
-catches virtual-sm "$key $sm: the code was compiled from PTX for compute_75"
-catches param-offset "$key $sm: parameter [0-9]+ is [0-9]+ bytes at 1024"
-catches param-bytes "$key $sm: the kernel takes 8 bytes of parameters"
-catches launch-bound "$key $sm: launch bound 32, launched with [0-9]+ threads"
-catches registers "$key $sm: 65535 registers"
-catches stack "$key $sm: registers, shared memory, stack or size are not the recorded ones"
-catches no-kernel "$key $sm: the cubin holds 0 kernels"
-[ "$number" -lt 90 ] || catches undefined "$key $sm: symbol xnv.reservedSmem.* is not defined"
-catches ptx-text "$key $sm: the cubin carries PTX text"
-catches container-cut "$key: fatbin says"
-catches code-cut "$key: fatbin entry for sm_[0-9]+ is truncated"
-catches code-byte "$key: the hash of its container is not the recorded one"
+catches "lz4-label is found" "$key: fatbin entry is compressed with LZ4"
+catches "cubin-machine is found" "$key $sm: the cubin is machine code for ELF machine 62"
+catches "cubin-abi is found" "$key $sm: the cubin has an unknown cubin ABI"
+catches "virtual-sm is found" "$key $sm: the code was compiled from PTX for compute_75"
+catches "param-offset is found" "$key $sm: parameter [0-9]+ is [0-9]+ bytes at 1024"
+catches "param-bytes is found" "$key $sm: the kernel takes 8 bytes of parameters"
+catches "launch-bound is found" "$key $sm: launch bound 32, launched with [0-9]+ threads"
+catches "registers is found" "$key $sm: 65535 registers"
+catches "stack is found" "$key $sm: registers, shared memory, stack or size are not the recorded ones"
+catches "no-kernel is found" "$key $sm: the cubin holds 0 kernels"
+[ "$number" -lt 90 ] || catches "undefined is found" "$key $sm: symbol xnv.reservedSmem.* is not defined"
+catches "ptx-text is found" "$key $sm: the cubin carries PTX text"
+catches "container-cut is found" "$key: fatbin says"
+catches "code-cut is found" "$key: fatbin entry for sm_[0-9]+ is truncated"
+catches "code-byte is found" "$key: the hash of its container is not the recorded one"
 
 # ---- an index that does not fit ----
-catches toolkit "$key $sm: compiled by ptxas .*, the index says ptxas"
-catches min-sm "$key: the index says [0-9]+ as lowest SM, the launcher 75"
-catches index-threads "$key: the index says [0-9]+ threads, the launcher [0-9]+"
-catches index-param "$key: the index says parameter 1 is 8 bytes at 16, the launcher 8 at 8"
-catches index-entry "$key: the index names entry nj_smsnorm_fwd_lp"
-catches index-registers "$key sm_[0-9]+: registers, shared memory"
-catches index-reserved "$key: reserved fields"
-catches shared-limit "$key $sm: [0-9]+ static and 0 dynamic bytes of shared memory exceed 8"
+catches "toolkit is found" "$key $sm: compiled by ptxas .*, the index says ptxas"
+catches "min-sm is found" "$key: the index says [0-9]+ as lowest SM, the launcher 75"
+catches "index-threads is found" "$key: the index says [0-9]+ threads, the launcher [0-9]+"
+catches "index-param is found" "$key: the index says parameter 1 is 8 bytes at 16, the launcher 8 at 8"
+catches "index-entry is found" "$key: the index names entry nj_smsnorm_fwd_lp"
+catches "index-registers is found" "$key sm_[0-9]+: registers, shared memory"
+catches "index-reserved is found" "$key: reserved fields"
+catches "shared-limit is found" "$key $sm: [0-9]+ static and 0 dynamic bytes of shared memory exceed 8"
 if [ ${#archs[@]} -gt 1 ]; then
-    catches arch-order "listed twice or out of order"
+    catches "arch-order is found" "listed twice or out of order"
 fi
-catches index-hash "the hash of the index is not the recorded one"
-catches index-cut "the index says .* truncated"
-catches index-magic "does not begin with its magic"
-catches keys-cut "key list is empty or does not end"
-catches keys-zero "key list is empty or does not end"
-catches keys-param "the index says parameter [0-9]+ is 4 bytes"
+catches "index-hash is found" "the hash of the index is not the recorded one"
+catches "index-cut is found" "the index says .* truncated"
+catches "index-magic is found" "does not begin with its magic"
+catches "keys-cut is found" "key list is empty or does not end"
+catches "keys-zero is found" "key list is empty or does not end"
+catches "keys-param is found" "the index says parameter [0-9]+ is 4 bytes"
 
 # ---- bytes that nobody accounts for ----
-catches padding "the padding before its container is not zero"
-catches blobs-tail "containers end at"
-catches blobs-cut "reaches past the end of the blobs"
-catches stray-section "section .nv_fatbin holds CUDA code of others"
-catches stray-fatbin "a fatbin lies outside"
-catches stray-cubin "a cubin lies outside"
-catches stray-ptx "PTX text lies outside"
+catches "padding is found" "the padding before its container is not zero"
+catches "blobs-tail is found" "containers end at"
+catches "blobs-cut is found" "reaches past the end of the blobs"
+catches "stray-section is found" "section .nv_fatbin holds CUDA code of others"
+catches "stray-fatbin is found" "a fatbin lies outside"
+catches "stray-cubin is found" "a cubin lies outside"
+catches "stray-ptx is found" "PTX text lies outside"
 
 # ---- a compiler that makes code at run time: text of it, then the compiler itself, stripped ----
 while read -r text; do
     printf 'x%sx' "$text" >"$scratch/mark"
-    catches stray-file "a JIT compiler: '.*' is a mark of" "$scratch/mark"
+    catches "stray-file is found" "a JIT compiler: '.*' is a mark of" "$scratch/mark"
 done <<'END'
 x86 64bit (little endian + unaligned)
 sljit_create_compiler
@@ -203,11 +203,11 @@ plant stray-file "$scratch/mark"
 passes "blobcheck accepts text that only resembles a mark" "$blobcheck" "$scratch/damaged"
 if echo 'int pcre2_jit_compile_8(void *, unsigned); int main(void) { return pcre2_jit_compile_8(0, 1); }' |
     "${CC:-cc}" -x c -s -o "$scratch/jit" - -l:libpcre2-8.a 2>"$scratch/err"; then
-    catches stray-file "mark of sljit, the JIT of PCRE2" "$scratch/jit"
+    catches "stray-file is found" "mark of sljit, the JIT of PCRE2" "$scratch/jit"
 fi
 
-catches segment-writable "lies in a writable segment"
-catches segment-elsewhere "is not what the loader maps"
+catches "segment-writable is found" "lies in a writable segment"
+catches "segment-elsewhere is found" "is not what the loader maps"
 
 # ---- any bit: caught; any bit with hashes made to fit: no crash ----
 missed=

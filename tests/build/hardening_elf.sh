@@ -17,10 +17,11 @@ lacks() { # FILE: prints what a program lacks
 check() { # NAME WHAT IS WRONG
     if [ -z "$2" ]; then ok "$1"; else not_ok "$1" "$(head -n 3 <<<"$2" | tr '\n' ';')"; fi
 }
-for f in "$BUILD"/{nojit,blobcheck,gen-bin/gen,pack-bin/pack}; do
+wrong=$(for f in "$BUILD"/{nojit,blobcheck,gen-bin/gen,pack-bin/pack}; do
     case $f in */gen-bin/* | */pack-bin/*) [ -e "$BUILD/gen-bin" ] || continue ;; esac
-    check "$(basename "$f") is hardened" "$(lacks "$f")"
-done
+    lacks "$f" | sed "s|^|$(basename "$f"): |"
+done)
+check "programs are hardened" "$wrong"
 # The code of a segment has no data of the file beside it: a page that can be executed holds nothing else.
 if readelf -Wl "$BUILD/nojit" | sed -n '/Segment Sections/,$p' | grep -E ' \.text( |$)' | grep -qE '\.(rodata|nojit\.index|dynsym)'; then
     not_ok "code of the programs has segments of its own" "$(readelf -Wl "$BUILD/nojit" | grep ' \.text')"

@@ -46,7 +46,7 @@ says() { # NAME PATTERN ARGUMENT...
 bad() { # NAME FILE SED-SCRIPT REGEX: after the edit of that file contractcheck fails in those words
     fresh
     sed -i "$3" "$scratch/tree/$2"
-    refuses "contractcheck names $1" 1 "$4" run --results results --mutants mutants
+    refuses "$1" 1 "$4" run --results results --mutants mutants
 }
 
 fresh
@@ -66,22 +66,22 @@ says "contractcheck lists the mutants that need a GPU" $'^F-WORD-003\tsrc/scale.
 says "contractcheck lists mutants" $'^F-WORD-001\tsrc/scale.c\tscale_bad\ta bad word$' --list
 
 kernel=contracts/kernels/scale.yaml system=contracts/system/words.yaml
-bad "an op without a claim" $kernel '/^falsifiers/,$d' "^$kernel:1: no claim of this op is bound"
-bad "an op with open claims only" $kernel '5,9d;4a\    open: later' "^$kernel:1: no claim of this op is bound"
-bad "an id twice" $system 's/F-WORD-001/F-SCALE-001/' "^$system:4: F-SCALE-001 is in $kernel:3 already"
-bad "a claim without a test" $system 's/test: [^,]*, //' "^$system:4: a falsifier lacks the field 'test'"
-bad "a program that does not exist" $kernel 's/test_scale/test_skale/' "^$kernel:3: F-SCALE-001 names .*no tests/./test_skale.c"
-bad "a check that does not exist" $kernel 's/ doubles/ double/' "^$kernel:3: F-SCALE-001 .*test_scale.c holds no 'double'"
-bad "a test that did not run" results '/doubles/d' "^$kernel:3: .*'test_scale doubles' did not run .*tests/run_one.sh test_scale 'doubles'"
-bad "a test that failed" results '1s/passed/failed/' "^$kernel:3: .*'test_scale doubles' failed"
-bad "a mutant that survived" mutants 's/killed\(.F-SCALE\)/survived\1/' "^$kernel:7: F-SCALE-001: its mutant survives"
-bad "a mutant that was not tried" mutants '/SCALE/d' "^$kernel:7: F-SCALE-001: its mutant was not tried"
-bad "code that has changed" src/scale.c 's/2 \* x/x + x/' "^$kernel:7: .*no longer holds '2 \* x'; the code has changed"
-bad "text that is there twice" src/scale.c '1s|$| // 2 * x|' "^$kernel:7: .*src/scale.c holds '2 \* x' 2 times"
-bad "a mutant that changes nothing" $kernel 's/3 \*/2 */' "^$kernel:7: F-SCALE-001: the mutant changes nothing"
-bad "a file that is not there" $kernel 's/scale.c/skale.c/' "^$kernel:7: .*src/skale.c cannot be read"
-bad "a file outside of the tree" $kernel 's|src/|../tree/src/|' "^$kernel:7: .*must be a path in the tree"
-bad "a field of another name" $system '2s/summary/sumary/' "^$system:2: unknown field 'sumary'; did you mean 'summary'"
+bad "contractcheck names an op without a claim" $kernel '/^falsifiers/,$d' "^$kernel:1: no claim of this op is bound"
+bad "contractcheck names an op with open claims only" $kernel '5,9d;4a\    open: later' "^$kernel:1: no claim of this op is bound"
+bad "contractcheck names an id twice" $system 's/F-WORD-001/F-SCALE-001/' "^$system:4: F-SCALE-001 is in $kernel:3 already"
+bad "contractcheck names a claim without a test" $system 's/test: [^,]*, //' "^$system:4: a falsifier lacks the field 'test'"
+bad "contractcheck names a program that does not exist" $kernel 's/test_scale/test_skale/' "^$kernel:3: F-SCALE-001 names .*no tests/./test_skale.c"
+bad "contractcheck names a check that does not exist" $kernel 's/ doubles/ double/' "^$kernel:3: F-SCALE-001 .*test_scale.c holds no 'double'"
+bad "contractcheck names a test that did not run" results '/doubles/d' "^$kernel:3: .*'test_scale doubles' did not run .*tests/run_one.sh test_scale 'doubles'"
+bad "contractcheck names a test that failed" results '1s/passed/failed/' "^$kernel:3: .*'test_scale doubles' failed"
+bad "contractcheck names a mutant that survived" mutants 's/killed\(.F-SCALE\)/survived\1/' "^$kernel:7: F-SCALE-001: its mutant survives"
+bad "contractcheck names a mutant that was not tried" mutants '/SCALE/d' "^$kernel:7: F-SCALE-001: its mutant was not tried"
+bad "contractcheck names code that has changed" src/scale.c 's/2 \* x/x + x/' "^$kernel:7: .*no longer holds '2 \* x'; the code has changed"
+bad "contractcheck names text that is there twice" src/scale.c '1s|$| // 2 * x|' "^$kernel:7: .*src/scale.c holds '2 \* x' 2 times"
+bad "contractcheck names a mutant that changes nothing" $kernel 's/3 \*/2 */' "^$kernel:7: F-SCALE-001: the mutant changes nothing"
+bad "contractcheck names a file that is not there" $kernel 's/scale.c/skale.c/' "^$kernel:7: .*src/skale.c cannot be read"
+bad "contractcheck names a file outside of the tree" $kernel 's|src/|../tree/src/|' "^$kernel:7: .*must be a path in the tree"
+bad "contractcheck names a field of another name" $system '2s/summary/sumary/' "^$system:2: unknown field 'sumary'; did you mean 'summary'"
 refuses "contractcheck refuses a record that is not there" 1 '^none: cannot be read: .*make test writes it' run --results none
 rm -r "$scratch/tree/contracts"
 refuses "contractcheck refuses a tree without contracts" 1 '^contracts/kernels/\*.yaml: there is no such file here' run

@@ -22,25 +22,25 @@ NOJIT_SIM_DEVICE=t4,t4,t4,t4,t4,t4,t4,t4
 for ranks in 4 8; do
     distill "virtual-$ranks" "${few[@]}" --batch-size 1 --grad-accum 8 --device cuda --virtual-ranks $ranks
     distill "gpus-$ranks" "${few[@]}" --batch-size 1 --grad-accum 8 --device cuda --gpus $ranks || true
-    same "$ranks GPUs give the bits of one process" virtual-$ranks gpus-$ranks
+    same "more GPUs give the bits of one process" virtual-$ranks gpus-$ranks
     rm -r "$d/virtual-$ranks" "$d/gpus-$ranks"
 done
 NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090
 # Other objectives, optimisers and batches that are found: of a shorter text, all of whose rows they are.
 head -c 800 LICENSE >"$d/text.txt"
-while read -r name options; do
+while IFS="|" read -r name options; do
     for ranks in --virtual-ranks --gpus; do
         rm -rf "$d/of$ranks"
         # shellcheck disable=SC2086 # options
         distill "of$ranks" "${few[@]}" --device cuda $ranks 2 $options || true
     done
-    same "two GPUs give the bits of one process with $name" of--virtual-ranks of--gpus
+    same "$name" of--virtual-ranks of--gpus
 done <<'SETS'
-reverse --beta 1 --temperature 2 --recompute block
-plain --kd-ratio 0 --optimizer-state bf16 --max-grad-norm 0.01
-automatic --batch-size auto --memory-budget 0.05 --steps 2
-packed --packing bfd --dtype float32 --lr-schedule cosine
-adapters --lora-r 4
+reverse KL on two GPUs gives the bits of one process|--beta 1 --temperature 2 --recompute block
+a clipped update of bf16 moments on two GPUs gives the bits of one process|--kd-ratio 0 --optimizer-state bf16 --max-grad-norm 0.01
+an automatic batch on two GPUs gives the bits of one process|--batch-size auto --memory-budget 0.05 --steps 2
+packed rows on two GPUs give the bits of one process|--packing bfd --dtype float32 --lr-schedule cosine
+adapters on two GPUs give the bits of one process|--lora-r 4
 SETS
 head -c 3000 LICENSE >"$d/text.txt"
 # A rank whose NCCL is another one, or whose GPU is.

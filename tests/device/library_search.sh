@@ -84,13 +84,13 @@ writable() { # NAME MODE PATH: doctor and a run refuse it
     local before
     before=$(stat -c %a "$3")
     chmod "$2" "$3"
-    opens no "$1 is not opened" "others can write to $3" "${named[@]}"
-    opens no "$1 is not opened by a run" "others can write to $3" "NOJIT_CUBLASLT=$scratch/named" "$driver" "${doctor[@]}" --device cuda
+    opens no "$1" "others can write to $3" "${named[@]}"
+    opens no "$1 by a run" "others can write to $3" "NOJIT_CUBLASLT=$scratch/named" "$driver" "${doctor[@]}" --device cuda
     chmod "$before" "$3"
 }
-writable "a cuBLASLt that all can write" 666 "$scratch/named/$lib"
-writable "a cuBLASLt in a folder that all can write" 777 "$scratch/named"
-writable "a cuBLASLt in a folder that all can write but not remove from" 1777 "$scratch/named"
+writable "a cuBLASLt that all can write is not opened" 666 "$scratch/named/$lib"
+writable "a cuBLASLt in a folder that all can write is not opened" 777 "$scratch/named"
+writable "a cuBLASLt in a folder that all can write but not remove from is not opened" 1777 "$scratch/named"
 chmod 777 "$scratch/open"
 mkdir "$scratch/open/inner"
 cp "$scratch/$lib" "$scratch/open/inner/"
@@ -147,7 +147,7 @@ fi
 # ---- whose it is ----
 if [ "$(id -u)" = 0 ]; then
     chgrp 12345 "$scratch/named"
-    writable "a cuBLASLt in a folder that a group can write" 775 "$scratch/named"
+    writable "a cuBLASLt in a folder that a group can write is not opened" 775 "$scratch/named"
     chown 12345 "$scratch/named"
     chmod 775 "$scratch/named"
     opens yes "a cuBLASLt in a folder for the group of its owner alone is opened" "has no function" "${named[@]}"

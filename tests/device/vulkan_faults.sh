@@ -47,7 +47,7 @@ ended() {
 each() {
     local name=$1 wanted=$2 pattern=$3 function=$4 error=$5 count=0 stopped=0 bad="" n all
     all=$(sed -n "s/^$function //p" "$d/counts" | head -n 1)
-    if [ -z "$all" ]; then not_ok "$name ends a run with a sentence" "the run does not call $function"; return; fi
+    if [ -z "$all" ]; then not_ok "$name" "the run does not call $function"; return; fi
     if [ "$EVERY" = 0 ]; then set -- $(printf '%s\n' 1 $((all * 2 / 3)) "$all" | sort -nu | grep -vx 0); else set -- $(seq "$all"); fi
     for n; do
         run "$function:$n:$error"
@@ -56,32 +56,32 @@ each() {
         count=$((count + 1)) stopped=$((stopped + (status != 0)))
     done
     if [ -z "$bad" ] && [ $stopped = 0 ]; then bad="no run ended"; fi
-    if [ -n "$bad" ]; then not_ok "$name ends a run with a sentence" "$bad"; else ok "$name ends a run with a sentence"; fi
+    if [ -n "$bad" ]; then not_ok "$name" "$bad"; else ok "$name"; fi
     tried=$((tried + count))
 }
 tried=0
 # What a driver is first asked.
-each "a version that cannot be asked for" 1 'libvulkan.so.1 is 0\.0\.0|1\.3\.234' vkEnumerateInstanceVersion -1
-each "an instance that cannot be made" 1 'no Vulkan driver can be used \(error -9\)' vkCreateInstance -9
-each "GPUs that cannot be listed" 3 'listing the GPUs: out of host memory' vkEnumeratePhysicalDevices -1
-each "a device that cannot be opened" 1 'opening the GPU: initialization failed \(-3\)' vkCreateDevice -3
-each "a device that is lost at once" 1 'opening the GPU: the Vulkan device is lost' vkCreateDevice -4
+each "a version that cannot be asked for ends a run with a sentence" 1 'libvulkan.so.1 is 0\.0\.0|1\.3\.234' vkEnumerateInstanceVersion -1
+each "an instance that cannot be made ends a run with a sentence" 1 'no Vulkan driver can be used \(error -9\)' vkCreateInstance -9
+each "GPUs that cannot be listed ends a run with a sentence" 3 'listing the GPUs: out of host memory' vkEnumeratePhysicalDevices -1
+each "a device that cannot be opened ends a run with a sentence" 1 'opening the GPU: initialization failed \(-3\)' vkCreateDevice -3
+each "a device that is lost at once ends a run with a sentence" 1 'opening the GPU: the Vulkan device is lost' vkCreateDevice -4
 # At the start.
 for function in vkCreateSemaphore vkCreateCommandPool vkAllocateCommandBuffers vkCreatePipelineLayout vkCreatePipelineCache vkCreateShaderModule \
     vkCreateComputePipelines vkGetPipelineCacheData vkCreateQueryPool; do
-    each "$function without memory" 3 'out of host memory' $function -1
+    each "$function without memory ends a run with a sentence" 3 'out of host memory' $function -1
 done
 # Memory.
-each "device memory that cannot be had" 3 'bytes of (device|host) memory.*: out of device memory' vkAllocateMemory -2
-each "a buffer that cannot be made" 3 'bytes of (device|host) memory.*: out of device memory' vkCreateBuffer -2
-each "memory that cannot be bound" 3 'bytes of (device|host) memory.*: out of device memory' vkBindBufferMemory -2
-each "memory that cannot be mapped" 1 'bytes of host memory.*: memory cannot be mapped \(-5\)' vkMapMemory -5
+each "device memory that cannot be had ends a run with a sentence" 3 'bytes of (device|host) memory.*: out of device memory' vkAllocateMemory -2
+each "a buffer that cannot be made ends a run with a sentence" 3 'bytes of (device|host) memory.*: out of device memory' vkCreateBuffer -2
+each "memory that cannot be bound ends a run with a sentence" 3 'bytes of (device|host) memory.*: out of device memory' vkBindBufferMemory -2
+each "memory that cannot be mapped ends a run with a sentence" 1 'bytes of host memory.*: memory cannot be mapped \(-5\)' vkMapMemory -5
 # Work.
-each "commands that cannot begin" 3 'recording commands: out of host memory' vkBeginCommandBuffer -1
-each "commands that cannot end" 3 'recording commands: out of device memory' vkEndCommandBuffer -2
-each "commands that cannot be reset" 3 'recording commands: out of device memory' vkResetCommandBuffer -2
-each "commands that cannot be submitted" 3 'submitting commands: out of host memory' vkQueueSubmit -1
-each "a device that is lost at a submission" 1 'submitting commands: the Vulkan device is lost; last enqueued was ' vkQueueSubmit -4
-each "a device that is lost while it works" 1 'waiting for the GPU: the Vulkan device is lost; last enqueued was [a-zA-Z][a-zA-Z_0-9. ]*; restart the program' vkWaitSemaphores -4
+each "commands that cannot begin ends a run with a sentence" 3 'recording commands: out of host memory' vkBeginCommandBuffer -1
+each "commands that cannot end ends a run with a sentence" 3 'recording commands: out of device memory' vkEndCommandBuffer -2
+each "commands that cannot be reset ends a run with a sentence" 3 'recording commands: out of device memory' vkResetCommandBuffer -2
+each "commands that cannot be submitted ends a run with a sentence" 3 'submitting commands: out of host memory' vkQueueSubmit -1
+each "a device that is lost at a submission ends a run with a sentence" 1 'submitting commands: the Vulkan device is lost; last enqueued was ' vkQueueSubmit -4
+each "a device that is lost while it works ends a run with a sentence" 1 'waiting for the GPU: the Vulkan device is lost; last enqueued was [a-zA-Z][a-zA-Z_0-9. ]*; restart the program' vkWaitSemaphores -4
 echo "     $tried calls failed"
 finish

@@ -22,7 +22,7 @@ disturbed() { # VARIABLE... -- COMMAND...: whose calls on files in $d/made are c
 leaves_nothing() { # NAME OUT COMMAND...: a name in $d/made
     local at last status left signal named
     rm -rf "$d/made" && mkdir "$d/made"
-    disturbed -- "${@:3}" || { not_ok "$1 ended by a signal leaves all or nothing" "$(cat "$d/said")" && return; }
+    disturbed -- "${@:3}" || { not_ok "$1" "$(cat "$d/said")" && return; }
     last=$(wc -l <"$d/calls")
     named=$(awk -F'\t' '$3 == "rename" || $3 == "link" || $3 == "write" { at = $1 } END { print at }' "$d/calls")
     # All calls but some of the many writes.
@@ -33,15 +33,15 @@ leaves_nothing() { # NAME OUT COMMAND...: a name in $d/made
         { disturbed INTERRUPT_AT="$at" INTERRUPT_WITH=$signal -- "${@:3}" || status=$?; } 2>/dev/null # bash reports a job that was killed
         left=$(ls "$d/made")
         if [ $status != $((128 + signal)) ] || { [ -n "$left" ] && { [ "$left" != "$2" ] || [ "$at" -lt "$named" ]; }; }; then
-            not_ok "$1 ended by a signal leaves all or nothing" "status $status, call $at of $last, named in $named: $left" && return
+            not_ok "$1" "status $status, call $at of $last, named in $named: $left" && return
         fi
     done
-    ok "$1 ended by a signal leaves all or nothing"
+    ok "$1"
 }
-leaves_nothing "init" new init --preset nojit-tiny --out "$d/made/new"
-leaves_nothing "export to GGUF" m.gguf export --model "$d/model" --out "$d/made/m.gguf"
-leaves_nothing "export to a folder" hf export --model "$d/model" --type hf --out "$d/made/hf"
-leaves_nothing "an evaluation with a log" log eval --model "$d/model" --tasks "$d/quiz.jsonl" --device cpu --task-log "$d/made/log"
+leaves_nothing "init ended by a signal leaves all or nothing" new init --preset nojit-tiny --out "$d/made/new"
+leaves_nothing "export to GGUF ended by a signal leaves all or nothing" m.gguf export --model "$d/model" --out "$d/made/m.gguf"
+leaves_nothing "export to a folder ended by a signal leaves all or nothing" hf export --model "$d/model" --type hf --out "$d/made/hf"
+leaves_nothing "an evaluation with a log ended by a signal leaves all or nothing" log eval --model "$d/model" --tasks "$d/quiz.jsonl" --device cpu --task-log "$d/made/log"
 
 run=("$nojit" train --student "$d/model" --data "$d/text.txt" --seq-len 16 --batch-size 1 --device cpu)
 # ---- a file that may not grow: blocks of 1024 bytes

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cli_eval.sh: eval says in words what it says as JSON; init lists its presets and takes another model's shape; what does not go
+# cli_eval.sh: eval says in words what it says as JSON; init takes another model's shape; what does not go
 # together is refused before anything is read.
 set -eu
 . tests/lib/lib.sh
@@ -201,8 +201,6 @@ else
     not_ok "a large perplexity is printed in a few digits" "$(tail -n 3 "$scratch/log")"
 fi
 
-"$nojit" init --preset list >"$scratch/presets"
-if grep -qE '^nojit-tiny +[0-9.]+M parameters' "$scratch/presets"; then ok "init --preset list names presets with their parameters"; else not_ok "init --preset list names presets with their parameters" "$(cat "$scratch/presets")"; fi
 "$nojit" init --like "$d/student" --seed 9 --out "$d/like" >"$scratch/said"
 if diff <(grep -v dtype "$d/student/config.json") <(grep -v dtype "$d/like/config.json") >/dev/null &&
     ! cmp -s "$d/student/model.safetensors" "$d/like/model.safetensors"; then

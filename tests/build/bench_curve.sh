@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # bench_curve.sh: bench/curve_plot.py tells a difference from noise; where $PYTHON has torch and transformers, bench/curve.sh
-# trains with both programs in float32, and a PyTorch run that does something else is noticed. And that scripts have help.
+# trains with both programs in float32, and a PyTorch run that does something else is noticed. Scripts describe themselves with
+# --help. If it fails, the page that compares curves with PyTorch's proves nothing.
 set -eu
 . tests/lib/lib.sh
 : "${PYTHON:=python3}"

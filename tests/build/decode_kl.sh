@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# decode_kl.sh: decode_kl, on a tiny model in float32: the decoder predicts what a forward pass does, and with a cache of bytes almost
-# that; what it cannot measure it says.
+# decode_kl.sh: bench/decode_kl, on a tiny model in float32, measures that the decoder predicts what a forward pass does, and with
+# a cache of bytes almost that; what it cannot measure it refuses. If it fails, device_decode.sh and the pages that quote it
+# measure something else.
 set -eu
 . tests/lib/lib.sh
 d=$scratch

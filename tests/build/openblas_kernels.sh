@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# OpenBLAS picks its kernels by the processor, and they add in orders of their own. The harness and the unit tests that compare
-# numbers hold with those of every kind that this processor can run, the harness with several seeds.
+# openblas_kernels.sh: numbers hold whichever kernels OpenBLAS picks. It picks them by the processor, and they add in orders of
+# their own: the harness, with several seeds, and the unit tests that compare numbers pass with those of every kind that this
+# processor can run. If it fails, a tolerance was right for one processor.
 set -eu
 . tests/lib/lib.sh
 export OMP_WAIT_POLICY=passive

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# apr_models.sh: commands that take a model, with an APR file in the place of the Hugging Face folder that it was made of: the same
-# numbers, to the last digit, and the same trained weights.
+# apr_models.sh: commands that take a model give the same numbers, to the last digit, and the same trained weights with an APR
+# file as with the Hugging Face folder that it was made of.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

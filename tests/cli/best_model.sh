@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# best_model.sh: --early-stop-patience and --keep-best: when a run ends, which checkpoint is kept, also over a resume.
+# best_model.sh: --early-stop-patience ends a run when it should, and --keep-best keeps the checkpoint with the lowest held-out
+# loss, also over a resume.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cli_data.sh: --data-weights and --packing from the command line: what they say, refuse, change and write down, and
-# that a run goes on with them bit for bit.
+# cli_data.sh: --data-weights and --packing do what they say, are said and written down, refuse what cannot be, and a resumed run
+# goes on with them bit for bit. --out never lies among the data.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

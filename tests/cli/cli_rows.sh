@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cli_rows.sh: rows from the command line: their files, columns, splits, what is too long or cannot be used; what is said of
-# them, written down, and asked of a run that goes on; and `nojit tokenize --show`.
+# cli_rows.sh: rows of prompts, answers and texts are read from files, columns and splits as told; what is too long or cannot be
+# used is counted and said, written down, and asked of a run that goes on. `nojit tokenize --show` prints what is trained.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cli_samples.sh: --sample-prompt: what is written, when, and that training does not notice.
+# cli_samples.sh: --sample-prompt writes samples when it is due, as generate would write them, and training does not notice; a
+# resumed run has the same.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cli_tasks.sh: nojit eval --tasks: the numbers of lm-evaluation-harness, a table, JSON and --task-log, answers that the model
-# writes, and what is refused.
+# cli_tasks.sh: `nojit eval --tasks` has the numbers of lm-evaluation-harness, as a table, as JSON and in --task-log, for choices
+# and for answers that the model writes; it refuses what it cannot score.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# cli_tokenize.sh: `nojit tokenize`, and training on what it writes.
+# cli_tokenize.sh: `nojit tokenize` writes token files that hold what the text does, whole or not at all, and training on them is
+# training on the text.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# doctor_gpus.sh: what `doctor --gpus` says of simulated GPUs and their links: what they should carry, and what makes them slow. Between hosts:
-# two_hosts.sh.
+# doctor_gpus.sh: `doctor --gpus` measures the links between simulated GPUs, says what they should carry, and names what makes
+# them slow. Between hosts: two_hosts.sh.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/simulated.sh

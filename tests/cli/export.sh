@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# export.sh: `nojit export`: files that hold the model they were made of, in every type, and folders back.
+# export.sh: `nojit export` writes files that hold the model they were made of, in every type, and folders back; runs with
+# --export write the same; nothing of others is replaced.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# generate_prompts.sh: nojit generate: files of prompts, in their order and with their ids; how tokens are drawn; where texts stop; and what is refused.
+# generate_prompts.sh: `nojit generate` answers files of prompts in their order and with their ids, draws tokens as its options
+# say, ends texts where they end, and refuses what it cannot.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gguf_models.sh: every command that takes a model, with a GGUF file in the place of the Hugging Face folder that it was made of:
-# the same numbers, to the last digit, and the same trained weights.
+# gguf_models.sh: every command that takes a model gives the same numbers, to the last digit, and the same trained weights with a
+# GGUF file as with the Hugging Face folder that it was made of.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

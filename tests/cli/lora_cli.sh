@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# lora_cli.sh: adapters from the command line: trained, continued, resumed, merged, evaluated, refused. With PEFT in
-# reach of $PYTHON also there and back.
+# lora_cli.sh: adapters are trained, continued, resumed, merged, evaluated and refused from the command line; with PEFT in reach
+# of $PYTHON they go there and back.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# quantised_folder.sh: commands with a Hugging Face folder of quantised weights, in the place of one that holds them expanded to float32.
+# quantised_folder.sh: commands give the same numbers with a Hugging Face folder of quantised weights as with one that holds them
+# expanded to float32, and a teacher stays quantised.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# student_dtype.sh: --student-dtype from the command line, on the CPU: said, recorded, resumed, planned, refused.
+# student_dtype.sh: --student-dtype fp8 on the CPU is said, recorded, resumed, planned and, where it cannot be, refused.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

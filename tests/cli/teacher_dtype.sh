@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# teacher_dtype.sh: --teacher-dtype from the command line, on the CPU: said, measured, recorded, resumed, planned,
-# evaluated, refused.
+# teacher_dtype.sh: --teacher-dtype on the CPU is said, its divergence measured and recorded, resumed, planned, evaluated and,
+# where it cannot be, refused.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_f8_scales.sh: FP8 GEMMs on simulated GPUs whose cuBLASLt takes no scale per row: one for all rows on sm_89, blocks of 32 columns on sm_120 and
-# sm_121. Student and teacher in FP8 are near the same in 16 bits.
+# device_f8_scales.sh: FP8 GEMMs work on simulated GPUs whose cuBLASLt takes no scale per row, with one for all rows on sm_89 and
+# blocks of 32 columns on sm_120 and sm_121: student and teacher in FP8 are near the same in 16 bits.
 set -eu
 . tests/lib/lib.sh
 needs sm_89 sm_120 sm_121 glu_bwd_quantize.lp.act0

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_sim.sh: what the program does with a GPU besides computing, on simulated GPUs: what doctor says,
-# which 16-bit types are refused, and where GEMM choices are kept.
+# device_sim.sh: what the program does with a GPU besides computing, on simulated GPUs: doctor describes the GPU, 16-bit types
+# that it lacks are refused, the plan is what is taken, and choices of GEMMs are kept where they should be.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/relink.sh

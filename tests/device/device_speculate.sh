@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_speculate.sh: speculative decoding on simulated GPUs: in float32 it counts what a CPU counts; in 16 bits the rate is about the
-# same, and a teacher accepts all of its own drafts.
+# device_speculate.sh: speculative decoding on simulated GPUs counts in float32 what a CPU counts; in 16 bits the rate is about
+# the same, and a teacher accepts all of its own drafts.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/simulated.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# vulkan_memory.sh: memory in pieces of what a Vulkan driver promises at a time: the same bits, what `plan` says of it, and what is refused.
+# vulkan_memory.sh: memory in pieces of what a Vulkan driver promises at a time gives the same bits; `plan` cuts as a run does;
+# arrays larger than any piece are refused.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/vulkan.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# vulkan_start.sh: how the Vulkan backend begins: which GPU it takes, and what it says of others.
+# vulkan_start.sh: the Vulkan backend takes the GPU that it should, says why it refuses others, keeps pipelines and passed
+# self-tests, and finds kernels that are wrong.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/vulkan.sh

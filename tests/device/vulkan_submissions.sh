@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# vulkan_submissions.sh: how much work a GPU by Vulkan gets at a time, and that its results do not follow from that.
+# vulkan_submissions.sh: a GPU by Vulkan gets as much work at a time as it does in a tenth of a second, and its results do not
+# follow from that.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/vulkan.sh

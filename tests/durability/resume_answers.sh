@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# resume_answers.sh: runs with --on-policy, resumed from each of their checkpoints: bitwise the model, the state and the rows of the run left alone.
-# What such a run may not change, and answers.bin where it is damaged.
+# resume_answers.sh: runs with --on-policy, resumed from each of their checkpoints, reach bitwise the model, the state and the
+# rows of the run left alone; what such a run may not change is refused, and so is a damaged answers.bin.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cli_data.sh: --data-weights and --packing do what they say, are said and written down, refuse what cannot be, and a resumed run
-# goes on with them bit for bit. --out never lies among the data.
+# goes on with them bit for bit.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit
@@ -66,32 +66,6 @@ refused "a weight of NaN is refused" "'nan' is not a number" "${two[@]}" nan 1
 refused "a weight that is missing is refused" "--data-weights 1,,2: '' is not a number" "${two[@]}" 1,,2
 refused "weights that are all 0 are refused" '--data-weights: all are 0' "${two[@]}" 0 0
 
-# ---- an output among the data would be read as data by the next run
-mkdir -p "$d/texts/deep" "$d/other"
-cp "$d/a.txt" "$d/texts"
-ln -s texts "$d/link"
-inside() { # NAME OPTION-IN-THE-SENTENCE OUT OPTIONS...
-    local name=$1 option=$2 out=$3
-    shift 3
-    for command in train distill; do
-        refuses "$command refuses --out where $name" 2 "^nojit $command: --out $out lies in .*, which $option reads, so .*; name a place outside of it\$" \
-            "$nojit" $command --student "$d/student" --device cpu --seq-len 32 --steps 2 --out "$out" "$@" \
-            $([ $command = train ] || echo --teacher "$d/student")
-    done
-    if [ "$(find "$d/texts" "$d/other" | wc -l)" = 4 ]; then ok "nothing is written where $name"; else not_ok "nothing is written where $name" "$(find "$d/texts" "$d/other")"; fi
-}
-inside "it is the folder of --data" --data "$d/texts" --data "$d/a.txt" "$d/texts"
-inside "it lies in the folder of --data" --data "$d/texts/deep/run" --data "$d/texts/"
-inside "it lies in the folder of --data by another name" --data "$d/link/run" --data "$d/texts"
-inside "it lies in the folder of --eval-data" --eval-data "$d/other/run" --data "$d/a.txt" --eval-data "$d/other"
-inside "it lies in a folder that a pattern of --data names" --data "$d/texts/run" --data "$d/text*"
-inside "it lies in the folder of --data of a dry run" --data "$d/texts/run" --data "$d/texts" --dry-run
-refuses "tokenize refuses --out in the folder of --data" 2 '^nojit tokenize: --out .*/texts/t.bin lies in .*, which --data reads' \
-    "$nojit" tokenize --model "$d/student" --data "$d/texts" --out "$d/texts/t.bin"
-if [ -e "$d/texts/t.bin" ]; then not_ok "a refused tokenize leaves no file among the data" "they are there"; else ok "a refused tokenize leaves no file among the data"; fi
-train beside --steps 1 --data "$d/texts/a.txt" --out "$d/texts/run"
-if [ -f "$d/texts/run/model.safetensors" ]; then ok "--out may lie beside a file of --data"; else not_ok "--out may lie beside a file of --data" "$(cat "$scratch/said")"; fi
-
 # ---- packing: 1 to 46 letters, 2,115 in all; 27 of the 90 documents take two rows
 train wrapped --steps 3 --data "$d/c.jsonl"
 train bfd --steps 3 --data "$d/c.jsonl" --packing bfd
@@ -109,20 +83,6 @@ train false --steps 3 --data "$d/c.jsonl" --packing False
 same "--packing False is none" yes none false
 train default --steps 3 --data "$d/c.jsonl" --packing wrapped
 same "--packing wrapped is the default" yes wrapped default
-
-# ---- what a folder holds beside data
-mkdir "$d/heap"
-cp "$d/a.txt" "$d/heap"
-for name in README.md notes.md run.py LICENSE .hidden; do echo text >"$d/heap/$name"; done
-over='^4 files passed over \(without an ending 1, [.]md 2, [.]py 1\); name a file to have it read as text$'
-train folder --steps 1 --data "$d/heap"
-says "train says which files it passes over" "$over"
-"$nojit" tokenize --model "$d/student" --data "$d/heap" --out "$d/heap.bin" >"$scratch/said" 2>&1
-says "tokenize says which files it passes over" "$over"
-"$nojit" eval --model "$d/student" --data "$d/heap" --device cpu --seq-len 32 >"$scratch/said" 2>&1
-says "eval says which files it passes over" "$over"
-train named --steps 1 --data "$d/heap/a.txt" "$d/heap/LICENSE" "$d/heap/notes.md" "$d/heap/run.py"
-says "files that are named are read whatever their ending" '; 6019 tokens of text;'
 
 # ---- going on
 both=(--data "$d/c.jsonl" "$d/b.txt" --packing bfd --data-weights "2,1" --lr-schedule constant)

@@ -9,13 +9,15 @@ mkdir "$d"
 export OMP_NUM_THREADS=1
 "$BUILD/nojit" init --preset nojit-tiny --out "$d/student" >/dev/null
 head -c 4000 LICENSE >"$d/text.txt"
-train() { # OUT LR
-    "$BUILD/nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 2 --steps 20 --max-grad-norm 0 --device cpu --lr "$2" --out "$d/$1" >"$d/$1.log"
+train() { # OUT LR OPTION...
+    "$BUILD/nojit" train --student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 2 --steps 20 --max-grad-norm 0 --device cpu --lr "$2" --out "$d/$1" "${@:3}" >"$d/$1.log"
 }
-train wild 3
+train wild 3 --eval-data "$d/text.txt"
 ok_if "a run that has diverged says so" "$(tail -n 2 "$d/wild.log")" \
     grep -q '^this run has diverged: its model predicts worse than equal odds for every token, which give 5\.[0-9]*; lower --lr' <(tail -n 1 "$d/wild.log")
 ok_if "the receipt of a run that has diverged says so" "$(grep diverged "$d/wild/receipt.json")" grep -q '"diverged": true' "$d/wild/receipt.json"
+ok_if "a large perplexity is printed in a few digits" "$(grep 'held out' "$d/wild.log")" \
+    grep -qE 'held out at step 20: ce [0-9.]+  perplexity [0-9.]+e\+[0-9]+$' "$d/wild.log"
 train tame 1e-3
 ok_if "a run that has not diverged does not say so" "$(tail -n 2 "$d/tame.log")" eval '! grep -q diverged "$d/tame.log"'
 ok_if "the receipt of a run that has not diverged does not say so" "$(grep diverged "$d/tame/receipt.json")" grep -q '"diverged": false' "$d/tame/receipt.json"

@@ -30,7 +30,7 @@ eval_teacher() {
 }
 effect eval teacher eval_teacher
 effect plan teacher compare 'a > 2 * b && b > 0' "$(region teacher.weights --teacher "$d/larger")" "$(region teacher.weights)"
-for option in acceptance prompts draft-tokens seed; do effect eval $option elsewhere cli_eval.sh; done
+for option in acceptance prompts draft-tokens seed; do effect eval $option elsewhere cli_acceptance.sh; done
 effect eval model differs "$(eval_json --model "$d/model1")" "$(eval_json --model "$d/model2")"
 effect generate model differs "$(write_text)" "$(write_text --model "$d/model2")"
 effect tokenize model elsewhere cli_tokenize.sh

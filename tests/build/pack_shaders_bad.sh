@@ -83,8 +83,8 @@ damaged() { # NAME SECTION BYTE REGEX
     printf '\377' | dd of="$scratch/damaged" bs=1 seek=$((at + $3)) conv=notrunc status=none
     refuses "$1" 1 "^blobcheck: .*$4" "$BUILD/blobcheck" "$scratch/damaged" --quiet
 }
-damaged "a damaged shader" nojit.shaders 400 'the hash of its module is not the recorded one'
-damaged "a damaged index of shaders" nojit.shader_index 100 'spirv|shaders: |the hash of the index'
+damaged "blobcheck names a damaged shader" nojit.shaders 400 'the hash of its module is not the recorded one'
+damaged "blobcheck names a damaged index of shaders" nojit.shader_index 100 'spirv|shaders: |the hash of the index'
 
 # A GEMM that agrees with its index and has the right hashes, but is not what GEMMs are launched with.
 gemm=gemm.nt.lp.large

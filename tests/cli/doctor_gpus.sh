@@ -70,11 +70,11 @@ code() { # NAME REGEX
 }
 says "doctor says that NCCL lacks code for the GPU" '^NCCL code  unknown: no GPU code is found in .*/sim/libnccl.so.2$' rtx4090,rtx4090 ''
 library 2:80:1 2:90:0x100001
-code "doctor: code of an older GPU of the generation" '^NCCL code  for sm_75 sm_80 sm_90a; that for sm_80 runs here$'
+code "doctor takes NCCL's code of an older GPU of the generation" '^NCCL code  for sm_75 sm_80 sm_90a; that for sm_80 runs here$'
 library 2:90:0x100001 2:100:0x200001 2:87:1 2:89:0x200001
-code "doctor: the newest that runs" '^NCCL code  for sm_75 sm_87 sm_89f sm_90a sm_100f; that for sm_89 runs here$'
+code "doctor takes NCCL's newest code that runs" '^NCCL code  for sm_75 sm_87 sm_89f sm_90a sm_100f; that for sm_89 runs here$'
 library 2:90:1 1:89:1 2:86:0x100001
-code "doctor: PTX is no code" '^NCCL code  none for sm_89, only for sm_75 sm_86a sm_90: the driver would have to compile it'
+code "doctor counts PTX of NCCL as no code" '^NCCL code  none for sm_89, only for sm_75 sm_86a sm_90: the driver would have to compile it'
 if NOJIT_NCCL=$d/nccl on rtx4090,rtx4090 --gpus 2 --json | grep -q '"nccl_code": {"archs": \["sm_75", "sm_86a", "sm_90"\], "runs": false}'; then
     ok "doctor --gpus --json says whether NCCL has code for the GPU"
 else

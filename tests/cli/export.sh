@@ -31,7 +31,7 @@ for m in tiny tiny-qwen3 tiny-llama; do
     same "$m in f32 is the same model" "$(measured "$m-f32.gguf")" "$(measured "$m")"
     for type in f16:0.002 bf16:0.01 q8_0:0.01 q6_k:0.02 q5_k_m:0.04 q4_k_m:0.1; do
         export_to "$m" "$m-${type%:*}.gguf" "${type%:*}"
-        near "$m in ${type%:*}" "$(loss "$m-${type%:*}.gguf")" "$(loss "$m")" "${type#*:}"
+        near "$m exported in ${type%:*} has losses near its own" "$(loss "$m-${type%:*}.gguf")" "$(loss "$m")" "${type#*:}"
     done
     export_to "$m-f32.gguf" "$m-back" hf
     same "a folder exported from a GGUF file is the same model" "$(measured "$m-back")" "$(measured "$m")"

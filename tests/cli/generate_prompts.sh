@@ -116,20 +116,20 @@ no() { # NAME STATUS REGEX OPTION...
     shift 3
     refuses "$name" "$status" "^nojit generate: $pattern" "$nojit" generate --model "$d/model" --device cpu "$@"
 }
-no "a prompt and a file" 2 '--prompt and --prompts: give one of them$' --prompt a --prompts "$d/prompts.jsonl"
-no "--chat and a file" 2 '--chat is for --prompt; conversations in --prompts are lines with messages$' --chat --prompts "$d/prompts.jsonl"
-no "a context that is too short" 2 'the longest prompt and --max-tokens make 75 tokens, more than --seq-len 74; raise the one or lower the other$' --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
-no "a text longer than the model allows" 2 'the longest prompt and --max-tokens make 515 tokens, and .* takes 512 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' \
+no "generate with --prompt and --prompts is refused" 2 '--prompt and --prompts: give one of them$' --prompt a --prompts "$d/prompts.jsonl"
+no "--chat with --prompts is refused" 2 '--chat is for --prompt; conversations in --prompts are lines with messages$' --chat --prompts "$d/prompts.jsonl"
+no "prompts beyond --seq-len are refused" 2 'the longest prompt and --max-tokens make 75 tokens, more than --seq-len 74; raise the one or lower the other$' --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
+no "prompts beyond what the model takes are refused" 2 'the longest prompt and --max-tokens make 515 tokens, and .* takes 512 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' \
     --prompts "$d/prompts.jsonl" --max-tokens 500
-no "a file of text" 1 "$d/text.txt: prompts are read from .jsonl and .parquet files; write each as a line" --prompts "$d/text.txt"
-no "a file that is not there" 1 "$d/none.jsonl: .*" --prompts "$d/none.jsonl"
+no "--prompts of a text file is refused" 1 "$d/text.txt: prompts are read from .jsonl and .parquet files; write each as a line" --prompts "$d/text.txt"
+no "--prompts of a file that is not there is refused" 1 "$d/none.jsonl: .*" --prompts "$d/none.jsonl"
 echo '{"text": "a"}' >"$d/bad.jsonl"
-no "a line without a prompt" 1 "$d/bad.jsonl:1: the object has neither prompt nor messages" --prompts "$d/bad.jsonl"
+no "a line of --prompts without a prompt is refused" 1 "$d/bad.jsonl:1: the object has neither prompt nor messages" --prompts "$d/bad.jsonl"
 echo '{"prompt": "a", "max_tokens": 0}' >"$d/bad.jsonl"
-no "no tokens at all" 1 "$d/bad.jsonl:1: max_tokens must be a whole number, at least 1" --prompts "$d/bad.jsonl"
+no "a line of --prompts with max_tokens of 0 is refused" 1 "$d/bad.jsonl:1: max_tokens must be a whole number, at least 1" --prompts "$d/bad.jsonl"
 : >"$d/empty.jsonl"
-no "no prompt at all" 1 "$d/empty.jsonl: there is no prompt in it; write each as a line" --prompts "$d/empty.jsonl"
-no "a share of probabilities above 1" 2 '--top-p 1.5: must lie between 1e-06 and 1' --prompt a --top-p 1.5
+no "an empty file of --prompts is refused" 1 "$d/empty.jsonl: there is no prompt in it; write each as a line" --prompts "$d/empty.jsonl"
+no "a --top-p above 1 is refused" 2 '--top-p 1.5: must lie between 1e-06 and 1' --prompt a --top-p 1.5
 status=0
 generate --prompts "$d/prompts.jsonl" >/dev/full || status=$?
 ok_if "generate --prompts into a full device says so" "$status: $(cat "$d/err")" test $status = 1 -a -n "$(grep '^nojit generate: standard output: cannot be written: No space left on device' "$d/err")"

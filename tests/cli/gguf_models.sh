@@ -78,7 +78,7 @@ same_files "init --like takes the shape of a GGUF file" "$d/like-a/model.safeten
     --out "$d/adapters" >"$scratch/out" 2>&1 || cat "$scratch/out"
 runs "$nojit" merge --model "$d/tiny-llama.gguf" --adapter "$d/adapters" --out "$d/merged-a" >/dev/null
 runs "$nojit" merge --model "$d/tiny-llama" --adapter "$d/adapters" --out "$d/merged-b" >/dev/null
-same_files "adapters merged into a file's weights" "$d/merged-a/model.safetensors" "$d/merged-b/model.safetensors"
+same_files "adapters merged into a GGUF file's weights are as in its folder" "$d/merged-a/model.safetensors" "$d/merged-b/model.safetensors"
 
 # ---- quantised weights, expanded: the model of a folder that holds the expanded ones
 "$nojit" init --like "$d/tiny-llama" --hidden-size 256 --intermediate-size 256 --heads 4 --kv-heads 2 --head-dim 64 --dtype float32 --seed 6 \
@@ -97,16 +97,11 @@ distill quantised Q8_0.gguf Q4_K.gguf
 same "training from a quantised GGUF file is said once" "$(grep -c 'weights of .*Q8_0.gguf (Q8_0) are expanded to float32: training starts from them' "$scratch/out")" 1
 distill expanded expanded-Q8_0 expanded-Q4_K
 same "training from a folder says nothing of expanded weights" "$(grep -c 'expanded to' "$scratch/out")" 0
-same_files "the student of two quantised files" "$d/quantised/model.safetensors" "$d/expanded/model.safetensors"
+same_files "the student of two quantised files is that of their expanded weights" "$d/quantised/model.safetensors" "$d/expanded/model.safetensors"
 init "$d/Q6_K.gguf" kept-type --layers 1
 same "init --like writes bfloat16 where no type is named" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/kept-type/config.json")" bfloat16
 
 # ---- what is wrong with a file is said once, before a device is spoken of
-rm "$d/tiny-split-00002-of-00003.gguf"
-refuses "a GGUF file of which a part is missing is refused" 1 'tiny-split-00002-of-00003.gguf: No such file or directory; fetch all parts of the model' \
-    "$nojit" eval --model "$d/tiny-split-00001-of-00003.gguf" --data "$d/text.txt" --device cpu
-refuses "a part of a GGUF file that is not the first is refused" 1 'part 3 of 3; give the first, whose name ends in -00001-of-00003.gguf' \
-    "$nojit" eval --model "$d/tiny-split-00003-of-00003.gguf" --data "$d/text.txt" --device cpu
 head -c 200 "$d/tiny.gguf" >"$d/cut.gguf"
 refuses "a GGUF file that is cut is refused" 1 'cut.gguf: .*fetch the file again' "$nojit" eval --model "$d/cut.gguf" --data "$d/text.txt" --device cpu
 finish

@@ -14,8 +14,8 @@ fi
 "$python" tests/golden/make_tasks.py check "$BUILD/nojit" >"$scratch/verdicts" 2>"$scratch/err" || true
 while IFS= read -r line; do
     case $line in
-    "ok "*) ok "${line#ok }" ;;
-    *) not_ok "${line%%: *}" "${line#*: }" ;;
+    "ok "*) ok "lm-evaluation-harness agrees on ${line#ok }" ;;
+    *) not_ok "lm-evaluation-harness agrees on ${line%%: *}" "${line#*: }" ;;
     esac
 done <"$scratch/verdicts"
 if [ -s "$scratch/verdicts" ]; then ok "lm-evaluation-harness ran items"; else not_ok "lm-evaluation-harness ran items" "$(tail -n 3 "$scratch/err")"; fi

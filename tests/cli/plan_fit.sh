@@ -18,7 +18,7 @@ JSON
 plan() { "$nojit" plan --student "$d/half" --teacher "$d/half" --seq-len 2048 "$@"; }
 field() { sed -E "s/.*\"$1\": ([^,}]+).*/\1/"; }
 
-succeeds "0.5B from 0.5B in bf16, 1 x 2048 of 32768 tokens, fits in 13 GB" plan --batch-size 1 --memory-budget 12.107
+succeeds "half a billion from half a billion in bf16, 1 x 2048 tokens, fits in 13 GB" plan --batch-size 1 --memory-budget 12.107
 refuses "a plan beyond the budget is refused" 3 'needs 20\.[0-9]+ GiB, and the budget is 16.00 GiB' plan --batch-size 8 --memory-budget 16
 # Each way is tried: what is said to fit does, the rest does not, and the totals are those of a plan of its own.
 sed -n 's/^  \(--.*[a-z0-9]\)   *\([0-9.]* [GM]iB\)/\1|\2/p' "$scratch/out" >"$scratch/ways"

@@ -129,7 +129,7 @@ goes_on "a run whose data one rank rewrote goes on bit for bit"
 printf 'another text than that of the other rank, and longer than a window of 24, so that it will do; and longer still' >"$d/other.txt"
 rm "$d/own1/tokens.bin"
 "$nojit" tokenize --model "$d/student" --data "$d/other.txt" --out "$d/own1/tokens.bin" >/dev/null
-name="another file on one rank: data"
+name="another file of data on one rank is refused"
 for what in data student; do
     start_own --steps 4
     end_own
@@ -139,7 +139,7 @@ for what in data student; do
     else
         not_ok "$name" "$status0 $status1 $(cat "$d"/own.[01].err)"
     fi
-    name="another file on one rank: student"
+    name="another student on one rank is refused"
     cp "$d/whole.bin" "$d/own1/tokens.bin"
     rm -rf "$d/own1/student"
     "$nojit" init --preset nojit-tiny --seed 7 --out "$d/own1/student" >/dev/null

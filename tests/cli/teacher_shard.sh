@@ -11,11 +11,11 @@ set -eu
 "$nojit" init --preset nojit-tiny --seed 3 --num-layers 1 --out "$d/single" >/dev/null
 
 # ---- the same bits. The held-out text is nine batches: in the last round one of two ranks has none.
-parts "on two processes" 2 0 --device cpu --teacher "$d/deep"
-parts "on three processes" 3 0 --device cpu --teacher "$d/deep"
-parts "a single layer" 2 0 --device cpu --teacher "$d/single"
-parts "every rank reads" 2 0 --device cpu --teacher "$d/deep" --every-rank-reads
-for eager in 0 1 2; do parts "on GPUs" 3 $eager --device cuda --teacher "$d/deep"; done
+parts "a sharded teacher on two processes teaches as a whole one" 2 0 --device cpu --teacher "$d/deep"
+parts "a sharded teacher on three processes teaches as a whole one" 3 0 --device cpu --teacher "$d/deep"
+parts "a sharded teacher of one layer teaches as a whole one" 2 0 --device cpu --teacher "$d/single"
+parts "a sharded teacher that every rank reads teaches as a whole one" 2 0 --device cpu --teacher "$d/deep" --every-rank-reads
+for eager in 0 1 2; do parts "a sharded teacher on GPUs teaches as a whole one" 3 $eager --device cuda --teacher "$d/deep"; done
 if grep -q '"teacher_shard": true' "$d/parts/receipt.json"; then ok "the receipt has --teacher-shard"; else not_ok "the receipt has --teacher-shard" "$(grep shard "$d/parts/receipt.json")"; fi
 
 # ---- resuming, with and without

@@ -8,12 +8,12 @@ set -eu
 . tests/lib/shards.sh
 . tests/lib/plant_nan.sh
 "$nojit" export --model "$d/deep" --type q8_0 --out "$d/deep.gguf" >/dev/null
-parts "quantised" 3 1 --device cuda --teacher "$d/deep.gguf" --steps 2
-parts "expanded" 3 1 --device cuda --teacher "$d/deep.gguf" --teacher-dtype bfloat16 --steps 2
-parts "float32, recomputation, adapters" 2 1 --device cuda --teacher "$d/deep" --dtype float32 --recompute block --lora-r 4 --steps 2
-parts "bfloat16 state, one micro-batch" 2 1 --device cuda --teacher "$d/deep" --optimizer-state bf16 --grad-accum 2 --steps 2
+parts "a sharded quantised teacher teaches as a whole one" 3 1 --device cuda --teacher "$d/deep.gguf" --steps 2
+parts "a sharded expanded teacher teaches as a whole one" 3 1 --device cuda --teacher "$d/deep.gguf" --teacher-dtype bfloat16 --steps 2
+parts "a sharded float32 teacher of adapters with recomputation teaches as a whole one" 2 1 --device cuda --teacher "$d/deep" --dtype float32 --recompute block --lora-r 4 --steps 2
+parts "a sharded teacher teaches a student with a bfloat16 state as a whole one" 2 1 --device cuda --teacher "$d/deep" --optimizer-state bf16 --grad-accum 2 --steps 2
 head -c 700 LICENSE >"$d/text.txt" # what FP8 costs is measured on all of it
-NOJIT_SIM_DEVICE=h100,h100 parts "fp8" 2 1 --device cuda --teacher-dtype fp8 --steps 2
+NOJIT_SIM_DEVICE=h100,h100 parts "a sharded fp8 teacher teaches as a whole one" 2 1 --device cuda --teacher-dtype fp8 --steps 2
 
 "$nojit" init --preset nojit-tiny --dtype float32 --seed 3 --num-layers 5 --out "$d/planted" >/dev/null
 plant_nan "$d/planted" 7 model.layers.3.mlp.up_proj.weight

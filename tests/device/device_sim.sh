@@ -5,7 +5,6 @@
 # that it lacks are refused, the plan is what is taken, and choices of GEMMs are kept where they should be.
 set -eu
 . tests/lib/lib.sh
-. tests/lib/relink.sh
 nojit=$BUILD/nojit
 needs sm_75 sm_89 sm_121
 export LD_LIBRARY_PATH=$BUILD/sim NOJIT_CUBLASLT=$BUILD/sim XDG_CACHE_HOME=$scratch/cache
@@ -15,10 +14,7 @@ says() { # NAME REGEX FILE
 }
 
 "$nojit" doctor --device cuda >"$scratch/doctor"
-keys=$("$nojit" version --json | sed -E 's/.*"keys": ([0-9]+).*/\1/')
-here=$(keys_of sm_89 | wc -l)
 says "doctor names the GPU" '^gpu +Simulated NVIDIA GeForce RTX 4090, sm_89, 128 SMs$' "$scratch/doctor"
-says "doctor counts kernels and modules" "^kernels +$here of $keys loaded from $here modules, 16-bit type bfloat16(; $((keys - here)) for code of other archs)?\$" "$scratch/doctor"
 says "doctor names cuBLASLt and its version" '^cublasLt .*libcublasLt.so.13, version 130100' "$scratch/doctor"
 says "doctor ends in a verdict" '^verdict +ready to train on the GPU' "$scratch/doctor"
 NOJIT_SIM_DEVICE=t4 "$nojit" doctor >"$scratch/doctor"

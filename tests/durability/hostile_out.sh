@@ -51,7 +51,7 @@ whole() { # what must stay: the victim with names and modes, and every file of t
 }
 row() { # STATUS REGEX STATE COMMAND: STATE and COMMAND are words
     local want=$1 pattern=$2 state=$3 command=$4 status=0 before name
-    name="$state; $command"
+    name="the user's files stay after $state; $command"
     rm -rf "$box" && mkdir -p "$box/victim"
     cd "$box"
     eval "$state"

@@ -143,7 +143,7 @@ refuses "a state that is cut short is refused" 1 "$state: .*; another one is --r
 rm "$state"
 refuses "a state that is gone is refused" 1 "$state: No such file.*; another one is --resume $before\$" go_on auto
 if go_on "$before" >"$scratch/out" 2>&1 && grep -q 'set aside as \*.old: 1' "$scratch/out" && [ -d "$d/damaged/checkpoint-$steps.old" ]; then
-    same_end "from the one before to the same end" "$d/damaged"
+    same_end "a run goes on from the checkpoint before a damaged one to the same end" "$d/damaged"
 else
     not_ok "a run goes on from the checkpoint before a damaged one to the same end" "$(tail -n 1 "$scratch/out")"
 fi
@@ -180,7 +180,7 @@ mv "$d/burst2" "$d/burst"
 (export NOJIT_GRAPH=0 && burst >/dev/null 2>"$scratch/err") || true
 if sed 's/.*step \([0-9]*\): //' "$scratch/err" | cmp -s - "$d/said"; then ok "weights that become infinite are said alike without CUDA graphs"; else not_ok "weights that become infinite are said alike without CUDA graphs" "$(cat "$scratch/err")"; fi
 if "${run[@]}" --out "$d/burst" --resume "$at" >"$scratch/out" 2>&1; then
-    same_end "with the rate as it was, the same end" "$d/burst"
+    same_end "a run whose weights became infinite reaches the same end with the rate as it was" "$d/burst"
 else
     not_ok "a run whose weights became infinite reaches the same end with the rate as it was" "$(tail -n 1 "$scratch/out")"
 fi

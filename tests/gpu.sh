@@ -8,7 +8,7 @@
 # record: what they map, load and repeat.
 set -u
 part=${1:-all}
-: "${BUILD:=build}" "${SANITIZE:=0}"
+: "${BUILD:=build}" "${SANITIZE:=0}" "${DEVICE:=cuda}"
 . tests/lib/lib.sh
 export XDG_CACHE_HOME=$scratch/cache-home
 nojit=$BUILD/nojit

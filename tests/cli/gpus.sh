@@ -116,9 +116,9 @@ refuses "micro-batches that ranks cannot share are refused" 2 '^nojit distill: g
     --device cpu --gpus 4 --out "$d/x"
 refuses "--virtual-ranks beside --gpus is refused" 2 '^nojit distill: --virtual-ranks is for one process' "$nojit" distill "${few[@]}" --device cpu --gpus 2 \
     --virtual-ranks 2 --out "$d/x"
-refuses "--gpus without a driver does not fall back to CPUs" 1 'driver' env LD_LIBRARY_PATH="$d" NOJIT_CUBLASLT="$d" "$nojit" distill "${few[@]}" --gpus 2 --out "$d/x"
+refuses "--gpus without a driver does not fall back to CPUs" 1 'driver' env LD_LIBRARY_PATH="$no_driver" NOJIT_CUBLASLT="$d" "$nojit" distill "${few[@]}" --gpus 2 --out "$d/x"
 refuses "--reduce-dtype bf16 on a CPU is refused" 2 '^nojit distill: --reduce-dtype bf16: .* has no bfloat16' "$nojit" distill "${few[@]}" --device cpu --reduce-dtype bf16 --out "$d/x"
-refuses "--gpus all without a GPU is refused" 1 'no GPU can be used here' env LD_LIBRARY_PATH="$d" "$nojit" distill "${few[@]}" --gpus all --out "$d/x"
+refuses "--gpus all without a GPU is refused" 1 'no GPU can be used here' env LD_LIBRARY_PATH="$no_driver" "$nojit" distill "${few[@]}" --gpus all --out "$d/x"
 refuses "--gpus under a launcher is refused" 2 'torchrun started 2 processes' env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2 "$nojit" distill \
     "${few[@]}" --gpus 3 --out "$d/x"
 refuses "data that are not there are refused once, not by each rank" 1 'nothing.txt' "$nojit" distill "${few[@]}" --data nothing.txt --device cpu --gpus 3 --out "$d/x"

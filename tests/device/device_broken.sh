@@ -35,7 +35,7 @@ without() { # NAME STATUS REGEX SETTING=VALUE...: nothing can be begun
     if diff -r "$d/begun" "$d/run" >"$d/diff"; then ok "$name, and nothing is touched"; else not_ok "$name, and nothing is touched" "$(cat "$d/diff")"; fi
 }
 mkdir "$d/none" "$d/lacks" "$d/old"
-without "a missing driver is refused" 1 'the NVIDIA driver is not here .*install driver 580' LD_LIBRARY_PATH="$d/none"
+without "a missing driver is refused" 1 'the NVIDIA driver is not here .*install driver 580' LD_LIBRARY_PATH="$no_driver"
 without "a driver that is too old is refused" 1 'supports CUDA 12.4, 13.0 is needed; install driver 580' NOJIT_SIM_CUDA=12040
 # All functions that the runtime looks for but one.
 functions=$(sed -n '/define NJ_DRIVER_SYMBOLS/,/^$/p' runtime/cuda/api.h | grep -oE '"cu[A-Za-z0-9_]+"' | tr -d '"')

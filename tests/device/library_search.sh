@@ -8,7 +8,8 @@ set -eu
 sim=$PWD/$BUILD/sim
 [[ "$BUILD" != /* ]] || sim=$BUILD/sim
 export ran=$scratch/ran NOJIT_SIM_DEVICE=h100 NOJIT_NCCL=$scratch/none
-unset NOJIT_CUBLASLT CUDA_HOME CUDA_PATH CONDA_PREFIX VIRTUAL_ENV LD_LIBRARY_PATH
+unset NOJIT_CUBLASLT CUDA_HOME CUDA_PATH CONDA_PREFIX VIRTUAL_ENV
+export LD_LIBRARY_PATH=$no_driver
 cat >"$scratch/other.c" <<'END'
 #include <stdio.h>
 #include <stdlib.h>

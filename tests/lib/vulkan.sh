@@ -25,4 +25,4 @@ fresh() {
     cp "$shared"/nojit/*.tested "$d/cache/nojit/"
 }
 # disturbed SETTINGS COMMAND...: with a loader that says so of the GPU (tests/vkfault), and has no pipeline made that no launch needs.
-disturbed() { LD_LIBRARY_PATH=$BUILD/vkfault NOJIT_VKFAULT_SET=lazy=1,$1 NOJIT_VKFAULT_LOG=$d/calls "${@:2}"; }
+disturbed() { LD_LIBRARY_PATH=$BUILD/vkfault:$no_driver NOJIT_VKFAULT_SET=lazy=1,$1 NOJIT_VKFAULT_LOG=$d/calls "${@:2}"; }

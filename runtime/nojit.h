@@ -389,6 +389,9 @@ struct nj_embedded {
 };
 /* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
 int nj_embedded_read(struct nj_embedded *out);
+/* Describes a GPU that need not be here, as far as its SM decides it: backend, sm, lp, lp_is_f16, f8, and arch, whose
+ * machine code it runs ("": this binary has none for it). The rest is 0. Returns what nj_embedded_read() does. */
+int nj_device_of_sm(int sm, struct nj_device_info *out);
 
 /* For `doctor`: where the driver, cuBLASLt and NCCL were looked for and what was found, a line each
  * through log. Opens what a run would, and no more: without a driver, and beyond the first of each

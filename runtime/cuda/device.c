@@ -60,6 +60,22 @@ static enum nj_f8_scales f8_of(int sm)
     return sm >= 100 ? NJ_F8_BLOCKS : sm == 90 ? NJ_F8_ROWS : sm == 89 ? NJ_F8_ONE : NJ_F8_NONE;
 }
 
+int nj_device_of_sm(int sm, struct nj_device_info *out)
+{
+    char why[NJ_SENTENCE_BYTES];
+    struct nj_index index;
+    int arch, rc = nj_index_embedded(&index, why);
+
+    *out = (struct nj_device_info){.backend = "cuda", .sm = sm, .lp = 1, .f8 = f8_of(sm)};
+    if (rc)
+        return rc;
+    arch = nj_index_arch_for(&index, sm);
+    out->lp_is_f16 = arch < 0 ? sm < 80 : index.archs[arch].lp_is_f16;
+    if (arch >= 0)
+        nj_arch_name(&index.archs[arch], out->arch);
+    return 0;
+}
+
 static int read_device(nj_context *ctx, int ordinal)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);

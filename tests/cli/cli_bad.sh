@@ -84,7 +84,7 @@ copy
 truncate -s -10 "$d/bad/config.json"
 refuses "a config.json that is cut short is refused" 1 'config.json:[0-9]+: .*; fetch the model again$' train "$d/bad"
 refuses "a preset given as a model is refused, and init named" 1 'nojit-tiny: no such folder, but a preset; .*`nojit init --preset nojit-tiny --out DIR`$' \
-    "$nojit" plan --student nojit-tiny
+    "$nojit" train --student nojit-tiny --data LICENSE --out "$d/none"
 refuses "a name that is neither a folder nor a preset is refused" 1 'nojit-tinier: no such folder or file; give' "$nojit" plan --student nojit-tinier
 copy
 rm "$d/bad/model.safetensors"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/plan_gpu.h"
 #include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/model_path.h"
@@ -55,6 +56,15 @@ static void look_up_device(const struct settings *s, struct train_options *o, st
     nj_context_destroy(ctx);
 }
 
+/* That of a GPU which is not here, or less where --memory-budget says so. */
+static void take_gpu(const struct gpu *g, const struct train_options *o, struct budget *out)
+{
+    out->bytes = gpu_budget(g);
+    snprintf(out->whose, sizeof out->whose, "of %.1f GiB of an idle %s", g->gib, g->device);
+    if (o->memory_bytes > 0 && o->memory_bytes < out->bytes)
+        *out = (struct budget){.bytes = o->memory_bytes, .whose = "--memory-budget"};
+}
+
 /* Of NCCL, beside the plan. */
 static size_t comm_estimate(const struct run *r)
 {
@@ -72,7 +82,8 @@ static void print_json_pieces(const struct plan *p)
     printf("], \"largest_array\": {\"in\": \"%s\", \"bytes\": %zu}, ", p->array_in, p->array_bytes);
 }
 
-static void print_json(const struct run *r, const struct plan *p, const struct budget *b)
+static void print_json(const struct run *r, const struct plan *p, const struct budget *b,
+                       const struct plan_gpu *g)
 {
     printf("{\"batch_size\": %d, \"total_bytes\": %zu, \"host_bytes\": %zu, ",
            r->options.batch_size, p->total_bytes, p->host_bytes);
@@ -86,6 +97,7 @@ static void print_json(const struct run *r, const struct plan *p, const struct b
     if (r->options.rank != RANKS_HERE)
         printf("\"comm_bytes_estimate\": %zu, \"comm_step_bytes\": %zu, ", comm_estimate(r),
                p->step_comm_bytes);
+    plan_gpu_print_json(p, g);
     printf("\"regions\": {");
     for (int i = 0; i < p->count; i++)
         printf("%s\"%s\": %zu", i ? ", " : "", p->region[i].name, p->region[i].bytes);
@@ -140,38 +152,50 @@ static void print_text(struct run *r, const struct plan *p, const struct budget 
                      bytes_text((double)b->bytes, size, sizeof size), b->whose);
     else
         progress_say(&r->progress,
-                     "%-32s %12s  (no GPU can be used here; name it by --memory-budget GIB)",
+                     "%-32s %12s  (no GPU can be used here; name one by --gpu, or its memory by "
+                     "--memory-budget)",
                      "budget", "unknown");
 }
 
-/* out: PATH_BYTES. A preset has no folder yet. */
-static int find_model(const char *name, char *out)
+/* Find a model by its folder or file, whose path is dir[PATH_BYTES], or, where there is none of that name, a preset,
+ * whose shape is all that a plan needs. */
+static int read_model(const char *name, char *dir, struct model_config *out)
 {
-    const int err = model_resolve(name, out, PATH_BYTES);
-    if (err && access(name, F_OK) != 0 && preset_find(name) != NULL)
-        return fail(err,
-                    "%s: no such folder, but a preset; make the model first: `nojit init --preset "
-                    "%s --out DIR`",
-                    name, name);
-    return err;
+    const int err = model_resolve(name, dir, PATH_BYTES);
+    const struct preset *p = err && access(name, F_OK) != 0 ? preset_find(name) : NULL;
+    if (p != NULL) {
+        *out = p->config;
+        *dir = '\0';
+        return 0;
+    }
+    return err ? err : source_config(dir, out);
 }
 
 static int read_models(const struct settings *s, struct run *r, struct model_config *student,
                        struct model_config *teacher)
 {
-    int err = find_model(s->student, r->student);
+    int err = read_model(s->student, r->student, student);
     if (!err && s->teacher != NULL)
-        err = find_model(s->teacher, r->teacher);
-    if (!err)
-        err = source_config(r->student, student);
-    if (!err && s->teacher != NULL)
-        err = source_config(r->teacher, teacher);
+        err = read_model(s->teacher, r->teacher, teacher);
     if (!err && s->teacher != NULL)
         err = config_check_pair(student, teacher);
     if (!err)
-        err = config_check_length(student, (int)s->seq_len, r->student);
+        err = config_check_length(student, (int)s->seq_len, s->student);
     if (!err && s->teacher != NULL)
-        err = config_check_length(teacher, (int)s->seq_len, r->teacher);
+        err = config_check_length(teacher, (int)s->seq_len, s->teacher);
+    return err;
+}
+
+/* Set the types of the teacher's tensors: those of its files, or of a preset those that --teacher-dtype asks for. */
+static int read_teacher_types(struct run *r, const struct model_config *teacher)
+{
+    const enum teacher_dtype wanted = (enum teacher_dtype)r->s->teacher_dtype;
+    if (r->teacher[0] != '\0')
+        return run_teacher_types(r);
+    if (r->s->teacher == NULL || wanted <= TEACHER_F8)
+        return 0;
+    const int err = teacher_types_as(teacher, wanted, &r->teacher_types);
+    r->options.teacher_types = r->teacher_types;
     return err;
 }
 
@@ -198,17 +222,20 @@ static int read_options(const struct settings *s, struct train_options *o)
 
 /* The plan, and what to do where it is more than the budget. */
 static int show(struct run *r, const struct model_config *student,
-                const struct model_config *teacher, const struct budget *b)
+                const struct model_config *teacher, const struct budget *b, struct plan_gpu *g)
 {
     struct plan plan;
     char need[32], had[32];
     int err = plan_make(student, teacher, &r->options, &plan);
     if (err)
         return err;
+    plan_gpu_estimate(r, &plan, g);
     if (r->s->json)
-        print_json(r, &plan, b);
+        print_json(r, &plan, b, g);
     else
         print_text(r, &plan, b);
+    if (!r->s->json)
+        plan_gpu_print(r, &plan, g);
     if (b->bytes == 0 || plan.total_bytes <= b->bytes)
         return plan_check_array(&plan, &r->options);
     if (!r->s->json)
@@ -230,7 +257,7 @@ static int fit(struct run *r, const struct model_config *student,
                             : fit_part(b->bytes, s->device != (int)NJ_DEVICE_CPU);
     if (s->batch_size == BATCH_AUTO && b->bytes == 0)
         return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
-                              "known; name it by --memory-budget GIB");
+                              "known; name it by --gpu or --memory-budget");
     int err = 0;
     if (s->batch_size == BATCH_AUTO)
         err = fit_batch(r, student, teacher, room, BATCH_MOST);
@@ -248,6 +275,11 @@ static int fit(struct run *r, const struct model_config *student,
 /* Prompts are read with the tokenizers, which may restrict the vocabulary; without them none is needed. */
 static int read_answers(struct run *r)
 {
+    if (r->s->prompts.count > 0 && r->student[0] == '\0')
+        return fail(NJ_E_ARG,
+                    "--prompts: the preset %s has no tokenizer; name a model's folder or "
+                    "leave --prompts out",
+                    r->s->student);
     const int err = r->s->prompts.count > 0 ? run_open_tokenizer(r) : 0;
     r->options.vocab = r->vocab;
     return err ? err : rollouts_plan(r);
@@ -258,24 +290,36 @@ static int answer(struct run *r)
     const struct settings *s = r->s;
     struct model_config student, teacher;
     struct budget budget;
-    int err = read_models(s, r, &student, &teacher);
+    struct plan_gpu gpu;
+    int err = plan_gpu_find(s, &gpu);
+    if (!err)
+        err = read_models(s, r, &student, &teacher);
     if (!err)
         err = read_options(s, &r->options);
+    if (!err && gpu.of != NULL)
+        err = run_device_options(s, &gpu.device, &r->options);
     if (!err)
-        err = run_teacher_types(r);
+        err = read_teacher_types(r, &teacher);
     if (!err && rollouts_wanted(s))
         err = read_answers(r);
     if (err)
         return err;
     const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
-    look_up_device(s, &r->options, &budget);
+    if (gpu.of != NULL)
+        take_gpu(gpu.of, &r->options, &budget);
+    else
+        look_up_device(s, &r->options, &budget);
     err = fit(r, &student, other, &budget);
-    return err ? err : show(r, &student, other, &budget);
+    return err ? err : show(r, &student, other, &budget, &gpu);
 }
 
 int cmd_plan(const struct settings *s)
 {
     struct run r;
+    if (s->gpu != NULL && strcmp(s->gpu, "list") == 0) {
+        plan_gpu_list();
+        return 0;
+    }
     int err = run_needs("plan", (struct needed[]){{"student", s->student != NULL}, {NULL}});
     if (!err)
         err = run_check_temperature(s);

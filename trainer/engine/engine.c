@@ -7,6 +7,7 @@
 
 #include "checked.h"
 #include "engine/adapters.h"
+#include "engine/cost.h"
 #include "engine/decode_graph.h"
 #include "engine/f8_weights.h"
 #include "engine/quant_weights.h"
@@ -474,42 +475,10 @@ uint64_t engine_teacher_hash(const struct engine *e)
     return e->teacher_hash;
 }
 
-/* Forward: 2 operations a weight and token (the embedding table counts where it is the head, not
- * where it is looked up) and 4 H D a layer for each of the (S + 1) / 2 keys that a query sees on
- * average. Backward: as much for what flows back, and again for weights that are trained. */
-struct flops {
-    double weights, attention; /* forward */
-};
-
-static struct flops forward_flops(const struct net *n, double tokens, double seq_len)
-{
-    const struct model_config *c = &n->c;
-    double weights = (double)config_parameters(c);
-    if (!c->tied)
-        weights -= (double)c->vocab_size * c->hidden_size;
-    double attention = 2.0 * c->layers * c->heads * c->head_dim * (seq_len + 1.0);
-    return (struct flops){tokens * 2.0 * weights, tokens * attention};
-}
-
 struct step_flops engine_flops(const struct engine *e)
 {
-    const double tokens = (double)e->shape.rows * e->o.grad_accum, S = (double)e->o.seq_len;
-    const struct flops s = forward_flops(&e->student, tokens, S);
-    /* Passes over weights: forward, for what flows back, and for those that are trained. */
-    const double passes = e->student.lora ? 2.0 : 3.0;
-    const double layers = 2.0 * tokens * (double)student_f8_weights(&e->student);
-    const double head = 2.0 * tokens * (double)student_f8_head_weights(&e->student);
-    const double f8 = passes * layers + (e->mem.f8_head.gradients ? passes : 1.0) * head;
-    struct step_flops out = {.student = passes * s.weights - f8 + 3.0 * s.attention,
-                             .student_f8 = f8};
-    if (e->student.lora)
-        out.student += 6.0 * tokens * (double)engine_trained_parameters(e);
-    if (e->has_teacher) {
-        const struct flops t = forward_flops(&e->teacher.net, tokens, S);
-        *(e->o.teacher_f8 ? &out.teacher_f8 : &out.teacher) = t.weights;
-        out.teacher += t.attention;
-    }
-    return out;
+    return step_flops_count(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o,
+                            e->mem.f8_head.gradients);
 }
 
 size_t engine_allocated_bytes(const struct engine *e)

@@ -23,6 +23,7 @@
  *   logits.c      from its rows to logits
  *   teacher.c     a model that only runs forward: no gradients, no optimiser, ping-pong buffers
  *   decoder.c     a net that writes, a token of many sequences at a time
+ *   cost.c        the operations and bytes of a step
  *   plan.c        what memory a run needs, region by region, before anything is allocated; the largest batch
  *                 that fits
  *   schedule.c    learning rates
@@ -146,6 +147,13 @@ struct plan_region {
     size_t bytes;
     const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
 };
+/* What one rank executes in a step of training, for an estimate of its time. */
+struct step_work {
+    double tokens;                   /* of all ranks */
+    double gemm, gemm_f8, attention; /* operations; what is recomputed counts */
+    double bytes;                    /* that kernels beside GEMMs and attention move */
+    double layers;                   /* that are passed through: forward, and twice back */
+};
 enum { PLAN_REGIONS = 32 };
 struct plan {
     struct plan_region region[PLAN_REGIONS];
@@ -157,6 +165,7 @@ struct plan {
     char array_in[48];          /* and its region */
     size_t
         step_comm_bytes; /* that come to a rank from the others in a step, without layers of the teacher */
+    struct step_work work;
 };
 /* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
  * gradients. */
@@ -329,6 +338,7 @@ int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct d
  * FP8 GEMMs apart. */
 struct step_flops {
     double student, student_f8, teacher, teacher_f8;
+    double attention; /* the part of student and teacher that multiplies no weights */
 };
 struct step_flops engine_flops(const struct engine *e);
 /* By how much free device memory has fallen since there were `before` bytes; other programs count,

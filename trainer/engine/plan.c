@@ -6,6 +6,7 @@
 #include "engine/plan_layout.h"
 
 #include "checked.h"
+#include "engine/cost.h"
 #include "engine/f8.h"
 #include "engine/quant.h"
 #include "engine/teacher_shard.h"
@@ -559,7 +560,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
                     .f8_scales = o->f8_scales};
     struct net t = {.T = o->dtype, .f8_scales = o->f8_scales};
     struct lora lora = {0};
-    struct memory unused;
+    struct memory placed;
     struct shape shape;
     *out = (struct plan){0};
     int rc = check_options(o);
@@ -572,10 +573,11 @@ int plan_make(const struct model_config *student, const struct model_config *tea
         rc = teacher_layout(&t, o);
     }
     if (rc == 0)
-        plan_layout(&s, teacher ? &t : NULL, o, plan_arena(out, o), NULL, &unused, out);
+        plan_layout(&s, teacher ? &t : NULL, o, plan_arena(out, o), NULL, &placed, out);
     if (rc == 0) {
         plan_shape(&s, teacher, o, &shape);
         out->step_comm_bytes = step_comm_bytes(o, &shape);
+        out->work = step_work_count(&s, teacher ? &t : NULL, o, &placed);
     }
     if (rc == 0 && o->workspace_bytes > 0)
         plan_add(out, PLAN_LIBRARY, "gemm.workspace", NULL, o->workspace_bytes);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "io/error.h"
 #include "options/settings.h"
@@ -23,11 +24,36 @@ const char *option_word(const struct option *o)
     return bar != NULL ? bar + 1 : NULL;
 }
 
+/* Return the bytes of a unit, "GB" or "GiB" in any case; 0: it is none. */
+static double unit_bytes(const char *word)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"B", 1},      {"KB", 1e3},      {"MB", 1e6},      {"GB", 1e9},    {"TB", 1e12},
+                 {"KiB", 1024}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 0x1p40}};
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcasecmp(word, units[i].name) == 0)
+            return units[i].bytes;
+    return 0;
+}
+
+/* A number, which a unit may follow where the option has one. *end is where it ends. */
+static double read_number(const struct option *o, const char *value, char **end)
+{
+    const double x = strtod(value, end);
+    const double bytes = o->unit > 0 && *end != value ? unit_bytes(*end + strspn(*end, " ")) : 0;
+    if (bytes == 0)
+        return x;
+    *end += strlen(*end);
+    return o->kind == OPT_INT ? floor(x * bytes / o->unit) : x * bytes / o->unit;
+}
+
 static int parse_number(const struct option *o, const char *word, const char *value, void *field)
 {
     char *end = NULL;
     errno = 0;
-    const double x = strtod(value, &end);
+    const double x = read_number(o, value, &end);
     const bool whole = o->kind == OPT_INT;
     const char *instead = option_word(o);
     if ((instead != NULL && strcmp(value, instead) == 0) ||
@@ -35,6 +61,11 @@ static int parse_number(const struct option *o, const char *word, const char *va
         *(int64_t *)field = 0;
         return 0;
     }
+    if (o->unit > 0 && end != value && *end != '\0')
+        return fail(NJ_E_ARG,
+                    "--%s %s: a size is a number, alone or before B, KB, MB, GB, TB, KiB, MiB, GiB "
+                    "or TiB",
+                    word, value);
     if (end == value || *end != '\0' || errno != 0 || !isfinite(x) || (whole && x != floor(x)))
         return fail(NJ_E_ARG, "--%s %s: not a %s", word, value, whole ? "whole number" : "number");
     if (x < o->min && o->max >= OPTION_COUNT_MAX)

@@ -49,6 +49,7 @@ struct option {
     const char *initial; /* default as text, or NULL */
     const char *zero;    /* what trainers of other projects write for 0 of an OPT_INT, or NULL */
     double min, max;     /* inclusive bounds of OPT_INT and OPT_REAL */
+    double unit;         /* bytes of 1, where a value may have a unit ("24GB"); 0: none may */
     enum option_resume resume;
     enum option_ranks ranks;
     struct engine_field applied; /* then it is in the receipt's `applied`, too */

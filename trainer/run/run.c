@@ -12,6 +12,7 @@
 #include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/model_path.h"
+#include "model/init.h"
 #include "model/source.h"
 #include "options/options.h"
 #include "run/gemm_cache.h"
@@ -150,6 +151,11 @@ static int resolve_model(const char *given, char *dir, size_t bytes)
     if (given == NULL)
         return 0;
     const int err = model_resolve(given, dir, bytes);
+    if (err && access(given, F_OK) != 0 && preset_find(given) != NULL)
+        return fail(err,
+                    "%s: no such folder, but a preset; make the model first: `nojit init --preset "
+                    "%s --out DIR`",
+                    given, given);
     return err ? err : source_config(dir, &config);
 }
 
@@ -218,10 +224,10 @@ static int no_f8(const char *option, const struct nj_device_info *d)
                 option, d->name, d->sm, option);
 }
 
-static int choose_dtype(const struct run *r, enum nj_dtype *out)
+static int choose_dtype(const struct settings *s, const struct nj_device_info *d,
+                        enum nj_dtype *out)
 {
-    const struct nj_device_info *d = nj_context_device(r->ctx);
-    const int wanted = r->s->dtype;
+    const int wanted = s->dtype;
     const bool vulkan = strcmp(d->backend, "vulkan") == 0;
     *out = wanted == DTYPE_F32 || (wanted == DTYPE_AUTO && (!d->lp || vulkan)) ? NJ_F32 : NJ_LP;
     if (*out == NJ_F32)
@@ -248,47 +254,60 @@ static int choose_dtype(const struct run *r, enum nj_dtype *out)
     return 0;
 }
 
-const char *run_dtype_name(const struct run *r)
+static const char *dtype_name(enum nj_dtype dtype, const struct nj_device_info *d)
 {
-    if (r->options.dtype == NJ_F32)
-        return "float32";
-    return nj_context_device(r->ctx)->lp_is_f16 ? "float16" : "bfloat16";
+    return dtype == NJ_F32 ? "float32" : d->lp_is_f16 ? "float16" : "bfloat16";
 }
 
-static int check_teacher_dtype(const struct run *r)
+const char *run_dtype_name(const struct run *r)
 {
-    const struct nj_device_info *d = nj_context_device(r->ctx);
-    const int wanted = r->s->teacher_dtype;
-    if (wanted != TEACHER_AUTO && r->s->teacher == NULL)
+    return dtype_name(r->options.dtype, nj_context_device(r->ctx));
+}
+
+static int check_teacher_dtype(const struct settings *s, const struct nj_device_info *d,
+                               enum nj_dtype dtype)
+{
+    const int wanted = s->teacher_dtype;
+    if (wanted != TEACHER_AUTO && s->teacher == NULL)
         return fail(NJ_E_ARG, "--teacher-dtype needs --teacher");
-    if (wanted == TEACHER_BF16 && (r->options.dtype == NJ_F32 || d->lp_is_f16))
+    if (wanted == TEACHER_BF16 && (dtype == NJ_F32 || d->lp_is_f16))
         return fail(
             NJ_E_ARG,
             "--teacher-dtype bfloat16: this run is in %s, and its teacher is in the same or "
             "quantised; leave --teacher-dtype out",
-            run_dtype_name(r));
+            dtype_name(dtype, d));
     if (wanted == TEACHER_F8 && !d->f8)
         return no_f8("teacher-dtype", d);
     return 0;
 }
 
 /* On the CPU, where nothing gets faster, all matrices count. */
-static int check_student_dtype(struct run *r)
+static int check_student_dtype(const struct nj_device_info *d, struct train_options *o)
 {
-    const struct nj_device_info *d = nj_context_device(r->ctx);
-    if (r->options.student_f8 > 0 && !d->f8)
+    if (o->student_f8 > 0 && !d->f8)
         return no_f8("student-dtype", d);
-    if (r->options.student_f8 > 0 && strcmp(d->backend, "cpu") == 0)
-        r->options.student_f8 = 1;
+    if (o->student_f8 > 0 && strcmp(d->backend, "cpu") == 0)
+        o->student_f8 = 1;
     return 0;
 }
 
-static int check_reduce_dtype(const struct run *r)
+static int check_reduce_dtype(const struct settings *s, const struct nj_device_info *d)
 {
-    const struct nj_device_info *d = nj_context_device(r->ctx);
-    if (r->s->reduce_dtype == REDUCE_F32 || (d->lp && !d->lp_is_f16))
+    if (s->reduce_dtype == REDUCE_F32 || (d->lp && !d->lp_is_f16))
         return 0;
     return fail(NJ_E_ARG, "--reduce-dtype bf16: %s has no bfloat16; leave it out", d->name);
+}
+
+int run_device_options(const struct settings *s, const struct nj_device_info *d,
+                       struct train_options *o)
+{
+    int err = choose_dtype(s, d, &o->dtype);
+    o->f8_scales = d->f8;
+    if (!err)
+        err = check_teacher_dtype(s, d, o->dtype);
+    if (!err)
+        err = check_student_dtype(d, o);
+    return err ? err : check_reduce_dtype(s, d);
 }
 
 void run_training_options(const struct settings *s, struct train_options *out)
@@ -373,14 +392,7 @@ int run_engine_options(struct run *r)
     if (!err && run_reads(r))
         err = run_adapters(r->s, &r->options.lora);
     if (!err)
-        err = choose_dtype(r, &r->options.dtype);
-    r->options.f8_scales = nj_context_device(r->ctx)->f8;
-    if (!err)
-        err = check_teacher_dtype(r);
-    if (!err)
-        err = check_student_dtype(r);
-    if (!err)
-        err = check_reduce_dtype(r);
+        err = run_device_options(r->s, nj_context_device(r->ctx), &r->options);
     if (!err)
         err = run_check_ranks(r->s, &r->options);
     if (!err && run_reads(r))

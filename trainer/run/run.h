@@ -88,6 +88,9 @@ void run_close(struct run *r);
  * the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
+/* Choose the types of a run on this device, or refuse those that it does not have. */
+int run_device_options(const struct settings *s, const struct nj_device_info *d,
+                       struct train_options *o);
 /* Models, data and checkpoints; else rank 0 alone does, and run_share_models() and the like bring what is in them. */
 bool run_reads(const struct run *r);
 /* As --dtype says it. */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * estimate.c: see estimate.h.
+ */
+#include "run/estimate.h"
+
+/* Parts of the data sheet's rates that a step reaches, and what a layer takes beside its operations, fitted to the
+ * steps of test_estimate.c. GEMMs at the power limit reach 0.70 of the peak. */
+#define GEMM_PART 0.70
+#define GEMM_F8_PART 0.58
+#define ATTENTION_PART 0.38
+#define BANDWIDTH_PART 0.97
+#define LAYER_SECONDS 50e-6
+/* The range: on GPUs that were measured the largest error is 8 %; of others only predictions are known. */
+#define MEASURED_RANGE 0.10
+#define FASTEST_OTHER 0.70
+#define SLOWEST_OTHER 1.50
+
+struct estimate estimate_step(const struct gpu *g, enum nj_dtype dtype, const struct step_work *w)
+{
+    const double tera = 1e12, peak = tera * (dtype == NJ_F32 ? g->f32_tflops : g->tflops);
+    double t = w->gemm / (peak * GEMM_PART) + w->attention / (peak * ATTENTION_PART);
+    if (w->gemm_f8 > 0)
+        t += w->gemm_f8 / (tera * g->f8_tflops * GEMM_F8_PART);
+    t += w->bytes / (1e9 * g->bandwidth * BANDWIDTH_PART) + w->layers * LAYER_SECONDS;
+    if (g->measured && dtype != NJ_F32)
+        return (struct estimate){t, t * (1 - MEASURED_RANGE), t * (1 + MEASURED_RANGE)};
+    return (struct estimate){t, t * FASTEST_OTHER, t * SLOWEST_OTHER};
+}

@@ -47,13 +47,14 @@ static void a_file_of_options_sets_everything(void **state)
 {
     (void)state;
     struct settings s;
-    check_ok(parse_file("distill",
-                        "# a run\nstudent: small\nteacher_model_name_or_path: 'big one'\n"
-                        "data: [a.txt, b.txt]\neval-data:\n  - c.txt\nlearning_rate: 2e-3\n"
-                        "steps: 12\nlr_scheduler_type: linear\njson: true\ndry-run: false\n"
-                        "bf16: true\nfp16: false\nreport_to:\n- tensorboard\n",
-                        "", &s),
-             "file");
+    check_ok(
+        parse_file("distill",
+                   "# a run\nstudent: small\nteacher_model_name_or_path: 'big one'\n"
+                   "data: [a.txt, b.txt]\neval-data:\n  - c.txt\nlearning_rate: 2e-3\n"
+                   "steps: 12\nlr_scheduler_type: linear\njson: true\ndry-run: false\n"
+                   "bf16: yes\nfp16: Off\ngradient_checkpointing: ON\nreport_to:\n- tensorboard\n",
+                   "", &s),
+        "file");
     assert_string_equal(s.student, "small");
     assert_string_equal(s.teacher, "big one");
     assert_int_equal(s.data.count, 2);
@@ -65,6 +66,7 @@ static void a_file_of_options_sets_everything(void **state)
     assert_true(s.json && !s.dry_run);
     assert_int_equal(s.report_to, REPORT_TENSORBOARD);
     assert_int_equal(s.dtype, DTYPE_BF16);
+    assert_int_equal(s.recompute, RECOMPUTE_BLOCK);
     settings_free(&s);
 }
 
@@ -107,6 +109,14 @@ static void faults_of_a_file_of_options_are_named(void **state)
         {"steps: 3\nlearning_rat: 1\n", "run.yaml:2: unknown option --learning_rat; did you mean"},
         {"lr: fast\n", "run.yaml:1: --lr fast: not a number"},
         {"steps: 3\n\nsteps: 4\n", "run.yaml:3: the option is named twice"},
+        {"steps: 3\nmax_steps: 4\n",
+         "run.yaml:2: the option is named twice: --steps, in line 1 too"},
+        {"bf16: yes\nfp16: On\n", "run.yaml:2: the option is named twice: --dtype, in line 1"},
+        {"steps: 010\n", "run.yaml:1: a number begins with 0"},
+        {"<<: {lr: 1}\n", "run.yaml:1: merge keys"},
+        {"log: !include a\n", "run.yaml:1: tags (!include"},
+        {"data:\n\t- a\n", "run.yaml:2: not YAML: found character that cannot start any token; "
+                           "indent by spaces"},
         {"learning_rate: fast\n", "run.yaml:1: --learning_rate fast: not a number"},
         {"lr: [1, 2]\n", "run.yaml:1: this option takes one value"},
         {"lr: {peak: 1}\n", "run.yaml:1: a value is expected"},

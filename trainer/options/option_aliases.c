@@ -245,16 +245,11 @@ const struct option_alias choice_aliases[] = {
     {"torch.float16", "dtype", "float16"},
     {"torch.float32", "dtype", "float32"},
     {"true", "packing", "bfd"},
-    {"True", "packing", "bfd"},
     {"false", "packing", "none"},
-    {"False", "packing", "none"},
     {"bfd_split", "packing", "bfd"},
     {"gpu", "device", "cuda"},
     {"cuda:0", "device", "cuda"},
     {"true", "resume", "auto"},
-    {"True", "resume", "auto"},
-    {"True", "tie-embeddings", "true"},
-    {"False", "tie-embeddings", "false"},
     {NULL, NULL, NULL},
 };
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_file.c: --config FILE: options from a YAML mapping. Names, bounds and near misses are those
- * of the command line; every fault is told with file and line.
+ * option_file.c: --config FILE: options from a YAML mapping, or from the receipt of a run, which is to be repeated.
+ * Names, bounds and near misses are those of the command line; every fault is told with file and line.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <yaml.h>
 
 #include "io/error.h"
@@ -59,15 +61,37 @@ static const char *keep(struct settings *s, const char *value)
 static bool is_null(const yaml_node_t *n)
 {
     return n->type == YAML_SCALAR_NODE && n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-           (*text(n) == '\0' || strcmp(text(n), "~") == 0 || strcmp(text(n), "null") == 0);
+           (*text(n) == '\0' || strcmp(text(n), "~") == 0 || strcasecmp(text(n), "null") == 0);
+}
+
+/* Whether a plain 010 stands for a number: 8 in YAML 1.1, 10 in YAML 1.2. */
+static bool is_octal(const struct option *o, const yaml_node_t *n)
+{
+    return (o->kind == OPT_INT || o->kind == OPT_REAL) &&
+           n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && text(n)[0] == '0' &&
+           isdigit((unsigned char)text(n)[1]);
+}
+
+/* Whether a tag of the file's own, such as !include, asks for what no reader here does. */
+static bool has_own_tag(const yaml_node_t *n)
+{
+    static const char standard[] = "tag:yaml.org,2002:";
+    return strncmp((const char *)n->tag, standard, sizeof standard - 1) != 0;
 }
 
 static int set_scalar(struct reader *r, const struct option_match *m, const yaml_node_t *n)
 {
+    if (has_own_tag(n))
+        return fail_at(r, n, NJ_E_ARG,
+                       "tags (!include and the like) are not read; write the value itself");
     if (n->type != YAML_SCALAR_NODE)
         return fail_at(r, n, NJ_E_ARG, "a value is expected here, not a list or a mapping");
     if (is_null(n))
         return fail_at(r, n, NJ_E_ARG, "the value is missing; leave the line out for the default");
+    if (is_octal(m->o, n))
+        return fail_at(
+            r, n, NJ_E_ARG,
+            "a number begins with 0, which some readers take for octal; write it without");
     const char *value = keep(r->s, text(n));
     if (value == NULL)
         return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
@@ -93,24 +117,63 @@ static bool is_same(const struct option_match *m, const yaml_node_t *value)
     return option_same(m, given);
 }
 
-static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value)
+static int set_option(struct reader *r, const struct option_match *m, const yaml_node_t *value)
+{
+    const int err =
+        value->type == YAML_SEQUENCE_NODE ? set_list(r, m, value) : set_scalar(r, m, value);
+    if (!err && m->o->kind == OPT_LIST)
+        ((struct path_list *)(void *)((char *)r->s + m->o->offset))->from_file = true;
+    return err;
+}
+
+/* Whether a plan passes over an option of the run that it plans: it needs neither data nor an output folder. */
+static bool is_of_the_run(const struct reader *r, const yaml_node_t *key)
+{
+    static const struct command_info run = {.bit = CMD_DISTILL, .name = "distill"};
+    struct option_match m;
+    return r->c->bit == CMD_PLAN && option_match(&run, text(key), strlen(text(key)), &m) == 0;
+}
+
+/* Sets *named to the option that the pair names; NULL: to be passed over. */
+static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value,
+                    const struct option **named)
 {
     struct option_match m;
+    *named = NULL;
     if (key->type != YAML_SCALAR_NODE)
         return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
+    if (strcmp(text(key), "<<") == 0)
+        return fail_at(r, key, NJ_E_ARG, "merge keys (<<) are not read; write the options out");
+    const bool other = is_of_the_run(r, key);
     int err = option_match(r->c, text(key), strlen(text(key)), &m);
-    if (err && is_same(&m, value))
+    if (err && (other || is_same(&m, value)))
         return 0;
     if (err)
         return fail_at(r, key, err, fail_text());
     if (strcmp(m.o->name, "config") == 0)
         return fail_at(r, key, NJ_E_ARG, "a file of options cannot name another");
-    err = value->type == YAML_SEQUENCE_NODE ? set_list(r, &m, value) : set_scalar(r, &m, value);
-    if (!err && m.o->kind == OPT_LIST)
-        ((struct path_list *)(void *)((char *)r->s + m.o->offset))->from_file = true;
-    return err;
+    const bool off =
+        m.value != NULL && value->type == YAML_SCALAR_NODE && option_truth(text(value)) == 0;
+    *named = off ? NULL : m.o; /* fp16: false says nothing beside bf16: true */
+    return set_option(r, &m, value);
 }
 
+/* Refuses a second name for an option that `seen` has the line of. */
+static int check_names(const struct reader *r, const yaml_node_t *key, const struct option *o,
+                       size_t *seen)
+{
+    char sentence[96];
+    const size_t before = o != NULL ? seen[o - options] : 0;
+    if (o != NULL)
+        seen[o - options] = key->start_mark.line + 1;
+    if (before == 0)
+        return 0;
+    snprintf(sentence, sizeof sentence, "the option is named twice: --%s, in line %zu too", o->name,
+             before);
+    return fail_at(r, key, NJ_E_ARG, sentence);
+}
+
+/* Refuses a name that stands above, of whatever it is. */
 static int check_twice(struct reader *r, const yaml_node_t *root, const yaml_node_pair_t *pair)
 {
     const yaml_node_t *key = yaml_document_get_node(&r->doc, pair->key);
@@ -124,6 +187,107 @@ static int check_twice(struct reader *r, const yaml_node_t *root, const yaml_nod
     return 0;
 }
 
+static int apply_pairs(struct reader *r, const yaml_node_t *root)
+{
+    size_t seen[OPTION_ROWS] = {0};
+    const yaml_node_pair_t *p = root->data.mapping.pairs.start;
+    int err = 0;
+    for (; p < root->data.mapping.pairs.top && !err; p++) {
+        const yaml_node_t *key = yaml_document_get_node(&r->doc, p->key);
+        const struct option *o = NULL;
+        err = check_twice(r, root, p);
+        if (!err)
+            err = set_pair(r, key, yaml_document_get_node(&r->doc, p->value), &o);
+        if (!err)
+            err = check_names(r, key, o, seen);
+        err = option_refused(r->s, err);
+    }
+    return err;
+}
+
+/* ---- a receipt ---- */
+
+/* The value of a key of a mapping, or NULL. */
+static const yaml_node_t *find(struct reader *r, const yaml_node_t *mapping, const char *name)
+{
+    const yaml_node_pair_t *p = mapping->data.mapping.pairs.start;
+    for (; p < mapping->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = yaml_document_get_node(&r->doc, p->key);
+        if (key->type == YAML_SCALAR_NODE && strcmp(text(key), name) == 0)
+            return yaml_document_get_node(&r->doc, p->value);
+    }
+    return NULL;
+}
+
+/* What a run that is repeated says anew: where it writes, and what people see of it. */
+static bool is_own(const struct option *o)
+{
+    static const char *const own[] = {"out",  "log",     "resume", "config",
+                                      "json", "dry-run", "verbose"};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
+        if (strcmp(o->name, own[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the receipt has what the option is without being named. */
+static bool is_default(const struct reader *r, const struct option *o, const yaml_node_t *value)
+{
+    char now[128];
+    if (o->kind == OPT_LIST)
+        return value->type == YAML_SEQUENCE_NODE &&
+               value->data.sequence.items.top == value->data.sequence.items.start;
+    return value->type == YAML_SCALAR_NODE &&
+           strcmp(text(value), option_text(o, r->s, NULL, 0, now, sizeof now)) == 0;
+}
+
+/* What --batch-size auto came to in that run, where the value is auto. */
+static const yaml_node_t *chosen(struct reader *r, const yaml_node_t *root, const struct option *o,
+                                 const yaml_node_t *value)
+{
+    const yaml_node_t *applied = find(r, root, "applied");
+    const bool open = strcmp(o->name, "batch-size") == 0 && value->type == YAML_SCALAR_NODE &&
+                      strcmp(text(value), option_word(o) != NULL ? option_word(o) : "") == 0;
+    const yaml_node_t *taken = open && applied != NULL && applied->type == YAML_MAPPING_NODE
+                                   ? find(r, applied, "batch_size")
+                                   : NULL;
+    return taken != NULL ? taken : value;
+}
+
+static int repeat_pair(struct reader *r, const yaml_node_t *root, const yaml_node_t *key,
+                       const yaml_node_t *value)
+{
+    struct option_match m;
+    if (key->type != YAML_SCALAR_NODE)
+        return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
+    const bool other = is_of_the_run(r, key);
+    const int err = option_match(r->c, text(key), strlen(text(key)), &m);
+    if (err)
+        return other ? 0 : fail_at(r, key, err, fail_text());
+    if (is_own(m.o) || is_default(r, m.o, value))
+        return 0;
+    return set_option(r, &m, chosen(r, root, m.o, value));
+}
+
+static int apply_receipt(struct reader *r, const yaml_node_t *root, const yaml_node_t *given)
+{
+    const yaml_node_t *command = find(r, root, "command");
+    const yaml_node_pair_t *p = given->data.mapping.pairs.start;
+    char sentence[128];
+    int err = 0;
+    if (r->c->bit != CMD_PLAN && strcmp(text(command), r->c->name) != 0) {
+        snprintf(sentence, sizeof sentence, "the receipt of a `nojit %.20s`, which repeats it",
+                 text(command));
+        return fail_at(r, command, NJ_E_ARG, sentence);
+    }
+    for (; p < given->data.mapping.pairs.top && !err; p++) {
+        const yaml_node_t *key = yaml_document_get_node(&r->doc, p->key);
+        err = repeat_pair(r, root, key, yaml_document_get_node(&r->doc, p->value));
+        err = option_refused(r->s, err);
+    }
+    return err;
+}
+
 static int apply(struct reader *r)
 {
     const yaml_node_t *root = yaml_document_get_root_node(&r->doc);
@@ -131,16 +295,11 @@ static int apply(struct reader *r)
         return 0;
     if (root->type != YAML_MAPPING_NODE)
         return fail_at(r, root, NJ_E_ARG, "lines of `name: value` are expected");
-    const yaml_node_pair_t *p = root->data.mapping.pairs.start;
-    int err = 0;
-    for (; p < root->data.mapping.pairs.top && !err; p++) {
-        err = check_twice(r, root, p);
-        if (!err)
-            err = set_pair(r, yaml_document_get_node(&r->doc, p->key),
-                           yaml_document_get_node(&r->doc, p->value));
-        err = option_refused(r->s, err);
-    }
-    return err;
+    const yaml_node_t *given = find(r, root, "options"), *command = find(r, root, "command");
+    if (given != NULL && given->type == YAML_MAPPING_NODE && command != NULL &&
+        command->type == YAML_SCALAR_NODE)
+        return apply_receipt(r, root, given);
+    return apply_pairs(r, root);
 }
 
 /* ---- the file ---- */
@@ -183,8 +342,12 @@ static int fail_yaml(const struct reader *r, const yaml_parser_t *p)
 {
     if (errno == ENOMEM)
         return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
-    return fail(NJ_E_ARG, "%s:%zu: not YAML: %s", r->path, p->problem_mark.line + 1,
-                p->problem != NULL ? p->problem : "cannot be read");
+    const char *what = p->problem != NULL ? p->problem : "cannot be read";
+    return fail(NJ_E_ARG, "%s:%zu: not YAML: %s%s", r->path, p->problem_mark.line + 1, what,
+                strstr(what, "cannot start any token") != NULL
+                    ? "; indent by spaces, not by tabs, and quote what "
+                      "begins with @, ` or %"
+                    : "");
 }
 
 /* Before the document is built: what only its events show, and what takes long to build. */

@@ -87,13 +87,32 @@ static int parse_number(const struct option *o, const char *word, const char *va
     return 0;
 }
 
+/* 1 or 0 for the words of YAML 1.1 and Python, else -1. */
+int option_truth(const char *word)
+{
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
+    for (int i = 0; i < 6; i++)
+        if (strcasecmp(word, words[i]) == 0)
+            return i % 2;
+    return -1;
+}
+
 /* What we call a value that others call `value`. */
-static const char *our_value(const struct option *o, const char *value)
+static const char *alias_of(const struct option *o, const char *value)
 {
     for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
         if (strcmp(a->name, o->name) == 0 && strcmp(a->word, value) == 0)
             return a->value;
-    return value;
+    return NULL;
+}
+
+/* The same, where every word for true and false counts as one. */
+static const char *our_value(const struct option *o, const char *value)
+{
+    const int truth = option_truth(value);
+    const char *plain = truth < 0 ? value : truth ? "true" : "false";
+    const char *ours = alias_of(o, plain);
+    return ours != NULL ? ours : o->kind == OPT_CHOICE ? plain : value;
 }
 
 static int parse_choice(const struct option *o, const char *word, const char *value, int *field)
@@ -126,16 +145,6 @@ int option_add_path(struct path_list *list, const char *path)
     list->path = grown;
     list->path[list->count++] = path;
     return 0;
-}
-
-/* 1 or 0 for the words of YAML and Python, else -1. */
-int option_truth(const char *word)
-{
-    static const char *const words[] = {"false", "true", "False", "True"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(word, words[i]) == 0)
-            return i % 2;
-    return -1;
 }
 
 /* transformers 5 reads --warmup_steps below 1 as a share of all steps: ours is --warmup-ratio. */

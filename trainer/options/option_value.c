@@ -134,8 +134,6 @@ bool settings_given(const struct settings *s, const char *name)
     return false;
 }
 
-enum { SETTING_DIGITS = 9 };
-
 void settings_visit(const struct command_info *c, const struct settings *s,
                     void (*visit)(void *user, const struct setting *setting), void *user)
 {
@@ -145,7 +143,7 @@ void settings_visit(const struct command_info *c, const struct settings *s,
         if (!(o->commands & c->bit))
             continue;
         const struct path_list *list = field;
-        const char *text = option_text(o, s, NULL, SETTING_DIGITS, buffer, sizeof buffer);
+        const char *text = option_text(o, s, NULL, 0, buffer, sizeof buffer);
         struct setting setting = {.name = o->name, .value = &text, .count = 1};
         if (o->kind == OPT_LIST)
             setting = (struct setting){o->name, list->path, list->count, true};

@@ -262,6 +262,32 @@ static void write_label(const struct subject *s, struct shaped *out)
         if (out->args[i].null)
             n += snprintf(out->label + n, (size_t)(LABEL_BYTES - n), "%s%s=null", n ? " " : "",
                           s->names->params[i]);
+    for (uint32_t i = 0; i < s->c->arg_count && n < LABEL_BYTES; i++)
+        if (out->args[i].first > 0)
+            n += snprintf(out->label + n, (size_t)(LABEL_BYTES - n), "%s%s=%lld", n ? " " : "",
+                          s->names->params[i], (long long)out->args[i].first);
+}
+
+/* Keep positions in a cache as far from the end of their slot as those of the benchmark's shape, and, with C chunks of
+ * 256 keys, within them. */
+static void place_positions(const struct subject *s, const struct kernel_case *c,
+                            struct shaped *out)
+{
+    const int slot = shape_param(s, "P"), chunks = shape_param(s, "C");
+    if (slot < 0)
+        return;
+    const int64_t added = read_dim(s, slot, out->params) - read_dim(s, slot, c->params);
+    const int64_t C = chunks < 0 ? 1 : read_dim(s, chunks, out->params);
+    for (uint32_t i = 0; i < c->arg_count; i++) {
+        struct case_arg *a = &out->args[i];
+        if (a->fill != CASE_FILL_POSITION || a->first == 0)
+            continue;
+        a->first += added;
+        if (C > 1 && a->first > 256 * C - a->fill_value)
+            a->first = 256 * C - a->fill_value;
+        if (a->first < 0)
+            a->first = 0;
+    }
 }
 
 int shape_case(const struct kernel_case *c, const char *shape, struct shaped *out, char *why,
@@ -295,6 +321,7 @@ int shape_case(const struct kernel_case *c, const char *shape, struct shaped *ou
             return NJ_E_ARG;
         }
     }
+    place_positions(&s, c, out);
     write_label(&s, out);
     out->c.label = out->label;
     out->c.args = out->args;

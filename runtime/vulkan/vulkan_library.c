@@ -61,6 +61,10 @@ static int create_instance(nj_context *ctx, struct nj_vk *vk)
     if (result == 0)
         return 0;
     vk->instance = NULL;
+    if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
+        return nj_fail(ctx, NJ_E_DRIVER,
+                       "no Vulkan driver can be used: the loader finds none; install the one of "
+                       "the GPU, such as Debian's mesa-vulkan-drivers");
     return nj_fail(ctx, NJ_E_DRIVER,
                    "no Vulkan driver can be used (error %d); install the one of the GPU, such as "
                    "Debian's mesa-vulkan-drivers",

@@ -30,6 +30,12 @@ check "quantiles of kbench are in order" awk '
 check "the JSON of kbench has roofs and versions" [ -n "$(value copy_gbs)" -a -n "$(value product_f32_gflops)" -a "$(value backend)" = '"cpu"' ]
 if command -v python3 >/dev/null; then check "what kbench writes is JSON" python3 -m json.tool "$scratch/json" /dev/null; fi
 
+# The benchmark's rows are at the last of 512 positions.
+"${kbench[@]}" attn_decode.f32.d64 --shape 'R=2 H=2 K=1 P=256 G=2 C=1' --shape 'R=2 H=2 K=1 P=1024 G=2 C=1' --shape 'R=2 H=2 K=1 P=1024 G=2 C=2' >"$scratch/log"
+check "positions stay within a shorter slot" grep -qE '^attn_decode.f32.d64 +R=2 .* P=256 .* pos=253 ' "$scratch/log"
+check "and at the end of a longer one" grep -qE '^attn_decode.f32.d64 +R=2 .* P=1024 .* C=1 .*pos=1021 ' "$scratch/log"
+check "but within the chunks" grep -qE '^attn_decode.f32.d64 +R=2 .* P=1024 .* C=2 .*pos=509 ' "$scratch/log"
+
 "${kbench[@]}" attn_fwd --shape 'B=1 S=8 doc_start=null' >"$scratch/log"
 check "kbench leaves out an optional argument" grep -qE '^attn_fwd.f32.d64 +B=1 S=8 H=14 K=2 doc_start=null ' "$scratch/log"
 

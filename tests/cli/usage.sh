@@ -19,6 +19,8 @@ commands() {
 # An unknown name, a missing value or argument, a value that is none; several faults have a line each.
 exact commands <<'END'
 distil
+quantize
+convert
 help trin
 eval x
 init --out none
@@ -48,4 +50,6 @@ train --lr abc --stpes 1 --optim sgd
 END
 blank=$(for c in distill train eval generate tokenize merge init plan doctor report version; do "$BUILD/nojit" help "$c" | grep -n ' $' || true; done)
 if [ -z "$blank" ]; then ok "help has no trailing blanks"; else not_ok "help has no trailing blanks" "$blank"; fi
+twice=$(for c in distill train eval generate tokenize merge init plan doctor report version; do "$BUILD/nojit" help "$c" | grep -E '^[A-Z][^.]*:$' | sort | uniq -d; done)
+ok_if "no heading stands twice in a command's help" "$twice" [ -z "$twice" ]
 finish

@@ -50,13 +50,17 @@ char *sim_ptx_of(const void *code, size_t bytes, size_t *text_bytes, char why[25
     if (!table)
         table = read_text(path, &table_bytes);
     if (!table) {
-        snprintf(why, 256, "%.200s cannot be read", path);
+        snprintf(why, 256, "%.150s cannot be read; make it: `make build/sim/ptx.txt`", path);
         return NULL;
     }
     snprintf(hash, sizeof hash, "%016llx\t", (unsigned long long)XXH3_64bits(code, bytes));
     line = strstr(table, hash);
     if (!line) {
-        snprintf(why, 256, "%.180s has no machine code of hash %.16s", path, hash);
+        snprintf(
+            why, 256,
+            "%.110s has no machine code of hash %.16s: a kernel is newer; make it again: `make "
+            "build/sim/ptx.txt`",
+            path, hash);
         return NULL;
     }
     line += strlen(hash);

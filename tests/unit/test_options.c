@@ -126,7 +126,7 @@ static void faults_of_a_file_of_options_are_named(void **state)
         {"config: other.yaml\n", "run.yaml:1: a file of options cannot name another"},
         {"json: maybe\n", "run.yaml:1: --json maybe: a flag"},
         {"steps: 3\nlr: \"1\n", "not YAML"},
-        {"load_in_4bit: true\n", "run.yaml:1: --load_in_4bit: weights are"},
+        {"load_in_4bit: true\n", "run.yaml:1: --load_in_4bit: --teacher-dtype q4_k keeps"},
         {"temperature: 2\n", "run.yaml:1: no option --temperature here; it "
                              "belongs to `nojit distill`, `nojit generate`, `nojit plan`"},
     };

@@ -43,9 +43,19 @@ static void print_excluded(const struct key *k, const char *arch)
         printf("excluded: %s on %s, its contract asks for sm_%u\n", k->key, arch, k->min_sm);
 }
 
+static uint32_t archs_shown(const struct check *c)
+{
+    uint32_t archs = 0;
+    for (uint32_t a = 0; a < c->index.header.arch_count; a++)
+        archs += check_shows(c, a);
+    return archs;
+}
+
 void print_table(const struct check *c)
 {
     int width = key_width(c);
+    if (archs_shown(c) == 0) /* --arch of another binary */
+        return;
     printf("Registers a thread%s\n%-*s  threads  shared",
            c->spilled ? " (s16: spills 16 bytes)" : "", width, "key");
     for (uint32_t a = 0; a < c->index.header.arch_count; a++)
@@ -73,9 +83,7 @@ void print_table(const struct check *c)
 
 void print_summary(const struct check *c)
 {
-    uint32_t archs = 0;
-    for (uint32_t a = 0; a < c->index.header.arch_count; a++)
-        archs += check_shows(c, a);
+    const uint32_t archs = archs_shown(c);
     printf("blobcheck: %u key%s x %u arch%s, %u of %u present, %u excluded, %u with spills, "
            "%" PRIu64 " bytes of code, %s: ",
            c->keys.count, plural(c->keys.count), archs, plural(archs), c->present, c->asked,

@@ -100,9 +100,33 @@ static const struct command_info *command_named(const char *word)
     return NULL;
 }
 
+/* What other programs call a command of ours. */
+static const struct {
+    const char *word, *remedy;
+} other_commands[] = {
+    {"quantize", "`nojit export --type q4_k_m` writes a quantised GGUF file; `--teacher-dtype "
+                 "q4_k` quantises a teacher while it is read"},
+    {"quantise", "`nojit export --type q4_k_m` writes a quantised GGUF file; `--teacher-dtype "
+                 "q4_k` quantises a teacher while it is read"},
+    {"convert",
+     "`nojit export` writes a model as a GGUF file, or with --type hf as a Hugging Face folder"},
+    {"finetune",
+     "`nojit train` trains on text, with --lora-r adapters alone; `nojit distill` from a teacher"},
+    {"sft",
+     "`nojit train` trains on text, with --lora-r adapters alone; `nojit distill` from a teacher"},
+    {"benchmark", "`nojit eval --tasks` runs benchmarks"},
+    {"run", "`nojit generate` continues prompts"},
+};
+
 static int refuse_command(const char *word)
 {
     const char *near = command_near(word);
+    for (size_t i = 0; i < sizeof other_commands / sizeof other_commands[0]; i++)
+        if (strcmp(word, other_commands[i].word) == 0) {
+            fprintf(stderr, "nojit: there is no command '%s'; %s\n", word,
+                    other_commands[i].remedy);
+            return 2;
+        }
     if (near != NULL)
         fprintf(stderr, "nojit: unknown command '%s'; did you mean '%s'?\n", word, near);
     else

@@ -111,9 +111,12 @@ function logTicks(lo, hi, want) {
 
 // As many digits as make the labels of an axis differ.
 function labels(values, text) {
+    const precise = new Map([
+        [compact, (v, digits) => String(+v.toPrecision(digits))],
+        [percent, (v, digits) => +(100 * v).toPrecision(digits) + " %"]]).get(text);
     let out = values.map(text);
-    for (let digits = 4; digits < 10 && new Set(out).size < out.length && text === compact; digits++)
-        out = values.map((v) => String(+v.toPrecision(digits)));
+    for (let digits = 4; precise && digits < 10 && new Set(out).size < out.length; digits++)
+        out = values.map((v) => precise(v, digits));
     return out;
 }
 

@@ -85,6 +85,48 @@ static enum nj_device_kind wanted_device(const struct run *r)
     return may ? (enum nj_device_kind)r->s->device : NJ_DEVICE_CUDA;
 }
 
+/* Copy why CUDA was not taken, without what stands in brackets and what was found of Vulkan: `nojit doctor` and the
+ * receipt have all of it. */
+static const char *reason_in_short(const char *fallback, char *out, size_t bytes)
+{
+    const char *end = strstr(fallback, "; Vulkan: ");
+    size_t used = 0;
+    int depth = 0;
+    for (const char *at = fallback; *at != '\0' && at != end && used + 1 < bytes; at++) {
+        depth += at[0] == ' ' && at[1] == '(';
+        if (depth == 0)
+            out[used++] = *at;
+        depth -= depth > 0 && *at == ')';
+    }
+    out[used] = '\0';
+    return out;
+}
+
+static void say_fallback(struct run *r, const struct nj_device_info *d)
+{
+    char reason[sizeof d->fallback];
+    reason_in_short(d->fallback, reason, sizeof reason);
+    if (r->s->verbose)
+        snprintf(reason, sizeof reason, "%s", d->fallback);
+    r->fallbacks++;
+    if (strcmp(d->backend, "cpu") == 0)
+        progress_say(&r->progress, "running on the CPU, as no GPU is taken: %s; see `nojit doctor`",
+                     reason);
+    else
+        progress_say(&r->progress, "running on %s by Vulkan: %s", d->name, d->fallback);
+}
+
+/* Several ranks fall back to nothing, so what to do without a GPU is said. */
+static int fail_device(const struct run *r, int err)
+{
+    if (r->ctx == NULL)
+        return fail(err, "%s", nj_error_text(err));
+    if (r->s->device == (int)NJ_DEVICE_AUTO && r->group->place.size > 1)
+        return fail(err, "%s; %d ranks without a GPU each need --device cpu",
+                    nj_context_error(r->ctx), r->group->place.size);
+    return fail_context(err, r->ctx, device_option(r->s));
+}
+
 static int open_device(struct run *r)
 {
     char kept[3072], why[4200];
@@ -103,20 +145,14 @@ static int open_device(struct run *r)
     };
     const int err = nj_context_create(&r->ctx, &wanted);
     if (err)
-        return r->ctx != NULL ? fail_context(err, r->ctx, device_option(r->s))
-                              : fail(err, "%s", nj_error_text(err));
+        return fail_device(r, err);
     const struct nj_device_info *d = nj_context_device(r->ctx);
     r->free_bytes = d->budget_bytes;
     if (d->software)
         progress_say(&r->progress, "%s runs on the CPU, for tests; --device cpu is faster",
                      d->name);
-    if (d->fallback[0] != '\0') {
-        r->fallbacks++;
-        if (strcmp(d->backend, "cpu") == 0)
-            progress_say(&r->progress, "running on the CPU, as no GPU is taken: %s", d->fallback);
-        else
-            progress_say(&r->progress, "running on %s by Vulkan: %s", d->name, d->fallback);
-    }
+    if (d->fallback[0] != '\0')
+        say_fallback(r, d);
     return 0;
 }
 

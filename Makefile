@@ -73,8 +73,12 @@ endif
 MACHINE := $(firstword $(subst -, ,$(or $(CROSS),$(shell uname -m))))
 HARDEN_x86_64 := -fcf-protection=full
 HARDEN_aarch64 := -mbranch-protection=standard
+# Level 3 also checks sizes that are known at run time only: gcc 12 or clang 9, glibc 2.34.
+FORTIFY := $(shell $(CC) -E -dM -include features.h -xc /dev/null 2>/dev/null | awk '$$2 == "__GNUC__" { gcc = $$3 } \
+	$$2 == "__clang_major__" { clang = $$3 } $$2 == "__GLIBC_MINOR__" { glibc = $$3 } \
+	END { print (glibc >= 34 && (clang ? clang >= 9 : gcc >= 12) ? 3 : 2) }')
 HARDEN := -fPIE -fstack-protector-strong -fstack-clash-protection $(HARDEN_$(MACHINE)) $(if $(SAN),,$(if \
-	$(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+	$(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS)))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY)))
 HARDEN_LINK := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
 # Debug information names no folder of this machine: two build folders give the same bytes. With instrumented code gcc warns of what
 # cannot be, so only ordinary builds must be free of warnings.

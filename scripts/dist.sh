@@ -47,6 +47,12 @@ licence GPL-3 /usr/share/common-licenses/GPL-3
 files=("$B/nojit.1" LICENSE README.md SECURITY.md)
 case "$host $ARCHS" in aarch64*sm_121*) files+=(docs/dgx-spark.md docs/two-dgx-sparks.md) ;; esac
 cp "${files[@]}" "$dir/"
+# Links of a page that lead to what is not packed become their words.
+there=$(cd "$dir" && printf '%s|' *.md LICENSE)
+for page in "$dir"/*.md; do
+    sed -zE "s/\]\((https?:|mailto:|#|(${there%|})[)#])/]\x01\1/g; s/!?\[([^]]*)\]\([^)]*\)/\1/g; s/\x01/(/g" "$page" >"$page.part"
+    mv "$page.part" "$page"
+done
 (cd "$dir" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 tar -C "$B/dist" --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |
     gzip -n9 >"$dir.tar.gz"

@@ -18,13 +18,13 @@ each() { # MESSAGE, then lines on standard input
 files() { git ls-files --cached --others --exclude-standard -- "$@"; }
 code=$(files '*.c' '*.h' '*.def' '*.cu' '*.cuh' '*.comp' '*.glsl' '*.sh' '*.mk' Makefile)
 
-each "trailing white space" < <(grep -nE '[[:blank:]]+$' $code /dev/null | cut -d: -f1,2)
+each "trailing white space (sed -i 's/[[:blank:]]*\$//' FILE)" < <(grep -nE '[[:blank:]]+$' $code /dev/null | cut -d: -f1,2)
 each "tab in C" < <(grep -nP '\t' $(files '*.c' '*.h' '*.cu' '*.cuh' '*.comp' '*.glsl') /dev/null | cut -d: -f1,2)
-each "no newline at the end" < <(for f in $code; do [ -z "$(tail -c 1 "$f")" ] || echo "$f"; done)
-each "no SPDX line" < <(grep -LE 'SPDX-License-Identifier: Apache-2.0' $code)
+each "no newline at the end (echo >>FILE)" < <(for f in $code; do [ -z "$(tail -c 1 "$f")" ] || echo "$f"; done)
+each "no SPDX line (SPDX-License-Identifier: Apache-2.0, in a comment at the top)" < <(grep -LE 'SPDX-License-Identifier: Apache-2.0' $code)
 each "a script that follows the locale (export LC_ALL=C, or a lib.sh that does)" < <(
     grep -lE '^#!.*sh' $(files '*.sh' .ci/run) | xargs grep -LE '^(export LC_ALL=C|\. (tests/lib|bench)/lib\.sh)')
-each "over 600 lines" < <(wc -l $code | awk '$1 > 600 && $2 != "total" { print $2 " has " $1 }')
+each "over 600 lines (split it)" < <(wc -l $code | awk '$1 > 600 && $2 != "total" { print $2 " has " $1 }')
 each "line over 120 columns" < <(awk 'length($0) > 120 { print FILENAME ":" FNR }' $(files '*.c' '*.h' '*.cu' '*.cuh' '*.comp' '*.glsl'))
 each "function over 80 lines" < <(awk '
     FNR == 1 { start = 0 }
@@ -95,7 +95,7 @@ while IFS='=' read -r word better; do
     each "write '$better'" < <(grep -iE ":.*\b($word)\b" <<<"$prose" | cut -c 1-160)
 done <<<"$words"
 if here clang-format-14; then
-    each "clang-format differs" < <(
+    each "clang-format differs (clang-format-14 -i FILE)" < <(
         for f in $(files '*.c' '*.h' '*.cu' '*.cuh'); do clang-format-14 "$f" | cmp -s - "$f" || echo "$f"; done
         for f in $(files '*.comp' '*.glsl'); do clang-format-14 --assume-filename=shader.c <"$f" | cmp -s - "$f" || echo "$f"; done
     )

@@ -61,6 +61,11 @@ def licence_of(sbom):
     return " AND ".join(sorted({part for licence in stated for part in licence.split(" AND ")}))
 
 
+def description_of(readme):
+    """The README without links to files, which nobody has beside it."""
+    return re.sub(rb"!?\[([^]]*)\]\((?!https?:|mailto:|#)[^)]*\)", rb"\1", readme)
+
+
 def wheel_files(packed, platform, archs):
     """The wheel's name, and its files by path; the last is RECORD."""
     sbom = json.loads(packed["nojit.spdx.json"])
@@ -76,7 +81,7 @@ def wheel_files(packed, platform, archs):
         f"{name}.data/scripts/nojit": packed["nojit"],
         f"{name}.data/data/share/man/man1/nojit.1": packed["nojit.1"],
         **{f"{info}licenses/{path}": data for path, data in terms.items()},
-        f"{info}METADATA": metadata.encode() + packed["README.md"],
+        f"{info}METADATA": metadata.encode() + description_of(packed["README.md"]),
         f"{info}WHEEL": f"Wheel-Version: 1.0\nGenerator: nojit ({version})\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
         f"{info}sboms/nojit.spdx.json": packed["nojit.spdx.json"],
     }

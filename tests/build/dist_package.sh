@@ -29,6 +29,16 @@ every_file() { [ "$(find . -type f | wc -l)" = $(($(wc -l <SHA256SUMS) + 1)) ] &
 succeeds "SHA256SUMS in the tarball name every file" every_file
 licensed() { for l in $static; do [ "$l" = gomp ] || [ -s "licences/lib$l.txt" ] || return 1; done && [ -s licences/libgcc-libgomp.txt ]; }
 succeeds "the tarball has a licence of each library" licensed
+links() { grep -ozE '\]\([^)]*\)' "$@" | tr '\0' '\n' | sed -E 's/^[^(]*\(//; s/\)$//' | grep -vE '^(https?:|mailto:|#)' || true; }
+lead_somewhere() { # links of the packed pages
+    local page link
+    for page in *.md; do
+        while IFS= read -r link; do [ -z "$link" ] || [ -e "${link%%#*}" ] || { echo "$page: $link" && return 1; }; done < <(links "$page")
+    done
+}
+succeeds "links of the packed pages lead to packed files" lead_somewhere
+keeps_words() { grep -q 'SECURITY.md](SECURITY.md)\|\](SECURITY.md)' README.md && ! grep -q '](docs/' README.md && grep -qE '^ *make demo' README.md; }
+succeeds "a link to a packed file stays, others become their words" keeps_words
 ./nojit version --verbose >"$scratch/version"
 listed() {
     local l version

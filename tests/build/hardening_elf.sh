@@ -55,6 +55,12 @@ calls() { nm -u "$BUILD/libnojit.a" "$BUILD"/obj/trainer/*/*.o 2>/dev/null | gre
 check "programs have the stack protector" "$wrong"
 [ "$(calls ' __[a-z_]+_chk$')" -gt 20 ] && wrong='' || wrong="$(calls ' __[a-z_]+_chk$') calls are checked by glibc; built without -O?"
 check "glibc checks sizes in the programs" "$wrong"
+if grep -qs 'FORTIFY_SOURCE=3' "$BUILD/stamp/cflags"; then
+    [ "$(calls ' __mem(cpy|move|set)_chk$')" -gt 15 ] && wrong='' || wrong="$(calls ' __mem(cpy|move|set)_chk$') objects have copies that glibc checks; at level 2 there are 4"
+    check "sizes that are known at run time only are checked, too" "$wrong"
+else
+    skip "sizes that are known at run time only are checked, too" "this compiler is older than gcc 12"
+fi
 objdump=objdump
 [ -e "$BUILD/gen-bin" ] || objdump=aarch64-linux-gnu-objdump
 "$objdump" -d "$BUILD"/obj/trainer/*/*.o | grep -qE "$probe" && wrong='' || wrong="no page of a large frame is touched"

@@ -54,9 +54,15 @@ succeeds "a run leaves a receipt" first
 repeated() { "$nojit" distill --config "$d/first/receipt.json" --out "$d/again" && cmp "$d/first/adapter_model.safetensors" "$d/again/adapter_model.safetensors"; }
 succeeds "its receipt as --config repeats the run to the bit" repeated
 options() { sed -n '/^  "options": {$/,/^  }/p' "$d/$1/receipt.json" | grep -vE '"(out|config|batch-size)": '; }
-succeeds "with the same options" diff <(options first) <(options again)
+succeeds "the receipt of a repeated run has the same options" diff <(options first) <(options again)
 applied() { sed -n '/^  "applied": {$/,/^  }/p' "$d/$1/receipt.json"; }
-succeeds "and the batch that was chosen then" diff <(applied first) <(applied again)
+succeeds "a repeated run has the same values in the engine" diff <(applied first) <(applied again)
+chosen_then() { # with room for more
+    local batch
+    batch=$(grep -oE '"batch_size": [0-9]+' "$d/first/receipt.json") && [ "${batch#*: }" -gt 1 ] &&
+        grep -qF "$batch," <("$nojit" plan --config "$d/first/receipt.json" --memory-budget 1 --json)
+}
+succeeds "the batch that --batch-size auto chose then is taken, with room for more" chosen_then
 succeeds "the command line takes precedence over a receipt" grep -q '"batch_size": 2,' <("$nojit" plan --config "$d/first/receipt.json" --batch-size 2 --json)
 refuses "the output folder is not repeated" 2 '^nojit distill: --out is needed' "$nojit" distill --config "$d/first/receipt.json"
 refuses "a receipt of another command" 2 'receipt.json:3: the receipt of a `nojit distill`, which repeats it' "$nojit" train --config "$d/first/receipt.json" --out "$d/no"

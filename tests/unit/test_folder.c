@@ -6,6 +6,7 @@
 #include "io/cache_folder.h"
 #include "io/model_folder.h"
 #include "io/model_path.h"
+#include "io/notes.h"
 #include "io/side_files.h"
 #include "io/temp.h"
 #include "io/whole_file.h"
@@ -42,6 +43,40 @@ static void paths_are_taken_as_they_are(void **state)
     check_ok(model_resolve(at("model"), found, sizeof found), "folder");
     assert_string_equal(found, at("model"));
     check_refused(model_resolve(at("model"), tiny, sizeof tiny), NJ_E_IO, "too long", "tiny");
+}
+
+/* A ~ that no shell has replaced, as in a file of variables, is the home. */
+static void a_home_in_a_variable_is_found(void **state)
+{
+    char found[512], wanted[512];
+    clear_environment(state);
+    setenv("HOME", at("house"), 1);
+    setenv("HF_HOME", "~/hf", 1);
+    snprintf(wanted, sizeof wanted, "(%s/hf/hub/models--a--b/refs/main was tried)", at("house"));
+    check_refused(model_resolve("a/b", found, sizeof found), NJ_E_IO, wanted, "HF_HOME=~/hf");
+    setenv("HF_HOME", "~other/hf", 1);
+    check_refused(model_resolve("a/b", found, sizeof found), NJ_E_IO, "(~other/hf/hub/", "~other");
+}
+
+static char heard[1024];
+
+static void hear(const char *sentence)
+{
+    snprintf(heard, sizeof heard, "%s", sentence);
+}
+
+static void more_chat_templates_are_said_to_stay_behind(void **state)
+{
+    (void)state;
+    make_folder("templates");
+    make_folder("templates-to");
+    notes_to(hear);
+    check_ok(side_files_copy(at("templates"), at("templates-to")), "copy");
+    assert_string_equal(heard, "");
+    make_path("templates/additional_chat_templates");
+    check_ok(side_files_copy(at("templates"), at("templates-to")), "copy");
+    assert_non_null(strstr(heard, "templates/additional_chat_templates is not copied"));
+    notes_to(NULL);
 }
 
 static void cache_is_searched(void **state)
@@ -475,6 +510,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(paths_are_taken_as_they_are, clear_environment),
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
+        cmocka_unit_test_setup(a_home_in_a_variable_is_found, clear_environment),
+        cmocka_unit_test(more_chat_templates_are_said_to_stay_behind),
         cmocka_unit_test_setup(caches_hold_files, clear_environment),
         cmocka_unit_test_setup(caches_of_others_are_not_believed, clear_environment),
         cmocka_unit_test_setup(names_of_folders_are_checked, clear_environment),

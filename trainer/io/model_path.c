@@ -91,7 +91,8 @@ static int is_hub_name(const char *model)
     return 1;
 }
 
-/* The cache folder as huggingface_hub finds it; "" if there is no home either. */
+/* The cache folder as huggingface_hub finds it, which takes a `~` that no shell has replaced for the home; "" if there
+ * is no home either. */
 static void hub_cache(char *out, size_t bytes)
 {
     const struct {
@@ -102,11 +103,12 @@ static void hub_cache(char *out, size_t bytes)
                   {"HOME", "/.cache/huggingface/hub"}};
     *out = '\0';
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *value = getenv(places[i].variable);
-        if (value && *value) {
-            snprintf(out, bytes, "%s%s", value, places[i].below);
-            return;
-        }
+        const char *value = getenv(places[i].variable), *home = getenv("HOME");
+        if (!value || !*value)
+            continue;
+        const bool at_home = home && value[0] == '~' && (value[1] == '/' || value[1] == '\0');
+        snprintf(out, bytes, "%s%s%s", at_home ? home : "", value + at_home, places[i].below);
+        return;
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "io/error.h"
 #include "io/model_folder.h"
+#include "io/notes.h"
 #include "io/path.h"
 
 #include <errno.h>
@@ -137,9 +138,22 @@ int side_file_copy(const char *from, const char *to, const char *name)
     return rc;
 }
 
+/* Says what stands beside a model and does not come along. */
+static void note_left(const char *from)
+{
+    static const char folder[] = "additional_chat_templates";
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", from, folder);
+    if (folder_is(path))
+        note("%s is not copied: chat uses chat_template alone; copy the folder yourself where "
+             "other programs need it",
+             path);
+}
+
 int side_files_copy(const char *from, const char *to)
 {
     int rc = 0;
+    note_left(from);
     for (int i = 0; i < NAMES && !rc; i++)
         rc = side_file_copy(from, to, names[i]);
     return rc;

@@ -62,7 +62,7 @@ refuses "--batch-size auto is refused where no row fits" 3 'budget is 1.00 GiB' 
 if "$nojit" doctor --device cuda >/dev/null 2>&1; then
     echo "a GPU is here: its memory is the budget"
 else
-    refuses "--batch-size auto with memory that is not known is refused" 2 'name it by --memory-budget' plan --batch-size auto
+    refuses "--batch-size auto with memory that is not known is refused" 2 'name it by --gpu or --memory-budget' plan --batch-size auto
     plan --batch-size 1 >"$scratch/plan"
     succeeds "plan prints that the budget is unknown" grep -q '^budget  *unknown' "$scratch/plan"
 fi

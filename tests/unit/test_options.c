@@ -175,8 +175,8 @@ static void options_have_other_spellings(void **state)
     assert_int_equal(s.recompute, RECOMPUTE_NONE);
     assert_string_equal(s.resume, "mine");
     settings_free(&s);
-    check_refused(parse("train", "--load_in_4bit", &s), NJ_E_ARG, "see --dtype",
-                  "an option of others");
+    check_refused(parse("train", "--load_in_4bit", &s), NJ_E_ARG,
+                  "--teacher-dtype q4_k keeps a teacher in 4 bits", "an option of others");
     settings_free(&s);
     check_refused(parse("train", "--bf16=perhaps", &s), NJ_E_ARG, "true or false", "no truth");
     settings_free(&s);

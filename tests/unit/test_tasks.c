@@ -7,6 +7,7 @@
 #include "data/tasks.h"
 #include "engine/engine.h"
 #include "run/task_report.h"
+#include "template/spaces.h"
 #include "tokenizer_fixture.h"
 
 #include <jansson.h>
@@ -172,6 +173,98 @@ static void scores_are_those_of_the_harness(void **state)
         tokenizer_close(&t);
     }
     json_decref(golden);
+}
+
+/* ---- where a choice begins ---- */
+
+/* Texts of all kinds, so that tokens reach over the end of the context and over places where it might be cut. */
+static const char *const scraps[] = {
+    "word", " two",   "\\n",        "\\n\\n", " ", "  ", "7",   "42 ", "\u00e9", "e\u0301",
+    "'s",   "\u8001", "<|im_end|>", "a",      ".", "?!", " th", "e",   "\\t",    "-"};
+enum { SCRAPS = sizeof scraps / sizeof *scraps };
+
+static void draw_text(uint32_t *seed, int pieces, char *out)
+{
+    *out = '\0';
+    for (int i = 0; i < pieces; i++) {
+        *seed = *seed * 1664525 + 1013904223;
+        strcat(out, scraps[(*seed >> 16) % SCRAPS]);
+    }
+}
+
+/* The ids of the text of a JSON string after the token that begins texts. */
+static size_t encode_text(const struct tokenizer *t, const char *text, bool strip, int32_t *ids)
+{
+    char quoted[1024];
+    size_t count = 0, capacity = 0;
+    snprintf(quoted, sizeof quoted, "\"%s\"", text);
+    json_t *value = json_loads(quoted, JSON_DECODE_ANY, NULL);
+    assert_non_null(value);
+    const char *bytes = json_string_value(value);
+    const size_t length = json_string_length(value);
+    int32_t *got = NULL;
+    check_ok(tokenizer_encode(t, bytes, strip ? text_rstrip(bytes, length) : length, &got, &count,
+                              &capacity),
+             text);
+    const int32_t begin = tokenizer_begin_of_text(t);
+    size_t n = 0;
+    if (begin >= 0)
+        ids[n++] = begin;
+    if (count > 0)
+        memcpy(ids + n, got, count * sizeof *ids);
+    free(got);
+    json_decref(value);
+    return n + count;
+}
+
+/* _encode_pair(): the ids of both as one text beyond as many as the context has alone. */
+static void check_pair(const struct tokenizer *t, const char *context, const char *choice)
+{
+    int32_t alone[512], both[512];
+    char line[2048], whole[1024];
+    const char *path = at("quiz.jsonl");
+    const struct tasks_options o = {.paths = &path, .path_count = 1, .vocab_size = t->vocab_size};
+    struct tasks *tasks;
+    struct task_item it;
+    struct task_choice c;
+    snprintf(whole, sizeof whole, "%s%s", context, choice);
+    const size_t before = encode_text(t, context, true, alone);
+    const size_t all = encode_text(t, whole, false, both);
+    snprintf(line, sizeof line,
+             "{\"context\": \"%s\", \"choices\": [\"%s\", \"%s\"], \"answer\": 0}", context, choice,
+             choice);
+    write_text(path, line);
+    const int rc = tasks_open(&o, t, &tasks);
+    if (all <= before) {
+        assert_int_equal(rc, NJ_E_FORMAT);
+        return;
+    }
+    check_ok(rc, line);
+    for (int k = 0; k < 2; k++) {
+        tasks_get(tasks, 0, &it);
+        tasks_choice(tasks, it.choice + k, &c);
+        if ((size_t)it.count != before || memcmp(it.ids, alone, before * sizeof *alone) != 0 ||
+            (size_t)c.count != all - before ||
+            memcmp(c.ids, both + before, (all - before) * sizeof *both) != 0)
+            fail_msg("%s: other ids than those of context and choice as one text", line);
+    }
+    tasks_close(tasks);
+}
+
+static void choices_are_encoded_with_their_context(void **state)
+{
+    (void)state;
+    uint32_t seed = 20261127;
+    for (int i = 0; i < 2; i++) {
+        struct tokenizer t = open_model(i);
+        for (int n = 0; n < 400; n++) {
+            char context[256] = "The", choice[128];
+            draw_text(&seed, n % 12, context + 3);
+            draw_text(&seed, 1 + n % 3, choice);
+            check_pair(&t, context, choice);
+        }
+        tokenizer_close(&t);
+    }
 }
 
 /* ---- what is right ---- */
@@ -466,6 +559,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scores_are_those_of_the_harness),
+        cmocka_unit_test(choices_are_encoded_with_their_context),
         cmocka_unit_test(the_first_of_equal_scores_counts),
         cmocka_unit_test(white_space_around_an_answer_is_left_aside),
         cmocka_unit_test(fields_have_other_names),

@@ -62,6 +62,9 @@ struct reader {
 int rows_read(struct reader *r);
 /* The same of a file by its path. */
 int rows_read_file(struct reader *r, char *path);
+/* Encodes the parts that there are where their texts fill a batch. For a reader whose rows can all be used: not one of
+ * a row that may yet be refused. */
+int rows_encode_full(struct reader *r);
 /* Reads the next line as an object; NULL where there is none. */
 int jsonl_next(struct reader *r, json_t **out);
 /* The id of a line, if it has one, as JSON. */

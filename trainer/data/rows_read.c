@@ -44,6 +44,11 @@ static int flush(struct reader *r)
     return rc;
 }
 
+int rows_encode_full(struct reader *r)
+{
+    return r->bytes >= BATCH_BYTES ? flush(r) : NJ_OK;
+}
+
 /* Forgets a row that cannot be used, if that is what the rules say. */
 static int pass_row(struct reader *r, int rc, size_t parts, size_t bytes)
 {
@@ -106,8 +111,8 @@ int rows_read(struct reader *r)
     int rc = open_parquet(r);
     while (!rc && !ended) {
         rc = read_row(r, &ended);
-        if (!rc && (ended || r->bytes >= BATCH_BYTES))
-            rc = flush(r);
+        if (!rc)
+            rc = ended ? flush(r) : rows_encode_full(r);
     }
     free(r->text);
     free(r->part);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tasks.c: see tasks.h. The ids of a choice are what the ids of context and choice as one text have beyond those of the
- * context alone, as in TemplateLM._encode_pair() of lm-evaluation-harness. Ids, texts and choices of all items lie in
- * one array each.
+ * context alone, as in TemplateLM._encode_pair() of lm-evaluation-harness. Up to the last place where the context may be
+ * cut without a change of ids, all of these texts have the same ids, which are made once. Ids, texts and choices of all
+ * items lie in one array each.
  */
 #include "data/tasks.h"
 
@@ -20,9 +21,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* Of a line: choices, bytes of its texts with the context before each choice, tokens of an answer. */
+/* Of a line: choices, bytes that are encoded for them, tokens of an answer. */
 enum { CHOICES_MOST = 1024, TEXTS_MOST = 1 << 28, ANSWER_TOKENS_MOST = 1 << 20 };
-enum { NO_TEXT = 0 }; /* no text but the first path begins at 0 */
+enum { CONTEXT_PARTS = 2 }; /* up to where it may be cut, and the rest */
+enum { NO_TEXT = 0 };       /* no text but the first path begins at 0 */
 
 struct choice {
     struct stretch ids;
@@ -54,7 +56,8 @@ struct collector {
     uint64_t path;
     size_t next;
     int stored;     /* parts of that item that have their ids */
-    uint64_t whole; /* ids of its context, as it is encoded */
+    bool headed;    /* its context begins with a part that the choices lack */
+    uint64_t whole; /* ids of its context that come before those of a choice, as both are encoded */
 };
 
 static struct item *item_of(const struct tasks *t, size_t i)
@@ -133,24 +136,16 @@ static int characters_of(const json_t *text)
     return count;
 }
 
-static int check_choices(const struct collector *c, const json_t *context, const json_t *choices)
+static int check_choices(const struct collector *c, const json_t *choices)
 {
     const size_t count = json_array_size(choices);
-    uint64_t bytes = json_string_length(context) * (uint64_t)count;
     if (count < 2 || count > CHOICES_MOST)
         return fail(NJ_E_FORMAT, "%s:%ld: choices must be a list of 2 to %d texts",
                     c->reader.segment->path, c->reader.line, CHOICES_MOST);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *choice = json_array_get(choices, i);
-        if (json_string_length(choice) == 0)
+    for (size_t i = 0; i < count; i++)
+        if (json_string_length(json_array_get(choices, i)) == 0)
             return jsonl_bad_line(&c->reader, "each of choices must be a text, and none is empty");
-        bytes += json_string_length(choice);
-    }
-    return bytes > TEXTS_MOST
-               ? jsonl_bad_line(&c->reader,
-                                "the context before each of the choices makes more than "
-                                "256 MiB; shorten it")
-               : NJ_OK;
+    return NJ_OK;
 }
 
 /* The number of a choice, or its text. */
@@ -171,56 +166,86 @@ static int read_gold(const struct collector *c, const json_t *object, const json
                 c->reader.segment->path, c->reader.line, (long long)count - 1);
 }
 
-/* Context, delimiter and choice as one text, which is a part. */
-static int add_whole(struct reader *r, const json_t *context, const json_t *delimiter,
-                     const json_t *choice)
-{
-    const json_t *texts[] = {context, delimiter, choice};
-    const size_t begin = r->bytes;
-    int rc = NJ_OK;
-    for (int i = 0; i < 3 && !rc; i++)
-        rc = jsonl_add_text(r, json_string_value(texts[i]), json_string_length(texts[i]));
-    return rc ? rc : jsonl_add_part(r, begin, false);
-}
-
-static int add_choices(struct collector *c, const json_t *context, const json_t *delimiter,
-                       const json_t *choices)
-{
-    int rc = NJ_OK;
-    for (size_t i = 0; i < json_array_size(choices) && !rc; i++) {
-        const json_t *text = json_array_get(choices, i);
-        const struct choice choice = {.characters = characters_of(text)};
-        rc = add_whole(&c->reader, context, delimiter, text);
-        if (!rc && !pool_add(&c->t->choice, &choice, 1, sizeof choice))
-            rc = jsonl_no_memory(&c->reader);
-    }
-    return rc;
-}
-
-/* The context is encoded without the white space at its end, which belongs to the choices. */
 static int read_choices(struct collector *c, const json_t *object, struct item *out)
 {
     struct reader *r = &c->reader;
     const json_t *context = field(object, "context", "query");
     const json_t *choices = json_object_get(object, "choices");
     const json_t *delimiter = field(object, "target_delimiter", NULL);
-    const size_t bytes = json_string_length(context), begin = r->bytes;
     if (!json_is_string(context) || (delimiter && !json_is_string(delimiter)))
         return jsonl_bad_line(r, context ? "context and target_delimiter must be texts"
                                          : "choices need a context, which may be \"\"");
-    int rc = check_choices(c, context, choices);
-    if (!rc)
-        rc = read_gold(c, object, choices, &out->gold);
+    const int rc = check_choices(c, choices);
     out->kind = TASK_CHOICE;
     out->choices = (int)json_array_size(choices);
     out->choice = (int64_t)c->t->choice.count;
-    out->bare = bytes == 0;
-    if (!rc && !out->bare)
-        rc = jsonl_add_text(r, json_string_value(context),
-                            text_rstrip(json_string_value(context), bytes));
-    if (!rc && !out->bare)
+    out->bare = json_string_length(context) == 0;
+    out->parts = out->choices + (out->bare ? 0 : CONTEXT_PARTS);
+    return rc ? rc : read_gold(c, object, choices, &out->gold);
+}
+
+/* Texts before each choice of a line. */
+struct before {
+    const char *text; /* the context from where it was cut on */
+    size_t bytes;
+    const json_t *delimiter;
+};
+
+static int check_texts(const struct collector *c, const struct before *b, const json_t *choices)
+{
+    uint64_t bytes = b->bytes * (uint64_t)json_array_size(choices);
+    for (size_t i = 0; i < json_array_size(choices); i++)
+        bytes += json_string_length(json_array_get(choices, i));
+    return bytes > TEXTS_MOST
+               ? jsonl_bad_line(&c->reader,
+                                "the context before each of the choices makes more than "
+                                "256 MiB; shorten it")
+               : NJ_OK;
+}
+
+static int add_text(struct reader *r, const char *text, size_t bytes)
+{
+    const size_t begin = r->bytes;
+    const int rc = jsonl_add_text(r, text, bytes);
+    return rc ? rc : jsonl_add_part(r, begin, false);
+}
+
+/* Adds context, delimiter and choice as one text, which is a part. */
+static int add_choice(struct collector *c, const struct before *b, const json_t *text)
+{
+    struct reader *r = &c->reader;
+    const struct choice choice = {.characters = characters_of(text)};
+    const json_t *texts[] = {b->delimiter, text};
+    const size_t begin = r->bytes;
+    int rc = jsonl_add_text(r, b->text, b->bytes);
+    for (int i = 0; i < 2 && !rc; i++)
+        rc = jsonl_add_text(r, json_string_value(texts[i]), json_string_length(texts[i]));
+    if (!rc)
         rc = jsonl_add_part(r, begin, false);
-    return rc ? rc : add_choices(c, context, delimiter, choices);
+    if (!rc && !pool_add(&c->t->choice, &choice, 1, sizeof choice))
+        rc = jsonl_no_memory(r);
+    return rc ? rc : rows_encode_full(r);
+}
+
+/* Adds the parts of an item, which is there: CONTEXT_PARTS of its context without the white space at the end, which
+ * belongs to the choices, then these. */
+static int add_choices(struct collector *c, const json_t *object, const struct item *it)
+{
+    const json_t *context = field(object, "context", "query");
+    const json_t *choices = json_object_get(object, "choices");
+    const char *text = json_string_value(context);
+    const size_t bytes = text_rstrip(text, json_string_length(context));
+    const size_t cut = tokenizer_cut_last(c->reader.tokenizer, text, bytes);
+    const struct before before = {text + cut, json_string_length(context) - cut,
+                                  field(object, "target_delimiter", NULL)};
+    int rc = check_texts(c, &before, choices);
+    if (!rc && !it->bare)
+        rc = add_text(&c->reader, text, cut);
+    if (!rc && !it->bare)
+        rc = add_text(&c->reader, text + cut, bytes - cut);
+    for (size_t i = 0; i < json_array_size(choices) && !rc; i++)
+        rc = add_choice(c, &before, json_array_get(choices, i));
+    return rc;
 }
 
 /* ---- prompts ---- */
@@ -263,6 +288,7 @@ static int read_prompt(struct collector *c, const json_t *object, struct item *o
     const json_t *answer = field(object, "answer", "target");
     int rc = NJ_OK;
     out->kind = TASK_TEXT;
+    out->parts = 1;
     if (!json_is_string(answer))
         rc = jsonl_bad_line(r, "answer must be the text that the model is to write");
     else if (messages || json_is_array(prompt))
@@ -294,10 +320,9 @@ static int add_line(struct reader *r, json_t *object)
         rc = jsonl_read_id(&c->reader, object, &c->t->text, &it.id);
     if (!rc)
         rc = read_task(c, object, &it);
-    it.parts = it.kind == TASK_TEXT ? 1 : it.choices + !it.bare;
     if (!rc && !pool_add(&c->t->item, &it, 1, sizeof it))
         rc = jsonl_no_memory(r);
-    return rc;
+    return rc || it.kind == TASK_TEXT ? rc : add_choices(c, object, &it);
 }
 
 /* ---- ids ---- */
@@ -366,12 +391,18 @@ static int store_prefix(struct collector *c, struct item *it)
                      "the context is empty and no token of the model begins a text; give one");
 }
 
+/* Stores the ids of the context: those up to where it was cut, then the others. */
 static int store_context(struct collector *c, struct item *it, const struct span *s)
 {
-    begin_ids(c, &it->ids);
-    const int rc = keep_span(c, s, has_lead(c, s), 0, &it->ids);
-    c->whole = it->ids.count;
-    return rc || c->whole > 0 ? rc : store_prefix(c, it);
+    const bool head = c->stored == 0;
+    if (head) {
+        begin_ids(c, &it->ids);
+        c->headed = s->bytes > 0;
+    }
+    const bool begins = c->headed == head;
+    const int rc = keep_span(c, s, begins && has_lead(c, s), 0, &it->ids);
+    c->whole = c->headed ? s->count : it->ids.count;
+    return rc || head || it->ids.count > 0 ? rc : store_prefix(c, it);
 }
 
 /* A text without a context that begins with the prefix token needs no other one. */
@@ -380,7 +411,7 @@ static int store_choice(struct collector *c, const struct item *it, int number,
 {
     struct choice *out = (struct choice *)c->t->choice.at + it->choice + number;
     const bool twice = it->bare && s->count > 0 && s->ids[0] == c->prefix;
-    const bool lead = !it->bare && has_lead(c, s);
+    const bool lead = !it->bare && !c->headed && has_lead(c, s);
     begin_ids(c, &out->ids);
     const int rc = keep_span(c, s, lead, twice ? 1 : (size_t)c->whole, &out->ids);
     if (rc || out->ids.count > 0)
@@ -405,7 +436,7 @@ static int store_prompt(struct collector *c, struct item *it, bool rendered, con
     return keep_span(c, s, !rendered && has_lead(c, s), 0, &it->ids);
 }
 
-/* The first part is the context, if there is one, then each choice comes with it. */
+/* The first parts are the context, if there is one, then each choice comes with what was cut off it. */
 static int store_ids(struct reader *r, const struct part *part, const struct span *s)
 {
     struct collector *c = r->user;
@@ -414,8 +445,10 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
     int rc = NJ_OK;
     if (it->kind == TASK_TEXT)
         rc = store_prompt(c, it, part->rendered, s);
+    else if (c->stored < first)
+        rc = store_context(c, it, s);
     else if (c->stored == 0)
-        rc = first > 0 ? store_context(c, it, s) : store_prefix(c, it);
+        rc = store_prefix(c, it);
     if (!rc && it->kind == TASK_CHOICE && c->stored >= first)
         rc = store_choice(c, it, c->stored - first, s);
     if (++c->stored == it->parts) {

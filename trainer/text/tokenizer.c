@@ -245,18 +245,28 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t
     return failed ? fail(failed, "%s", why) : NJ_OK;
 }
 
+/* Whether a text may be cut before byte i > 0. */
+static bool may_cut(const struct tokenizer *t, const char *text, size_t i)
+{
+    const char c = (char)(text[i - 1] | 32);
+    return !t->bpe ||
+           (c >= 'a' && c <= 'z' && text[i] != '\0' && strchr(t->bpe->cut_at, text[i]) != NULL);
+}
+
 size_t tokenizer_cut(const struct tokenizer *t, const char *text, size_t bytes, size_t wanted)
 {
-    if (wanted >= bytes)
-        return bytes;
-    if (!t->bpe)
-        return wanted;
-    for (size_t i = wanted > 0 ? wanted : 1; i < bytes; i++) {
-        const char c = (char)(text[i - 1] | 32);
-        if (c >= 'a' && c <= 'z' && text[i] != '\0' && strchr(t->bpe->cut_at, text[i]))
-            return i;
-    }
-    return bytes;
+    size_t i = wanted > 0 || !t->bpe ? wanted : 1;
+    while (i > 0 && i < bytes && !may_cut(t, text, i))
+        i++;
+    return i < bytes ? i : bytes;
+}
+
+size_t tokenizer_cut_last(const struct tokenizer *t, const char *text, size_t bytes)
+{
+    size_t i = bytes > 0 ? bytes - 1 : 0;
+    while (i > 0 && !may_cut(t, text, i))
+        i--;
+    return i;
 }
 
 /* Cuts the text into spans of about `piece` bytes; returns how many there are. */

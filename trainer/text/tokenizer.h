@@ -53,6 +53,8 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t
 /* First place from `wanted` on where a text may be cut with the same ids as a whole; bytes if there
  * is none. */
 size_t tokenizer_cut(const struct tokenizer *t, const char *text, size_t bytes, size_t wanted);
+/* Returns the last such place before the end, also of each longer text that begins with this one; 0: there is none. */
+size_t tokenizer_cut_last(const struct tokenizer *t, const char *text, size_t bytes);
 
 /* Bytes that an id stands for in a text: none for special ids and those beyond the table. Valid
  * until tokenizer_close(). */

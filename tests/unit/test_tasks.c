@@ -183,12 +183,13 @@ static const char *const scraps[] = {
     "'s",   "\u8001", "<|im_end|>", "a",      ".", "?!", " th", "e",   "\\t",    "-"};
 enum { SCRAPS = sizeof scraps / sizeof *scraps };
 
-static void draw_text(uint32_t *seed, int pieces, char *out)
+static void draw_text(uint32_t *seed, int pieces, char *out, size_t bytes)
 {
+    size_t used = 0;
     *out = '\0';
     for (int i = 0; i < pieces; i++) {
         *seed = *seed * 1664525 + 1013904223;
-        strcat(out, scraps[(*seed >> 16) % SCRAPS]);
+        used += (size_t)snprintf(out + used, bytes - used, "%s", scraps[(*seed >> 16) % SCRAPS]);
     }
 }
 
@@ -259,8 +260,8 @@ static void choices_are_encoded_with_their_context(void **state)
         struct tokenizer t = open_model(i);
         for (int n = 0; n < 400; n++) {
             char context[256] = "The", choice[128];
-            draw_text(&seed, n % 12, context + 3);
-            draw_text(&seed, 1 + n % 3, choice);
+            draw_text(&seed, n % 12, context + 3, sizeof context - 3);
+            draw_text(&seed, 1 + n % 3, choice, sizeof choice);
             check_pair(&t, context, choice);
         }
         tokenizer_close(&t);

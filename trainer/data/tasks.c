@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * tasks.c: see tasks.h. The ids of a choice are what the ids of context and choice as one text have beyond those of the
- * context alone, as in TemplateLM._encode_pair() of lm-evaluation-harness. Up to the last place where the context may be
- * cut without a change of ids, all of these texts have the same ids, which are made once. Ids, texts and choices of all
- * items lie in one array each.
+ * context alone, as in TemplateLM._encode_pair() of lm-evaluation-harness. Up to the last place where the context may
+ * be cut without a change of ids, all of these texts have the same ids, which are made once. Ids, texts and choices of
+ * all items lie in one array each.
  */
 #include "data/tasks.h"
 

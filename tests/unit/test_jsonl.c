@@ -233,8 +233,6 @@ static const struct {
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}]}",
      "r.jsonl:1: no turn of messages is the assistant's with a weight above 0"},
-    {"qwen2", "\"content\":\"<|endoftext|>\"", "\"content\":\"<|other|>\"", "{\"messages\": []}",
-     "no token ends a whole conversation"},
     {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"train\": false}]}",
      "r.jsonl:1: no turn of messages is the assistant's with a weight above 0"},
@@ -247,9 +245,6 @@ static const struct {
      "r.jsonl:1: content of messages has a part that is not"},
     {"qwen2", NULL, NULL, "{\"messages\": [{\"role\": \"assistant\", \"content\": 1}]}",
      "r.jsonl:1: content of messages must be a string, or a list of parts of type text"},
-    {"qwen2", NULL, NULL,
-     "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a<|endoftext|>b\"}]}",
-     "the token that ends documents"},
 };
 
 static void bad_json_lines_are_named(void **state)
@@ -258,7 +253,6 @@ static void bad_json_lines_are_named(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct tokenizer t = open_golden(refused[i].golden, refused[i].from, refused[i].to);
         struct data *d;
-        t.end_of_text = t.end_of_text < 0 ? t.end_of_turn : t.end_of_text;
         write_text(at("r.jsonl"), refused[i].lines);
         const char *path = at("r.jsonl");
         const struct data_options o = {.paths = &path,

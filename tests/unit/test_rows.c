@@ -257,9 +257,125 @@ static void fields_that_mean_nothing_are_refused(void **state)
     }
 }
 
+/* ---- where documents end ---- */
+
+#define TURNS                                                                                      \
+    "{% for m in messages %}{% if m.role == 'user' %}U: {{ m.content }} A:{% else %} "             \
+    "{{ m.content }}<|endoftext|>{% endif %}{% endfor %}"
+#define CHAT(a, b)                                                                                 \
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": \"assistant\", "         \
+    "\"content\": \"" a "\"}, {\"role\": \"user\", \"content\": \"r\"}, {\"role\": "               \
+    "\"assistant\", \"content\": \"" b "\"}]}\n"
+
+/* Writes the tokens of a file, a bar before each document and braces around what has a loss. */
+static void as_documents(const char *path, const struct tokenizer *t, char *out, size_t room)
+{
+    struct data *d = open_file(path, &plain, t, 16);
+    size_t n = 0;
+    bool open = false;
+    for (int64_t at = 0; at < data_tokens(d); at++) {
+        struct data_token token;
+        size_t bytes;
+        bool special;
+        check_ok(data_token(d, at, &token), path);
+        const char *text = tokenizer_token(t, token.id, &bytes, &special);
+        n += (size_t)snprintf(out + n, room - n, "%s%s%s%.*s", open && !token.trained ? "}" : "",
+                              token.begins ? "|" : "", token.trained && !open ? "{" : "",
+                              (int)bytes, text);
+        open = token.trained;
+    }
+    snprintf(out + n, room - n, "%s", open ? "}" : "");
+    data_close(d);
+}
+
+static const struct {
+    const char *what, *lines, *want;
+} documents[] = {
+    {"turns that end with the token that ends documents", CHAT("a", "b") CHAT("c", "d"),
+     "|U: q A:{ a<|endoftext|>}U: r A:{ b<|endoftext|>}"
+     "|U: q A:{ c<|endoftext|>}U: r A:{ d<|endoftext|>}"},
+    {"a prompt with that token",
+     "{\"prompt\": \"a<|endoftext|>b\", \"completion\": \"c<|endoftext|>d\"}\n"
+     "{\"prompt\": \"e\", \"completion\": \"f\"}",
+     "|a<|endoftext|>b{c<|endoftext|>d<|endoftext|>}|e{f<|endoftext|>}"},
+    {"texts in a text", "{\"text\": \"ab<|endoftext|>cd\"}\n{\"text\": \"ef\"}",
+     "|ab{<|endoftext|>}|c{d<|endoftext|>}|ef{<|endoftext|>}"},
+};
+
+static struct tokenizer open_turns(void)
+{
+    struct tokenizer t = open_golden("qwen2", NULL, NULL);
+    write_text(at("model/chat_template.jinja"), TURNS);
+    return t;
+}
+
+static void documents_end_where_rows_do(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        char text[2048];
+        struct tokenizer t = open_turns();
+        write_text(at("d.jsonl"), documents[i].lines);
+        as_documents(at("d.jsonl"), &t, text, sizeof text);
+        if (strcmp(text, documents[i].want) != 0)
+            print_error("%s\n", documents[i].what);
+        assert_string_equal(text, documents[i].want);
+        tokenizer_close(&t);
+    }
+}
+
+/* Positions go on over the token that ends a turn, and all of a conversation is seen. */
+static void a_conversation_is_one_document_of_a_row(void **state)
+{
+    (void)state;
+    struct tokenizer t = open_turns();
+    struct batch b;
+    write_text(at("d.jsonl"), CHAT("a", "b") CHAT("c", "d"));
+    const char *path = at("d.jsonl");
+    const struct data_options o = {.paths = &path,
+                                   .path_count = 1,
+                                   .packing = PACKING_BFD,
+                                   .seq_len = 128,
+                                   .batch_size = 1,
+                                   .vocab_size = t.vocab_size};
+    struct data *d;
+    check_ok(data_open(&o, &t, &d), path);
+    assert_int_equal(data_next(d, &b), 0);
+    const int each = (int)data_tokens(d) / 2 - 1;
+    for (int i = 0; i < 2 * each; i++) {
+        assert_int_equal(b.doc_start[i], i < each ? 0 : each);
+        assert_int_equal(b.pos[i], i % each);
+    }
+    data_close(d);
+    tokenizer_close(&t);
+}
+
+static void token_files_hold_no_such_documents(void **state)
+{
+    (void)state;
+    struct tokenizer t = open_turns();
+    struct tokenized done;
+    const char *path = at("d.jsonl");
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
+        write_text(path, documents[i].lines);
+        const int rc = tokenize(&path, 1, &plain, &together, &t, at("d.bin"), &done);
+        if (i == 2)
+            check_ok(rc, documents[i].what);
+        else
+            check_refused(
+                rc, NJ_E_UNSUPPORTED,
+                "d.jsonl: a document has the token that ends documents (1256) in its midst",
+                documents[i].what);
+    }
+    tokenizer_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(documents_end_where_rows_do),
+        cmocka_unit_test(a_conversation_is_one_document_of_a_row),
+        cmocka_unit_test(token_files_hold_no_such_documents),
         cmocka_unit_test(rows_of_known_shapes_are_read),
         cmocka_unit_test(fields_say_which_columns_count),
         cmocka_unit_test(prompts_are_trained_when_asked),

@@ -105,9 +105,6 @@ int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *mes
     int rc = begin_messages(r, messages);
     if (rc)
         return rc;
-    rc = chat_check_end(r->tokenizer);
-    if (rc)
-        return fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text());
     rc = messages_make(r, object, messages, json_array_size(messages), &m);
     if (!rc)
         rc = add_conversation(r, &m);

@@ -4,8 +4,8 @@
  *
  * All files, one after the other, make one stream; with weights each source is a stretch of it. A
  * row is a list of pieces of the stream (packing.h). The target of a token is the one after it,
- * unless that one belongs to another document or has no loss. A document ends with end_of_text or
- * with its file. Which row comes when is a function of (seed, epoch, position) alone (shuffle.h); so
+ * unless that one belongs to another document or has no loss. A document ends where its segment
+ * says so (token_files.h). Which row comes when is a function of (seed, epoch, position) alone (shuffle.h); so
  * resuming is setting two numbers.
  */
 #include "data/data.h"
@@ -19,8 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { STARTS_DOCUMENT = 1, NO_LOSS = 2 };
 
 /* ---- memory ---- */
 
@@ -166,13 +164,13 @@ int data_token(const struct data *d, int64_t at, struct data_token *out)
     const int64_t i = at - s->first;
     const size_t before = i > 0; /* the token before says whether a document begins */
     int32_t ids[2];
-    unsigned char loss[2];
-    const int rc = segment_read(s, i - (int64_t)before, 1 + before, ids, loss);
+    unsigned char flags[2];
+    const int rc = segment_read(s, i - (int64_t)before, 1 + before, ids, flags);
     if (rc)
         return rc;
     out->id = ids[before];
-    out->begins = i == 0 || ids[0] == d->end_of_text;
-    out->trained = loss[before] && !out->begins;
+    out->begins = i == 0 || flags[0] & TOKEN_ENDS;
+    out->trained = flags[before] & TOKEN_TRAINED && !out->begins;
     return NJ_OK;
 }
 
@@ -201,11 +199,6 @@ static int read_tokens(struct data *d, int64_t at, int n)
         const int rc = segment_read(seg, first, (size_t)count, d->window + done, d->flags + done);
         if (rc || segment_check(seg, first, (size_t)count, d->window + done, d->vocab))
             return rc ? rc : NJ_E_FORMAT; /* what was good at the start may have been rewritten */
-        for (int i = done; i < done + count; i++) {
-            d->flags[i] = d->flags[i] ? 0 : NO_LOSS;
-            if ((i == done && first == 0) || (i > 0 && d->window[i - 1] == d->end_of_text))
-                d->flags[i] |= STARTS_DOCUMENT;
-        }
         done += count;
     }
     return NJ_OK;
@@ -224,10 +217,11 @@ static int fill_piece(struct data *d, int32_t *ids, int at, const struct piece *
     int document = at;
     for (int i = 0; i < p->inputs; i++) {
         const int to = at + i;
-        if (i > 0 && (d->flags[i] & STARTS_DOCUMENT))
+        const bool follows = i + 1 < have && !(d->flags[i] & TOKEN_ENDS);
+        if (i > 0 && d->flags[i - 1] & TOKEN_ENDS)
             document = to;
         ids[to] = d->window[i];
-        target[to] = i + 1 < have && !d->flags[i + 1] ? d->window[i + 1] : IGNORED;
+        target[to] = follows && d->flags[i + 1] & TOKEN_TRAINED ? d->window[i + 1] : IGNORED;
         pos[to] = to - document;
         doc_start[to] = document;
         *valid += target[to] != IGNORED;

@@ -23,10 +23,10 @@ static void end_group(struct hasher *h)
     h->count = 0;
 }
 
-static int hash_ids(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
+static int hash_ids(void *user, const int32_t *ids, const unsigned char *flags, size_t n)
 {
     struct hasher *h = user;
-    (void)loss;
+    (void)flags;
     for (size_t i = 0; i < n; i++) {
         h->group[h->count++] = ids[i];
         if (h->count == sizeof h->group / sizeof *h->group)
@@ -135,7 +135,7 @@ static int pack_sources(struct data *d, const struct data_options *o)
     const bool decide = o->packing == PACKING_AUTO;
     d->packing = !decide ? o->packing : has_prompts(d) ? PACKING_BFD : PACKING_WRAPPED;
     const struct packing_rules rules = {d->packing, o->once ? OVERLONG_SPLIT : o->overlong,
-                                        o->seq_len, d->end_of_text, o->once || o->all_rows};
+                                        o->seq_len, o->once || o->all_rows};
     int rc = NJ_OK;
     if (o->overlong != OVERLONG_AUTO && d->packing == PACKING_WRAPPED)
         return fail(NJ_E_ARG, "--overlong says what becomes of documents longer than a sequence, "
@@ -190,7 +190,6 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     d->teacher_apart = o->teacher_apart;
     d->weighted = o->weights != NULL;
     d->rules = o->rules;
-    d->end_of_text = t ? t->end_of_text : -1;
 
     int rc = row_rules_check(&o->rules);
     if (!rc)

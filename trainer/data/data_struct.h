@@ -29,7 +29,6 @@ struct data {
     enum packing packing; /* as decided */
     struct row_rules rules;
     struct row_notes notes;
-    int32_t end_of_text; /* -1: documents end with their files only */
     struct data_state at;
     int32_t *arrays;      /* ids, target, pos, doc_start: B * S each; then own: B */
     int32_t *window;      /* a piece and the token after it: S + 1 */

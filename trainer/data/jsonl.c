@@ -40,6 +40,16 @@ static int add_document(struct reader *r, json_t *object)
     return rc;
 }
 
+/* Ends a document at each end of text of a text, as in a file of text. */
+static int mark_ends(struct segment *s, int64_t first, const int32_t *ids, size_t count)
+{
+    int rc = NJ_OK;
+    for (size_t i = 0; i < count && !rc; i++)
+        if (ids[i] == s->end_of_text)
+            rc = segment_end_document(s, first + (int64_t)i);
+    return rc;
+}
+
 /* The token that begins texts comes first, and the one that ends them last, once: a text that has them of its own
  * gets no other. */
 static int store_part(struct reader *r, const struct part *p, const struct span *ids)
@@ -52,13 +62,16 @@ static int store_part(struct reader *r, const struct part *p, const struct span 
         rc = segment_add(r->segment, &begin, 1, true);
     r->begun = (p->starts && begin >= 0) || (r->begun && !p->starts);
     const size_t twice = r->begun && ids->count > 0 && ids->ids[0] == begin;
+    const int64_t first = r->segment->count;
     if (!rc)
         rc = segment_add(r->segment, ids->ids + twice, ids->count - twice, p->loss);
+    if (!rc && p->starts && p->ends)
+        rc = mark_ends(r->segment, first, ids->ids + twice, ids->count - twice);
     r->begun = r->begun && ids->count == 0;
     const bool ended = ids->count > twice && ids->ids[ids->count - 1] == end;
     if (!rc && p->ends && !ended)
         rc = segment_add(r->segment, &end, 1, p->end_loss);
-    return rc;
+    return rc || !p->ends ? rc : segment_end_document(r->segment, r->segment->count - 1);
 }
 
 static bool documents_read(const struct reader *r, const char *column)

@@ -109,31 +109,19 @@ static int add_by_pieces(struct run_of_ids *run, const struct template_span *spa
     return rc ? rc : add_run(run);
 }
 
-/* The token that ends documents can stand at the end alone. */
-static int check_inside(const struct reader *r, const struct span *s)
-{
-    for (size_t i = 0; i + 1 < s->count; i++)
-        if (s->ids[i] == r->tokenizer->end_of_text)
-            return fail(
-                NJ_E_UNSUPPORTED,
-                "%s: up to line %ld: a conversation has the token that ends documents (%d) "
-                "in its midst, and would be cut there; write it as prompt and completion, or "
-                "set eos_token_id of config.json to another token",
-                r->segment->path, r->line, r->tokenizer->end_of_text);
-    return NJ_OK;
-}
-
 int marked_add(struct reader *r, const struct part *p, const struct span *ids)
 {
     const int32_t end = r->tokenizer->end_of_text;
     const struct template_span *span = (const struct template_span *)r->spans.at + p->span;
     struct run_of_ids run = {.reader = r, .ids = ids->ids};
     const bool ended = ids->count > 0 && ids->ids[ids->count - 1] == end;
-    int rc = check_inside(r, ids);
-    if (!rc && p->loss) /* all of it has */
+    int rc;
+    if (p->loss) /* all of it has */
         rc = segment_add(r->segment, ids->ids, ids->count, true);
-    else if (!rc)
+    else
         rc = spells(r->tokenizer, ids) ? add_by_texts(&run, span, p->spans, ids->count)
                                        : add_by_pieces(&run, span, p->spans, ids);
-    return rc || ended ? rc : segment_add(r->segment, &end, 1, false);
+    if (!rc && !ended)
+        rc = segment_add(r->segment, &end, 1, false);
+    return rc ? rc : segment_end_document(r->segment, r->segment->count - 1);
 }

@@ -37,7 +37,7 @@ static int add_piece(struct packed *p, int64_t first, int32_t inputs)
 struct cutter {
     struct packed *packed;
     const struct packing_rules *rules;
-    int64_t begin, at, last; /* of the document; next token; last one of the file */
+    int64_t begin, at; /* of the document; next token */
     int64_t targets,
         overrun; /* of the document: with a loss, within a row from its begin on; beyond */
     bool masked; /* a token of the document has no loss */
@@ -88,16 +88,18 @@ static int end_document(struct cutter *c)
     return rc;
 }
 
-static int cut_documents(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
+static int cut_documents(void *user, const int32_t *ids, const unsigned char *flags, size_t n)
 {
     struct cutter *c = user;
     int rc = NJ_OK;
+    (void)ids;
     for (size_t i = 0; i < n && !rc; i++, c->at++) {
         const int64_t place = c->at - c->begin;
-        c->masked = c->masked || !loss[i];
-        c->targets += loss[i] && place > 0 && place <= c->packed->S;
-        c->overrun += loss[i] && place > c->packed->S;
-        if (c->at == c->last || ids[i] == c->rules->end_of_text)
+        const bool trained = flags[i] & TOKEN_TRAINED;
+        c->masked = c->masked || !trained;
+        c->targets += trained && place > 0 && place <= c->packed->S;
+        c->overrun += trained && place > c->packed->S;
+        if (flags[i] & TOKEN_ENDS)
             rc = end_document(c);
     }
     return rc;
@@ -262,11 +264,7 @@ int packed_make(const struct segment *segments, size_t count, const struct packi
         wrap(out, rules->once);
     for (size_t i = 0; i < count && kind != PACKING_WRAPPED && !rc; i++) {
         const struct segment *s = &segments[i];
-        struct cutter cutter = {.packed = out,
-                                .rules = rules,
-                                .begin = s->first,
-                                .at = s->first,
-                                .last = s->first + s->count - 1};
+        struct cutter cutter = {.packed = out, .rules = rules, .begin = s->first, .at = s->first};
         rc = segment_scan(s, INT32_MAX, cut_documents, &cutter);
     }
     if (kind == PACKING_NONE)

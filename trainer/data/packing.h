@@ -29,7 +29,7 @@ struct packed {
 struct packing_rules {
     enum packing kind; /* not PACKING_AUTO */
     enum overlong overlong;
-    int32_t S, end_of_text;
+    int32_t S;
     bool once; /* with a last row that is not full */
 };
 

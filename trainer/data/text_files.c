@@ -26,6 +26,17 @@ int segment_begin_text(struct segment *s, const struct tokenizer *t)
     return NJ_OK;
 }
 
+/* Makes room for bits, where there are any; the new ones are those of `fill`. */
+static bool grow_bits(uint8_t **bits, size_t had, size_t wanted, int fill)
+{
+    uint8_t *more = *bits ? realloc(*bits, wanted / 8) : NULL;
+    if (more) {
+        memset(more + had / 8, fill, (wanted - had) / 8);
+        *bits = more;
+    }
+    return more || !*bits;
+}
+
 static int reserve(struct segment *s, size_t more)
 {
     const size_t used = (size_t)s->count, want = used + more;
@@ -35,26 +46,31 @@ static int reserve(struct segment *s, size_t more)
     void *ids = realloc(s->owned, grown * (size_t)s->id_bytes);
     if (ids)
         s->owned = ids;
-    uint8_t *mask = ids && s->owned_mask ? realloc(s->owned_mask, grown / 8) : NULL;
-    if (mask) {
-        s->owned_mask = mask;
-        memset(mask + s->capacity / 8, 0xff, (grown - s->capacity) / 8);
-    }
-    if (!ids || (s->owned_mask && !mask))
+    if (!ids || !grow_bits(&s->owned_mask, s->capacity, grown, 0xff) ||
+        !grow_bits(&s->owned_ends, s->capacity, grown, 0))
         return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, grown);
     s->capacity = grown;
+    return NJ_OK;
+}
+
+/* Makes bits, all alike, where there are none yet. */
+static int make_bits(const struct segment *s, uint8_t **bits, int fill)
+{
+    if (*bits)
+        return NJ_OK;
+    *bits = malloc(s->capacity / 8);
+    if (!*bits)
+        return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, s->capacity);
+    memset(*bits, fill, s->capacity / 8);
     return NJ_OK;
 }
 
 /* The mask is made when the first id without a loss comes; until then all have one. */
 static int clear_loss(struct segment *s, size_t count)
 {
-    if (!s->owned_mask) {
-        s->owned_mask = malloc(s->capacity / 8);
-        if (!s->owned_mask)
-            return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, s->capacity);
-        memset(s->owned_mask, 0xff, s->capacity / 8);
-    }
+    const int rc = make_bits(s, &s->owned_mask, 0xff);
+    if (rc)
+        return rc;
     for (size_t i = (size_t)s->count; i < (size_t)s->count + count; i++)
         s->owned_mask[i / 8] &= (uint8_t) ~(1u << i % 8);
     return NJ_OK;
@@ -76,6 +92,14 @@ int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss)
     }
     s->count += (int64_t)count;
     return NJ_OK;
+}
+
+int segment_end_document(struct segment *s, int64_t at)
+{
+    const int rc = make_bits(s, &s->owned_ends, 0);
+    if (!rc)
+        s->owned_ends[at / 8] |= (uint8_t)(1u << at % 8);
+    return rc;
 }
 
 /* A stretch of the text of about `piece` bytes, that ends where it may be cut; 0: there is no more. */

@@ -186,6 +186,7 @@ static int open_format(struct segment *s, const struct tokenizer *t)
 
 int segment_open(struct segment *s, const struct tokenizer *t)
 {
+    s->end_of_text = t ? t->end_of_text : -1;
     const int rc = open_format(s, t);
     if (s->owned || rc)
         data_file_close(&s->file);
@@ -197,6 +198,7 @@ void segment_close(struct segment *s)
     data_file_close(&s->file);
     free(s->owned);
     free(s->owned_mask);
+    free(s->owned_ends);
     free(s->path);
     memset(s, 0, sizeof *s);
 }
@@ -228,34 +230,55 @@ static int read_ids(const struct segment *s, int64_t first, size_t n, int32_t *i
     return rc;
 }
 
-static int read_loss(const struct segment *s, int64_t first, size_t n, unsigned char *loss)
+/* Adds a flag to those of the tokens whose bit is set; bits: from the byte of the first one's on. */
+static void flag_by_bits(const uint8_t *bits, int64_t first, size_t n, enum token_flag flag,
+                         unsigned char *flags)
+{
+    for (size_t i = 0, bit = (size_t)(first % 8); i < n; i++, bit++)
+        if (bits[bit / 8] >> (bit % 8) & 1)
+            flags[i] |= (unsigned char)flag;
+}
+
+static int flag_trained(const struct segment *s, int64_t first, size_t n, unsigned char *flags)
 {
     unsigned char buffer[BLOCK / 8 + 1];
     const unsigned char *bits = s->owned_mask ? s->owned_mask + first / 8 : buffer;
-    if (!s->owned_mask && s->mask_at == 0) {
-        memset(loss, 1, n);
+    memset(flags, s->owned_mask || s->mask_at > 0 ? 0 : TOKEN_TRAINED, n);
+    if (!s->owned_mask && s->mask_at == 0)
         return NJ_OK;
-    }
     if (!s->owned_mask) {
         const size_t bytes = ((size_t)(first % 8) + n + 7) / 8;
         const int rc = data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes);
         if (rc)
             return rc;
     }
-    for (size_t i = 0, bit = (size_t)(first % 8); i < n; i++, bit++)
-        loss[i] = bits[bit / 8] >> (bit % 8) & 1;
+    flag_by_bits(bits, first, n, TOKEN_TRAINED, flags);
     return NJ_OK;
 }
 
+static void flag_ends(const struct segment *s, int64_t first, size_t n, const int32_t *ids,
+                      unsigned char *flags)
+{
+    if (s->owned_ends)
+        flag_by_bits(s->owned_ends + first / 8, first, n, TOKEN_ENDS, flags);
+    for (size_t i = 0; i < n && !s->owned_ends; i++)
+        if (ids[i] == s->end_of_text)
+            flags[i] |= TOKEN_ENDS;
+    if (n > 0 && first + (int64_t)n == s->count)
+        flags[n - 1] |= TOKEN_ENDS;
+}
+
 int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
-                 unsigned char *loss)
+                 unsigned char *flags)
 {
     int rc = NJ_OK;
     for (size_t at = 0; at < n && !rc; at += BLOCK) {
         const size_t count = n - at < BLOCK ? n - at : BLOCK;
         rc = read_ids(s, first + (int64_t)at, count, ids + at);
         if (!rc)
-            rc = read_loss(s, first + (int64_t)at, count, loss + at);
+            rc = flag_trained(s, first + (int64_t)at, count, flags + at);
+        if (!rc)
+            flag_ends(s, first + (int64_t)at, count, ids + at, flags + at);
     }
     return rc;
 }
@@ -275,15 +298,15 @@ int segment_check(const struct segment *s, int64_t first, size_t n, const int32_
 int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user)
 {
     int32_t ids[BLOCK];
-    unsigned char loss[BLOCK];
+    unsigned char flags[BLOCK];
     int rc = NJ_OK;
     for (int64_t at = 0; at < s->count && !rc; at += BLOCK) {
         const size_t n = s->count - at < BLOCK ? (size_t)(s->count - at) : BLOCK;
-        rc = segment_read(s, at, n, ids, loss);
+        rc = segment_read(s, at, n, ids, flags);
         if (!rc)
             rc = segment_check(s, at, n, ids, vocab_size);
         if (!rc)
-            rc = visit(user, ids, loss, n);
+            rc = visit(user, ids, flags, n);
     }
     return rc;
 }

@@ -18,7 +18,10 @@ struct segment {
         mask_at; /* bytes; mask: bit i of byte i / 8: id i has a loss as a target; 0: all have */
     void *owned; /* encoded ids, or NULL */
     uint8_t *owned_mask;
-    size_t capacity;               /* ids that owned and owned_mask have room for */
+    uint8_t
+        *owned_ends; /* bit i of byte i / 8: id i ends a document; NULL: each end_of_text does */
+    size_t capacity; /* ids that owned, owned_mask and owned_ends have room for */
+    int32_t end_of_text;           /* -1: nothing but the file's end ends a document */
     const struct row_rules *rules; /* of a file with rows; NULL: the defaults */
     struct row_notes *notes;       /* what grows by them; NULL: nobody asks */
     bool answers;                  /* a row has a part that is an answer to another */
@@ -27,14 +30,16 @@ struct segment {
 /* Opens s->path and fills the rest of s but first, rules and notes. A text file without a byte has count 0. */
 int segment_open(struct segment *s, const struct tokenizer *t);
 void segment_close(struct segment *s); /* path, too */
-/* n ids from `first` on, and whether each has a loss. */
+/* What is known of a token beside its id. The last one of a file ends a document. */
+enum token_flag { TOKEN_TRAINED = 1, TOKEN_ENDS = 2 };
+/* Reads n ids from `first` on, and the flags of each. */
 int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
-                 unsigned char *loss);
+                 unsigned char *flags);
 /* Refuses those that are not below vocab_size. */
 int segment_check(const struct segment *s, int64_t first, size_t n, const int32_t *ids,
                   int vocab_size);
 /* All of them in order, some at a time; each must lie below vocab_size. */
-typedef int segment_visit(void *user, const int32_t *ids, const unsigned char *loss, size_t n);
+typedef int segment_visit(void *user, const int32_t *ids, const unsigned char *flags, size_t n);
 int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user);
 
 /* ---- files of text: encoded from s->file ---- */
@@ -44,6 +49,8 @@ int open_rows(struct segment *s, const struct tokenizer *t);
 int segment_begin_text(struct segment *s, const struct tokenizer *t);
 /* Appends ids of an encoded text; loss: whether they have one as targets. */
 int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss);
+/* Ends a document with id `at`, which was added. From the first call on no id ends one by itself. */
+int segment_end_document(struct segment *s, int64_t at);
 
 /* Paths of a list of files, folders and globs: sorted within each, in the order of the list. */
 struct file_list {

@@ -24,6 +24,7 @@ struct writer {
     uint8_t *mask;
     size_t mask_bytes;
     struct tokenized *done;
+    const struct segment *from; /* what is being written */
 };
 
 static int write_failed(const struct writer *w)
@@ -65,7 +66,20 @@ static int put_loss(struct writer *w, bool loss)
     return NJ_OK;
 }
 
-static int put_ids(void *user, const int32_t *ids, const unsigned char *loss, size_t n)
+/* Refuses a document with the id that ends documents in its midst: the file would have two. */
+static int check_end(const struct writer *w, int32_t id, unsigned char flags)
+{
+    if (id != w->from->end_of_text || flags & TOKEN_ENDS)
+        return NJ_OK;
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "%s: a document has the token that ends documents (%d) in its midst, and in a token "
+        "file nothing else ends them; train on the rows themselves, or set eos_token_id of "
+        "config.json to another token",
+        w->from->path, id);
+}
+
+static int put_ids(void *user, const int32_t *ids, const unsigned char *flags, size_t n)
 {
     struct writer *w = user;
     if ((int64_t)n > INT_MAX - w->done->tokens)
@@ -75,8 +89,11 @@ static int put_ids(void *user, const int32_t *ids, const unsigned char *loss, si
     if (fwrite(ids, sizeof *ids, n, w->out.f) != n)
         return write_failed(w);
     int rc = NJ_OK;
-    for (size_t i = 0; i < n && !rc; i++)
-        rc = put_loss(w, loss[i]);
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = check_end(w, ids[i], flags[i]);
+        if (!rc)
+            rc = put_loss(w, flags[i] & TOKEN_TRAINED);
+    }
     return rc;
 }
 
@@ -131,6 +148,7 @@ int tokenize(const char *const *paths, size_t count, const struct row_rules *rul
         struct stat info;
         list.path[i] = NULL;
         done->bytes += stat(s.path, &info) == 0 ? (double)info.st_size : 0;
+        w.from = &s;
         rc = segment_open(&s, t);
         if (!rc)
             rc = segment_scan(&s, t->vocab_size, put_ids, &w);

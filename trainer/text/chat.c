@@ -282,16 +282,6 @@ const struct template *chat_template_for(const struct chat *c, bool tools)
     return tools && c->tools ? c->tools : c->plain;
 }
 
-int chat_check_end(const struct tokenizer *t)
-{
-    if (t->end_of_text >= 0 && t->end_of_text != t->end_of_turn)
-        return NJ_OK;
-    return fail(NJ_E_UNSUPPORTED,
-                "%s: no token ends a whole conversation, since that of a turn would cut it; set "
-                "eos_token_id of config.json to the one that ends documents",
-                t->dir);
-}
-
 void chat_free(struct chat *c)
 {
     template_free(c->plain);

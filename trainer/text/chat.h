@@ -25,8 +25,6 @@ int chat_template(const char *dir, json_t **out);
 int chat_find(const char *dir, const struct tokenizer *t, struct chat *out);
 /* Returns the template that a conversation has, with tools or without. */
 const struct template *chat_template_for(const struct chat *c, bool tools);
-/* Refuses a tokenizer without a token that ends a whole conversation, as data for training have it. */
-int chat_check_end(const struct tokenizer *t);
 void chat_free(struct chat *c);
 
 #endif

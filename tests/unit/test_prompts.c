@@ -401,9 +401,46 @@ static void other_files_and_tokens_are_refused(void **state)
                   "p.jsonl: prompts need a tokenizer: field x is y", "no tokenizer");
 }
 
+/* ---- how the assistant's turns end ---- */
+
+static const struct {
+    const char *what, *template;
+    int want;
+} turns[] = {
+    {"a token behind the answer", "{% for m in messages %}<left>{{ m.content }}<tool>{% endfor %}",
+     1263},
+    {"white space behind that token",
+     "{% for m in messages %}{{ m.content }}<|im_end|>\n{% endfor %}", 1258},
+    {"a token of the last answer alone",
+     "{% for m in messages %}{{ m.content }}{% if not loop.last %}<left>{% elif not "
+     "add_generation_prompt %}<right>{% endif %}{% endfor %}",
+     1260},
+    {"no token", "{% for m in messages %}{{ m.content }}\n{% endfor %}", -1},
+    {"a token that is not trained",
+     "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% else %}{% generation %}"
+     "{{ m.content }}{% endgeneration %}<tool>{% endif %}{% endfor %}",
+     -1},
+    {"a conversation that is refused", "{{ raise_exception('no') }}", -1},
+};
+
+static void the_token_that_ends_a_turn_is_found(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        struct tokenizer t = open_golden("qwen2", NULL, NULL);
+        int32_t id;
+        write_text(at("model/chat_template.jinja"), turns[i].template);
+        check_ok(chat_turn_end(&t, &id), turns[i].what);
+        if (id != turns[i].want)
+            fail_msg("%s: %d, expected %d", turns[i].what, id, turns[i].want);
+        tokenizer_close(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_token_that_ends_a_turn_is_found),
         cmocka_unit_test(conversations_are_asked_as_in_the_template),
         cmocka_unit_test(a_template_may_write_no_begin_of_text),
         cmocka_unit_test(one_end_is_enough_to_ask),

@@ -121,6 +121,8 @@ static int open_inputs(struct run *r, const char *command)
         err = rollouts_fit(r);
     if (!err && r->s->eval_data.count > 0)
         err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
+    if (!err)
+        err = run_find_turn_end(r);
     if (!err && r->options.steps == 0)
         r->options.steps = steps_of_epochs(r);
     if (!err && r->options.warmup_steps == 0)

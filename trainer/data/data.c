@@ -103,6 +103,14 @@ const struct row_notes *data_row_notes(const struct data *d)
     return &d->notes;
 }
 
+bool data_chats(const struct data *d)
+{
+    size_t i = 0;
+    while (i < d->segment_count && !d->segment[i].chats)
+        i++;
+    return i < d->segment_count;
+}
+
 enum packing data_packing(const struct data *d)
 {
     return d->packing;

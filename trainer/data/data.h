@@ -131,6 +131,8 @@ enum packing data_packing(const struct data *d);
 const char *data_overlong_text(const struct data *d, char *out, size_t bytes);
 void data_overlong(const struct data *d, struct overlong_count *out);
 const struct row_notes *data_row_notes(const struct data *d);
+/* Whether a row is a conversation. */
+bool data_chats(const struct data *d);
 /* "columns not read: id, source"; NULL if there is none. */
 const char *row_columns_text(const struct row_notes *n, char *out, size_t bytes);
 /* "2 of 10 rows could not be used and were left out; the first: ..."; NULL if there is none. */

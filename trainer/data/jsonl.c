@@ -35,6 +35,7 @@ static int add_document(struct reader *r, json_t *object)
         r->part[r->parts - 1].ends = true;
         r->part[r->parts - 1].end_loss = row.form != ROW_CHAT;
         r->segment->answers = r->segment->answers || row.form != ROW_TEXT;
+        r->segment->chats = r->segment->chats || row.form == ROW_CHAT;
     }
     row_free(&row);
     return rc;

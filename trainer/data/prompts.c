@@ -37,6 +37,7 @@ struct prompts {
     struct order order;
     struct share share;
     struct passed_over passed;
+    bool chats;
 };
 
 static struct item *item_of(const struct prompts *p, size_t i)
@@ -226,6 +227,7 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 {
     struct collector *c = r->user;
     struct item *it = item_of(c->p, c->next);
+    c->p->chats = c->p->chats || part->rendered;
     const int rc = add_encoded(c, it, ids, part->rendered, c->teacher ? &it->teacher : &it->ids);
     if (rc || (it->apart && !c->teacher)) {
         c->teacher = true;
@@ -412,6 +414,11 @@ int64_t prompts_longest_text(const struct prompts *p, int64_t most)
 const struct passed_over *prompts_passed_over(const struct prompts *p)
 {
     return &p->passed;
+}
+
+bool prompts_chats(const struct prompts *p)
+{
+    return p->chats;
 }
 
 uint64_t prompts_hash(const struct prompts *p)

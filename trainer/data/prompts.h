@@ -51,6 +51,8 @@ bool prompts_teacher_apart(const struct prompts *p);
 /* Of the longest with its answer, of `most` tokens where the line does not say it. */
 int64_t prompts_longest_text(const struct prompts *p, int64_t most);
 const struct passed_over *prompts_passed_over(const struct prompts *p);
+/* Whether a prompt is a conversation. */
+bool prompts_chats(const struct prompts *p);
 /* Over all ids, and where each prompt ends. */
 uint64_t prompts_hash(const struct prompts *p);
 
@@ -58,5 +60,8 @@ uint64_t prompts_hash(const struct prompts *p);
  * one), and the assistant is next. *ids is malloc()'d, NULL on failure. */
 int prompt_of_chat(const struct tokenizer *t, const char *system, const char *text, int32_t **ids,
                    size_t *count);
+/* Finds the token that ends the assistant's turn as the model's chat template writes it; -1: a token does not, or a
+ * model has no conversations. */
+int chat_turn_end(const struct tokenizer *t, int32_t *id);
 
 #endif

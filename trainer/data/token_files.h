@@ -25,6 +25,7 @@ struct segment {
     const struct row_rules *rules; /* of a file with rows; NULL: the defaults */
     struct row_notes *notes;       /* what grows by them; NULL: nobody asks */
     bool answers;                  /* a row has a part that is an answer to another */
+    bool chats;                    /* a row is a conversation */
 };
 
 /* Opens s->path and fills the rest of s but first, rules and notes. A text file without a byte has count 0. */

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define SHARD_BYTES ((int64_t)5000000000)
 #define BLOCK ((int64_t)1 << 22)
@@ -170,6 +171,19 @@ static int write_config(const struct merge *m, const char *dir)
     return config_copy(m->base_dir, dir, &m->net.c, dtype);
 }
 
+/* Takes generation_config.json of the adapters, where they have one, in the place of the base model's. */
+static int take_generation(const char *adapters, const char *dir)
+{
+    static const char name[] = "generation_config.json";
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", adapters, name);
+    if (access(path, F_OK) != 0)
+        return NJ_OK;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    unlink(path);
+    return side_file_copy(adapters, dir, name);
+}
+
 int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged)
 {
     struct merge m = {.base_dir = base, .adapter_dir = adapters};
@@ -185,6 +199,8 @@ int merge_adapters(const char *base, const char *adapters, const char *out, size
         rc = write_config(&m, folder.temp);
     if (rc == 0)
         rc = source_side_files(base, folder.temp);
+    if (rc == 0)
+        rc = take_generation(adapters, folder.temp);
     if (rc == 0)
         rc = folder_commit(&folder);
     else

@@ -19,6 +19,7 @@
 #include "io/model_folder.h"
 #include "io/plural.h"
 #include "record/own.h"
+#include "text/generation.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -206,6 +207,13 @@ static int write_progress(const struct checkpoints *c, const char *dir)
     return write_text(dir, "progress.txt", text);
 }
 
+/* Writes the model, whose texts then end with the token that it has learned to end its turns with, too. */
+static int save_model(const struct checkpoints *c, struct engine *e, const char *dir)
+{
+    const int err = engine_save_model(e, dir);
+    return err || !c->learned_end ? err : generation_add_stop(dir, c->student, c->turn_end);
+}
+
 static int save_folder(const struct checkpoints *c, const char *path, struct engine *e,
                        int64_t step, const struct data_state *data)
 {
@@ -213,7 +221,7 @@ static int save_folder(const struct checkpoints *c, const char *path, struct eng
     int err = folder_begin(&f, path);
     if (err)
         return err;
-    err = engine_save_model(e, f.temp);
+    err = save_model(c, e, f.temp);
     if (!err)
         err = engine_save_state(e, f.temp, step, data);
     if (!err && c->add)
@@ -300,7 +308,7 @@ int checkpoints_finish(struct checkpoints *c, struct engine *e)
     snprintf(path, sizeof path, "%s/final", c->out);
     int err = folder_begin(&f, path);
     if (!err)
-        err = engine_save_model(e, f.temp);
+        err = save_model(c, e, f.temp);
     if (!err)
         err = folder_flush(&f);
     if (!err)

@@ -33,6 +33,9 @@ struct checkpoints {
     char notes[4096];        /* lines that nobody has heard yet */
     void (*say)(void *user, const char *line);
     void *user;
+    bool learned_end; /* the student has learned to end its turns with turn_end */
+    int32_t turn_end;
+    const char *student; /* the model that it began as */
     /* NULL, or adds files of its own to the folder of a checkpoint */
     int (*add)(void *user, const char *dir);
     void *add_user;

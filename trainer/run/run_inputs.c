@@ -202,6 +202,34 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
     return err;
 }
 
+int run_find_turn_end(struct run *r)
+{
+    struct checkpoints *c = &r->checkpoints;
+    const struct prompts *p = r->rollouts.prompts;
+    struct generation said;
+    int32_t id = -1;
+    size_t bytes;
+    bool special;
+    if (!group_leads(r->group) || !(data_chats(r->data) || (p != NULL && prompts_chats(p))))
+        return 0;
+    int err = chat_turn_end(&r->tokenizer, &id);
+    if (err || id < 0 || id >= r->vocab)
+        return err;
+    generation_add(&r->ends, id); /* answers and samples of the student end there, too */
+    err = generation_said(r->student, INT32_MAX, &said);
+    if (err || generation_stops(&said, id))
+        return err;
+    c->learned_end = true;
+    c->turn_end = id;
+    c->student = r->student;
+    const char *text = tokenizer_token(&r->tokenizer, id, &bytes, &special);
+    progress_say(&r->progress,
+                 "the assistant's turns end with %.*s (token %d), which joins eos_token_id of the "
+                 "saved model",
+                 (int)bytes, text, (int)id);
+    return 0;
+}
+
 /* Says how many epochs the steps are where rounding up makes them more than was asked for. */
 static void say_epochs(struct run *r)
 {

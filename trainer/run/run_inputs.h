@@ -13,6 +13,9 @@ int run_open_tokenizer(struct run *r);
 /* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
  * --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
+/* Finds the token that conversations of data and prompts teach the student to end its turns with: what it writes ends
+ * there, and so does, later on, what the saved model writes. */
+int run_find_turn_end(struct run *r);
 /* Says what is worth a line where data is not one stream of documents one after the other. */
 void run_say_data(struct run *r);
 /* What the options say of rows. */

@@ -40,12 +40,24 @@ struct decode_sampling texts_sampling(const struct run *r)
                                     o->sample_min_p, o->seed};
 }
 
+/* Adds what adapters have learned to end a turn with. */
+static int add_adapters_stops(struct run *r, int vocab_size)
+{
+    struct generation said = {0};
+    const int err = r->s->adapter ? generation_said(r->s->adapter, vocab_size, &said) : 0;
+    for (int i = 0; i < said.stops; i++)
+        generation_add(&r->ends, said.stop[i]);
+    return err;
+}
+
 int texts_stops(struct run *r)
 {
     struct model_config c;
     int err = source_config(r->student, &c);
     if (!err)
         err = generation_read(r->student, &r->tokenizer, c.vocab_size, &r->ends);
+    if (!err)
+        err = add_adapters_stops(r, c.vocab_size);
     if (!err && r->s->ignore_eos)
         r->ends.stops = 0;
     return err;

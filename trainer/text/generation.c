@@ -5,11 +5,13 @@
 #include "text/generation.h"
 
 #include "io/error.h"
+#include "io/gguf.h"
 #include "io/json_text.h"
 #include "text/metadata.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* One of a model's JSON files. */
 struct file {
@@ -54,14 +56,13 @@ bool generation_stops(const struct generation *g, int32_t id)
     return false;
 }
 
-/* False where there is no room for another. */
-static bool add_stop(struct generation *g, int64_t id)
+bool generation_add(struct generation *g, int32_t id)
 {
-    if (generation_stops(g, (int32_t)id))
+    if (generation_stops(g, id))
         return true;
     if (g->stops == STOP_IDS_MOST)
         return false;
-    g->stop[g->stops++] = (int32_t)id;
+    g->stop[g->stops++] = id;
     return true;
 }
 
@@ -76,7 +77,8 @@ static int read_stops(const struct file *f, int vocab_size, struct generation *o
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
         const json_int_t number = json_integer_value(id);
-        if (!json_is_integer(id) || number < 0 || number >= vocab_size || !add_stop(out, number))
+        if (!json_is_integer(id) || number < 0 || number >= vocab_size ||
+            !generation_add(out, (int32_t)number))
             return refuse(f, name, value, want);
     }
     return NJ_OK;
@@ -98,12 +100,31 @@ static int add_tokenizer(const struct tokenizer *t, int vocab_size, struct gener
 {
     const int ids[] = {t->end_of_text, t->end_of_turn};
     for (int i = 0; i < 2; i++)
-        if (ids[i] >= 0 && ids[i] < vocab_size && !add_stop(out, ids[i]))
+        if (ids[i] >= 0 && ids[i] < vocab_size && !generation_add(out, ids[i]))
             return fail(NJ_E_FORMAT,
                         "%s: more than %d tokens end a text: eos_token_id names %d, and the "
                         "tokenizer has others; remove some from generation_config.json",
                         t->dir, STOP_IDS_MOST, STOP_IDS_MOST);
     return NJ_OK;
+}
+
+/* A GGUF file has an id of its own for the end of a turn. */
+static int read_stops_of_file(const char *path, int vocab_size, struct generation *out)
+{
+    static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
+                                       "tokenizer.ggml.eot_token_id"};
+    struct gguf g;
+    int rc = metadata_open(path, &g);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !rc; i++) {
+        int64_t id;
+        rc = gguf_int(&g, keys[i], -1, &id);
+        if (!rc && id >= 0 && id < vocab_size)
+            generation_add(out, (int32_t)id);
+    }
+    gguf_close(&g);
+    return rc;
 }
 
 int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
@@ -112,7 +133,9 @@ int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
     struct file f = {.root = NULL};
     int rc = NJ_OK;
     *out = (struct generation){0};
-    if (!metadata_is(dir)) {
+    if (metadata_is(dir)) {
+        rc = read_stops_of_file(dir, vocab_size, out);
+    } else {
         rc = open_file(dir, "generation_config.json", &f);
         if (!rc)
             rc = read_stops(&f, vocab_size, out);
@@ -121,4 +144,83 @@ int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
         json_decref(f.root);
     }
     return rc ? rc : add_tokenizer(t, vocab_size, out);
+}
+
+/* ---- what a student has learned ---- */
+
+int generation_said(const char *dir, int vocab_size, struct generation *out)
+{
+    struct file f = {.root = NULL};
+    *out = (struct generation){0};
+    if (metadata_is(dir))
+        return read_stops_of_file(dir, vocab_size, out);
+    int rc = open_file(dir, "generation_config.json", &f);
+    if (!rc)
+        rc = f.root ? read_stops(&f, vocab_size, out) : read_stops_of_config(dir, vocab_size, out);
+    json_decref(f.root);
+    return rc;
+}
+
+/* Copies what transformers takes of config.json where there is no generation_config.json. */
+static int take_tokens(const char *dir, json_t *to, bool *found)
+{
+    static const char *const names[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+    struct file f;
+    int rc = open_file(dir, "config.json", &f);
+    *found = f.root != NULL;
+    json_memory_begin();
+    for (size_t i = 0; i < sizeof names / sizeof *names && !rc; i++)
+        if (field(&f, names[i]))
+            json_object_set(to, names[i], json_object_get(f.root, names[i]));
+    if (json_memory_end() && !rc)
+        rc = fail(NJ_E_NOMEM, "%s: out of memory", f.path);
+    json_decref(f.root);
+    return rc;
+}
+
+/* Makes what is to be written where DIR has no such file: that of the base, or one of its own. */
+static int make_config(const char *dir, const char *base, json_t **out)
+{
+    struct file f = {.root = NULL};
+    bool found = false;
+    int rc = metadata_is(base) ? NJ_OK : open_file(base, "generation_config.json", &f);
+    *out = f.root;
+    if (rc || f.root)
+        return rc;
+    *out = json_object();
+    if (!*out)
+        return fail(NJ_E_NOMEM, "%s: out of memory", dir);
+    rc = take_tokens(dir, *out, &found);
+    return rc || found || metadata_is(base) ? rc : take_tokens(base, *out, &found);
+}
+
+static void add_id(json_t *root, int32_t id)
+{
+    json_t *value = json_object_get(root, "eos_token_id"), *list = json_array();
+    size_t i;
+    json_t *each;
+    if (json_is_integer(value))
+        json_array_append(list, value);
+    json_array_foreach(value, i, each) json_array_append(list, each);
+    json_array_append_new(list, json_integer(id));
+    json_object_set_new(root, "eos_token_id", list);
+}
+
+int generation_add_stop(const char *dir, const char *base, int32_t id)
+{
+    struct file f;
+    struct generation said = {0};
+    int rc = open_file(dir, "generation_config.json", &f);
+    if (!rc && !f.root)
+        rc = make_config(dir, base, &f.root);
+    if (!rc)
+        rc = read_stops(&f, INT32_MAX, &said);
+    if (rc || generation_stops(&said, id)) {
+        json_decref(f.root);
+        return rc;
+    }
+    unlink(f.path); /* which a copy of a file that nobody may write would refuse */
+    json_memory_begin();
+    add_id(f.root, id);
+    return json_write_file(f.path, f.root, JSON_INDENT(2));
 }

@@ -19,6 +19,14 @@ struct generation {
  * vocab_size. Returns 0, NJ_E_FORMAT, NJ_E_IO or NJ_E_NOMEM. */
 int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
                     struct generation *out);
+/* Reads what the model says of this itself: eos_token_id of generation_config.json or, without that file, of config.json;
+ * of a GGUF or APR file, the tokens that end a text and a turn. */
+int generation_said(const char *dir, int vocab_size, struct generation *out);
+/* Adds an id to eos_token_id of DIR/generation_config.json, where it is not named yet. Without that file it is that of
+ * the model `base`, or what config.json of DIR, or of `base`, says of tokens. */
+int generation_add_stop(const char *dir, const char *base, int32_t id);
+/* Adds an id, once; false where there is no room for another. */
+bool generation_add(struct generation *g, int32_t id);
 /* Whether an id ends what is generated. */
 bool generation_stops(const struct generation *g, int32_t id);
 

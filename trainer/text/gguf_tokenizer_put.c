@@ -7,6 +7,7 @@
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
 #include "text/chat.h"
+#include "text/generation.h"
 #include "text/gguf_pre.h"
 #include "text/gguf_tokenizer.h"
 
@@ -235,15 +236,32 @@ static void put_id(struct gguf_writer *w, const char *key, int32_t id)
         gguf_put_u32(w, key, (uint32_t)id);
 }
 
+/* Returns the id that ends a turn, and that eos is not, as generation_config.json has it; -1 without. */
+static int32_t turn_id(const struct generation *g, const struct tokenizer *t, int32_t eos)
+{
+    int32_t found = -1;
+    for (int i = g->stops - 1; i >= 0; i--)
+        if (g->stop[i] != eos && g->stop[i] != t->end_of_text)
+            found = g->stop[i];
+    if (t->end_of_turn >= 0 && generation_stops(g, t->end_of_turn))
+        found = t->end_of_turn;
+    return found == eos || t->end_of_turn == eos ? -1 : found;
+}
+
 static int put_ids(struct gguf_writer *w, const struct tokenizer *t, int vocab_size)
 {
+    struct generation ends;
     struct configs c;
     const int32_t begin = tokenizer_begin_of_text(t);
-    const int rc = read_configs(t->dir, &c);
+    int rc = read_configs(t->dir, &c);
+    if (!rc)
+        rc = generation_said(t->dir, vocab_size, &ends);
     if (!rc) {
-        const int32_t eos = special_id(t, &c, "eos", vocab_size);
+        const int32_t found = special_id(t, &c, "eos", vocab_size);
+        const int32_t eos = found >= 0 ? found : t->end_of_text;
         put_id(w, KEY("bos_token_id"), begin >= 0 ? begin : special_id(t, &c, "bos", vocab_size));
-        put_id(w, KEY("eos_token_id"), eos >= 0 ? eos : t->end_of_text);
+        put_id(w, KEY("eos_token_id"), eos);
+        put_id(w, KEY("eot_token_id"), turn_id(&ends, t, eos));
         put_id(w, KEY("padding_token_id"), special_id(t, &c, "pad", vocab_size));
         gguf_put_bool(w, KEY("add_bos_token"), begin >= 0);
     }

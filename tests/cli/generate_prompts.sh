@@ -94,6 +94,32 @@ ok_if "--ignore-eos goes on behind a stop token" "$(model=$d/stops greedy --temp
 ok_if "generate --prompt ends at a stop token" "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" \
     test "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" = "License for software and other kinds of works"
 
+# ---- texts that end what is written
+generate --prompts "$d/prompts.jsonl" --max-tokens 40 >"$d/long"
+said=$(sed -n 1p "$d/long" | column text | sed 's/^"//; s/"$//')
+part=${said:9:3} # over the borders of tokens, which are bytes
+before=${said%%"$part"*}
+generate --prompts "$d/prompts.jsonl" --max-tokens 40 --stop "no such text" "$part" >"$d/cut"
+ok_if "a text ends just before --stop" "$(sed -n 1p "$d/cut"), cut before \"$part\" of \"$said\"" test "$(sed -n 1p "$d/cut" | column text)" = "\"$before\""
+ok_if "the line says what ended it, after how many tokens" "$(sed -n 1p "$d/cut")" \
+    grep -qF "\"tokens\": $((${#before} + 3)), \"end\": \"stop\", \"stop\": \"$part\"" <(sed -n 1p "$d/cut")
+ok_if "texts without --stop in them stay" "$(diff "$d/long" "$d/cut")" \
+    test "$(grep -vF "$part" "$d/long" | column text)" = "$(grep -v '"stop": ' "$d/cut" | column text)"
+ok_if "--prompt is cut there, too" "$(generate --prompt 'The GNU General' --max-tokens 40 --stop "$part")" \
+    test "$(generate --prompt 'The GNU General' --max-tokens 40 --stop "$part")" = "The GNU General$before"
+ok_if "a text that only begins like --stop is printed whole" "$(generate --prompt 'The GNU General' --stop "${said:10:2}zzz")" \
+    test "$(generate --prompt 'The GNU General' --stop "${said:10:2}zzz")" = "$(generate --prompt 'The GNU General')"
+refuses "an empty --stop is refused" 2 '--stop: a text is empty' "$nojit" generate --model "$d/model" --device cpu --prompt a --stop ""
+
+# ---- repetition
+letters() { column text | sed 's/^"//; s/"$//' | head -n 1 | fold -w 1 | sort -u | wc -l; }
+few=$(greedy --temperature 0 --max-tokens 30 | letters) many=$(greedy --temperature 0 --max-tokens 30 --repetition-penalty 3 | letters)
+ok_if "--repetition-penalty: tokens come that have not been there" "$few letters, $many with it" test "$many" -gt "$few"
+ok_if "--repetition-penalty 1 changes nothing" "" cmp -s "$d/all" <(generate --prompts "$d/prompts.jsonl" --repetition-penalty 1)
+generate --prompts "$d/prompts.jsonl" --repetition-penalty 1.3 >"$d/penalized"
+ok_if "a penalized text does not depend on --batch-size" "$(cat "$d/penalized")" \
+    cmp -s "$d/penalized" <(generate --prompts "$d/prompts.jsonl" --repetition-penalty 1.3 --batch-size 1)
+
 # ---- conversations
 "$nojit" init --preset nojit-tiny --tie-embeddings false --vocab-size 1264 --seed 3 --out "$d/chat" >/dev/null
 cp tests/golden/tokenizer-qwen2.json "$d/chat/tokenizer.json"

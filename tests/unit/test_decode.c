@@ -8,19 +8,26 @@
 enum { PROMPTS = 7, BOOK_TEXTS = PROMPTS, BOOK_TOKENS = 40 };
 #include "book.h"
 
-static int decode(struct engine *e, struct book *b, const struct decode_prompt *prompts, int count,
-                  float temperature, const int32_t *stop, int stops)
+static int decode_as(struct engine *e, struct book *b, const struct decode_prompt *prompts,
+                     int count, struct decode_sampling how, const int32_t *stop, int stops)
 {
     const struct decode_io io = {
         .next = book_next,
         .said = book_said,
         .user = b,
-        .how = {.temperature = temperature, .seed = 3},
+        .how = how,
         .stop = stop,
         .stops = stops,
     };
     book_open(b, prompts, count);
     return engine_decode(e, &io);
+}
+
+static int decode(struct engine *e, struct book *b, const struct decode_prompt *prompts, int count,
+                  float temperature, const int32_t *stop, int stops)
+{
+    const struct decode_sampling how = {.temperature = temperature, .seed = 3};
+    return decode_as(e, b, prompts, count, how, stop, stops);
 }
 
 static struct train_options options_of(int rows, int positions)
@@ -161,6 +168,55 @@ static void greedy_takes_the_likeliest(void **state)
     engine_destroy(e);
 }
 
+/* Checks that a token is the likeliest after these, as transformers penalizes them: each once, however often it is
+ * there. */
+static void check_penalized(struct engine *e, const int32_t *ids, int count, double factor,
+                            int32_t said)
+{
+    double logits[VOCAB], largest = -INFINITY;
+    bool had[VOCAB] = {false};
+    forward_logits(e, ids, count, logits);
+    for (int i = 0; i < count; i++)
+        had[ids[i]] = true;
+    for (int v = 0; v < VOCAB; v++) {
+        if (had[v])
+            logits[v] = logits[v] < 0 ? logits[v] * factor : logits[v] / factor;
+        largest = fmax(largest, logits[v]);
+    }
+    if (!(logits[said] >= largest - 1e-4 * fabs(largest)))
+        fail_msg("token %d of logit %g after %d, where the largest is %g", said, logits[said],
+                 count, largest);
+}
+
+/* More prompts than slots, so that a text does not inherit what another one has had. */
+static void repeated_tokens_are_penalized(void **state)
+{
+    (void)state;
+    static const float factors[] = {1.5f, 0.7f};
+    const struct train_options o = options_of(3, 80);
+    struct engine *e = open_engine("qwen3", NULL, &o);
+    struct decode_prompt prompts[PROMPTS];
+    int32_t ids[PROMPTS][BOOK_TOKENS], all[2 * BOOK_TOKENS];
+    struct book plain, b;
+    make_prompts(prompts, ids, PROMPTS);
+    ok(decode(e, &plain, prompts, PROMPTS, 0, NULL, 0));
+    for (int k = 0; k < 2; k++) {
+        const struct decode_sampling how = {.repetition = factors[k]};
+        ok(decode_as(e, &b, prompts, PROMPTS, how, NULL, 0));
+        assert_true(memcmp(b.text, plain.text, sizeof b.text) != 0);
+        for (int i = 0; i < PROMPTS; i++) {
+            memcpy(all, prompts[i].ids, (size_t)prompts[i].count * sizeof *all);
+            memcpy(all + prompts[i].count, b.text[i], sizeof b.text[i]);
+            assert_int_equal(b.length[i], prompts[i].most);
+            for (int n = 0; n < b.length[i]; n++)
+                check_penalized(e, all, prompts[i].count + n, (double)factors[k], b.text[i][n]);
+        }
+    }
+    ok(decode_as(e, &b, prompts, PROMPTS, (struct decode_sampling){.repetition = 1}, NULL, 0));
+    assert_memory_equal(b.text, plain.text, sizeof b.text);
+    engine_destroy(e);
+}
+
 static void texts_do_not_depend_on_their_neighbours(void **state)
 {
     (void)state;
@@ -296,6 +352,7 @@ int main(void)
         cmocka_unit_test(contexts_of_several_chunks_are_those_of_a_forward_pass),
         cmocka_unit_test(a_cache_of_bytes_is_close),
         cmocka_unit_test(greedy_takes_the_likeliest),
+        cmocka_unit_test(repeated_tokens_are_penalized),
         cmocka_unit_test(texts_do_not_depend_on_their_neighbours),
         cmocka_unit_test(numbers_make_texts_differ),
         cmocka_unit_test(a_stop_token_ends_a_text),

@@ -16,7 +16,8 @@
 
 static int print_text(struct run *r, const int32_t *prompt, size_t count)
 {
-    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, texts_sampling(r)};
+    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, texts_sampling(r),
+                                 texts_stop_texts(r->s)};
     const bool terminal = isatty(STDOUT_FILENO);
     FILE *out = terminal ? screen_open(stdout) : stdout;
     if (out == NULL)
@@ -87,6 +88,15 @@ static int generate(struct run *r)
     return r->s->prompts.count > 0 ? continue_prompts(r) : continue_prompt(r);
 }
 
+static int check_stops(const struct settings *s)
+{
+    for (size_t i = 0; i < s->stop.count; i++)
+        if (s->stop.path[i][0] == '\0')
+            return fail(NJ_E_ARG, "--stop: a text is empty; give texts that are to end what is "
+                                  "written");
+    return 0;
+}
+
 int cmd_generate(const struct settings *s)
 {
     struct group alone = GROUP_ALONE;
@@ -97,6 +107,8 @@ int cmd_generate(const struct settings *s)
     if (!err && s->prompts.count > 0 && s->chat)
         err = fail(NJ_E_ARG, "--chat is for --prompt; conversations in --prompts are lines with "
                              "messages");
+    if (!err)
+        err = check_stops(s);
     if (err)
         return err;
     err = run_open(&r, s, &alone, true);

@@ -186,7 +186,10 @@ static int evaluate(struct run *r, int64_t step)
 
 static int write_samples(struct run *r, int64_t step)
 {
-    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, texts_sampling(r)};
+    const struct sampling how = {.engine = r->engine,
+                                 .tokenizer = &r->tokenizer,
+                                 .ends = &r->ends,
+                                 .how = texts_sampling(r)};
     if ((step == 0 && r->eval_data == NULL) || !group_leads(r->group))
         return 0;
     return sample_log_write(&r->samples, &how, step, &r->progress);

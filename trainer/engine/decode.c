@@ -9,6 +9,7 @@
 
 #include "engine/decoder.h"
 #include "engine/engine_struct.h"
+#include "engine/repetition.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct session {
     int free;
     bool more; /* prompts may come */
     int window;
+    struct repetition repetition;
 };
 
 void decode_graphs_free(struct decode_graph *g)
@@ -101,6 +103,18 @@ static int graph_of(struct session *s, int rows, int chunks, nj_graph **out)
         rc = add_graph(s, rows, chunks, &g);
     *out = g ? g->graph : NULL;
     return rc;
+}
+
+/* Runs a step whose logits go through the host. */
+static int run_penalized(struct session *s, int rows, int chunks)
+{
+    struct engine *e = s->e;
+    struct work w = {.ctx = e->ctx, .s = e->stream};
+    decoder_logits(&w, s->d, rows, chunks);
+    if (w.rc == 0)
+        w.rc = repetition_apply(&s->repetition, e, e->mem.now.slot, rows);
+    decoder_sample(&w, s->d, &s->io->how, rows);
+    return w.rc;
 }
 
 static int run_steps(struct session *s, int rows, int chunks)
@@ -173,7 +187,7 @@ static int prefill(struct session *s, int count)
     return w.rc != 0 ? engine_fail(e, w.rc, "reading prompts") : 0;
 }
 
-static void begin(struct session *s, const struct decode_prompt *p)
+static int begin(struct session *s, const struct decode_prompt *p)
 {
     struct decode_rows *now = &s->e->mem.now;
     const int row = s->count++;
@@ -183,6 +197,9 @@ static void begin(struct session *s, const struct decode_prompt *p)
     now->slot[row] = s->slots[--s->free];
     now->number[row] = p->number;
     now->left[row] = p->most;
+    return repetition_is_on(&s->repetition)
+               ? repetition_begin(&s->repetition, now->slot[row], p->ids, p->count)
+               : 0;
 }
 
 /* Gives free slots to prompts, whose keys and values are computed in as few passes as they fit in. */
@@ -200,7 +217,10 @@ static int take_prompts(struct session *s)
             rc = prefill(s, staged);
             staged = 0;
         }
-        begin(s, &p);
+        if (rc == 0)
+            rc = begin(s, &p);
+        if (rc != 0)
+            break;
         put_prompt(&s->e->mem.prompts, staged, &p, s->e->mem.now.slot[s->count - 1]);
         staged += p.count - 1;
     }
@@ -270,6 +290,8 @@ static int look(struct session *s, int rows, const int32_t *slot_of)
         rc = hand_out(s, row, rows, ended);
         ended = ended || rc > 0;
         rc = rc < 0 ? rc : 0;
+        if (!ended && repetition_is_on(&s->repetition)) /* a window of one step */
+            rc = repetition_add(&s->repetition, slot_of[row], &s->e->mem.said[row], 1);
         if (ended)
             s->slots[s->free++] = slot_of[row];
         else
@@ -308,7 +330,8 @@ static int run_window(struct session *s, int32_t *slot_of)
     m->now.step[0] = 0;
     int rc = nj_copy(e->stream, d->now.id, m->now.id, d->now_bytes);
     if (rc == 0)
-        rc = run_steps(s, rows, chunks_of_window(s));
+        rc = repetition_is_on(&s->repetition) ? run_penalized(s, rows, chunks_of_window(s))
+                                              : run_steps(s, rows, chunks_of_window(s));
     if (rc == 0)
         rc = nj_copy(e->stream, m->now.id, d->now.id, d->now_bytes);
     if (rc == 0)
@@ -357,10 +380,14 @@ int engine_decode(struct engine *e, const struct decode_io *io)
     int rc = d->rows > 0 ? 0 : fail(NJ_E_ARG, "the engine was opened without a decoder");
     if (rc == 0 && (!slot_of || !s.sequence || !s.slots))
         rc = fail(NJ_E_NOMEM, "no host memory for %d sequences; free some", d->rows);
+    if (rc == 0)
+        rc = repetition_open(d, io->how.repetition, &s.repetition);
+    s.window = repetition_is_on(&s.repetition) ? 1 : s.window;
     for (; rc == 0 && s.free < d->rows; s.free++)
         s.slots[s.free] = d->rows - 1 - s.free;
     if (rc == 0)
         rc = run(&s, slot_of);
+    repetition_close(&s.repetition);
     free(slot_of);
     free(s.sequence);
     free(s.slots);

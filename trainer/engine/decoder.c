@@ -194,7 +194,7 @@ static bool cuts(const struct decode_sampling *how)
            (how->top_k > 0 || (how->top_p > 0 && how->top_p < 1) || how->min_p > 0);
 }
 
-static void sample(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows)
+void decoder_sample(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows)
 {
     const enum nj_dtype T = d->net->T;
     const struct decode_rows *now = &d->now;
@@ -210,8 +210,7 @@ static void sample(struct work *r, struct decoder *d, const struct decode_sampli
                          d->score, d->best, d->stop, rows, parts, DECODE_WINDOW));
 }
 
-void decoder_step(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows,
-                  int chunks)
+void decoder_logits(struct work *r, struct decoder *d, int rows, int chunks)
 {
     const struct rows in = {.ids = d->now.id, .pos = d->now.pos, .slot = d->now.slot};
     d->acts.mode = ACTS_DECODE;
@@ -224,7 +223,13 @@ void decoder_step(struct work *r, struct decoder *d, const struct decode_samplin
         net_forward(r, d->net, &d->acts, &in);
         net_logits(r, d->net, &d->x, d->acts.y, rows, d->vocab, d->ld, d->logits);
     }
-    sample(r, d, how, rows);
+}
+
+void decoder_step(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows,
+                  int chunks)
+{
+    decoder_logits(r, d, rows, chunks);
+    decoder_sample(r, d, how, rows);
 }
 
 void decoder_prepare(struct work *r, struct decoder *d)

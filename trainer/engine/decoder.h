@@ -55,6 +55,9 @@ int decoder_chunks(const struct decoder *d, int64_t keys, int longest);
 
 /* Keys and values of d->prompts, `rows` of them, into the cache. */
 void decoder_prefill(struct work *r, struct decoder *d, int rows);
+/* The two halves of a step: the logits of the first `rows` sequences, and a token of each. */
+void decoder_logits(struct work *r, struct decoder *d, int rows, int chunks);
+void decoder_sample(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows);
 /* A token of each of the first `rows` sequences. */
 void decoder_step(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows,
                   int chunks);

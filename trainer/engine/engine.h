@@ -124,7 +124,7 @@ struct train_options {
     int decode_rows, decode_positions;
     int decode_bytes; /* 1: its cache has keys and values as bytes, with a scale for each head and position */
     /* Of struct decode_sampling, for who shows what a model writes */
-    float sample_temperature, sample_top_p, sample_min_p;
+    float sample_temperature, sample_top_p, sample_min_p, sample_repetition;
     int sample_top_k;
     const char *adapter_dir; /* adapters to start from, of the form that `lora` says; NULL: new */
     const char *base_name;   /* what saved adapters call their model; NULL: the student's folder */
@@ -270,6 +270,8 @@ struct decode_sampling {
     float top_p;       /* of these the fewest that make up so much; 0, 1: all; */
     float
         min_p; /* of these none that is less probable than so many times the most probable one; 0: all */
+    float
+        repetition; /* divides logits above 0, and multiplies those below, of tokens that the text has had; 0, 1: off */
     uint64_t seed;
 };
 /* A prompt to be continued. Its random numbers follow from the seed, `number` and the position of each token, not from

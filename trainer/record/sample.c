@@ -32,6 +32,8 @@ struct text {
     const struct sampling *how;
     const struct decode_prompt *prompt; /* NULL: it was taken */
     FILE *out;
+    struct stopped_text said; /* where texts end it */
+    size_t written;           /* of it */
 };
 
 static int next(void *user, struct decode_prompt *out)
@@ -56,11 +58,22 @@ static void put_text(const struct tokenizer *t, const int32_t *ids, int count, F
 static int write_tokens(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
                         enum decode_end end)
 {
-    const struct text *t = user;
+    struct text *t = user;
+    const int kept = end == DECODE_STOPPED ? count - 1 : count;
     (void)p;
-    put_text(t->how->tokenizer, ids, end == DECODE_STOPPED ? count - 1 : count, t->out);
+    for (int i = 0; i < kept && !t->said.by; i++) {
+        size_t bytes;
+        const char *text = tokenizer_decode(t->how->tokenizer, ids[i], &bytes);
+        if (!stop_add(&t->how->stops, &t->said, text, bytes))
+            return fail(NJ_E_NOMEM, "out of memory for the text");
+    }
+    const size_t sure =
+        end == DECODE_MORE ? stop_sure(&t->how->stops, &t->said) : t->said.text.count;
+    if (sure > t->written)
+        fwrite((const char *)t->said.text.at + t->written, 1, sure - t->written, t->out);
+    t->written = sure > t->written ? sure : t->written;
     fflush(t->out);
-    return 0;
+    return t->said.by != NULL;
 }
 
 json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
@@ -80,7 +93,7 @@ int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t cou
                     FILE *out)
 {
     const struct decode_prompt p = {.ids = prompt, .count = (int)count, .most = (int)tokens};
-    struct text t = {s, &p, out};
+    struct text t = {.how = s, .prompt = &p, .out = out};
     const struct decode_io io = {
         .next = next,
         .said = write_tokens,
@@ -89,5 +102,7 @@ int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t cou
         .stop = s->ends->stop,
         .stops = s->ends->stops,
     };
-    return engine_decode(s->engine, &io);
+    const int err = engine_decode(s->engine, &io);
+    free(t.said.text.at);
+    return err;
 }

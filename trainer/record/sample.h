@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "record/stop_text.h"
 #include "text/generation.h"
 #include "text/tokenizer.h"
 
@@ -19,6 +20,7 @@ struct sampling {
     const struct tokenizer *tokenizer;
     const struct generation *ends; /* tokens that end a text */
     struct decode_sampling how;
+    struct stop_texts stops; /* texts that do */
 };
 
 /* The ids of a prompt after the token that begins texts; those of an empty one where no token does:

@@ -9,6 +9,7 @@
 
 #include "io/error.h"
 #include "model/source.h"
+#include "record/stop_text.h"
 #include "run/texts.h"
 
 struct writer {
@@ -107,12 +108,9 @@ static bool cut_text(const struct tasks *t, int64_t item, struct pool *text, siz
     for (int i = 0; i < it.untils; i++) {
         size_t bytes;
         const char *until = tasks_until(t, it.until + i, &bytes);
-        const size_t from = seen >= bytes ? seen - bytes + 1 : 0;
-        const char *at = text->at;
-        const char *found =
-            text->count > from ? memmem(at + from, text->count - from, until, bytes) : NULL;
+        const char *found = stop_find(text, seen, until, bytes);
         if (found) {
-            text->count = (size_t)(found - at);
+            text->count = (size_t)(found - (const char *)text->at);
             seen = text->count < seen ? text->count : seen;
             cut = true;
         }

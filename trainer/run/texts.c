@@ -23,6 +23,7 @@ struct text {
     int32_t *ids; /* NULL: none yet, or written */
     int count;
     enum decode_end end;
+    struct stopped_text said; /* where texts end it */
 };
 
 struct texts {
@@ -36,8 +37,13 @@ struct texts {
 struct decode_sampling texts_sampling(const struct run *r)
 {
     const struct train_options *o = &r->options;
-    return (struct decode_sampling){o->sample_temperature, o->sample_top_k, o->sample_top_p,
-                                    o->sample_min_p, o->seed};
+    return (struct decode_sampling){o->sample_temperature, o->sample_top_k,      o->sample_top_p,
+                                    o->sample_min_p,       o->sample_repetition, o->seed};
+}
+
+struct stop_texts texts_stop_texts(const struct settings *s)
+{
+    return (struct stop_texts){s->stop.path, s->stop.count};
 }
 
 /* Adds what adapters have learned to end a turn with. */
@@ -116,6 +122,8 @@ int texts_rows(struct run *r, int64_t prompts)
 
 static json_t *text_of(const struct tokenizer *t, const struct text *a)
 {
+    if (a->said.by)
+        return json_text(a->said.text.at, a->said.text.count);
     return sample_text(t, a->ids, a->end == DECODE_STOPPED ? a->count - 1 : a->count);
 }
 
@@ -124,6 +132,14 @@ static json_t *id_of(const struct prompt *p)
 {
     return p->id ? json_loads(p->id, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
                  : json_integer((json_int_t)p->index);
+}
+
+static void free_text(struct text *a)
+{
+    free(a->ids);
+    free(a->said.text.at);
+    a->ids = NULL;
+    a->said.text = (struct pool){0};
 }
 
 static int write_answer(struct texts *t, int64_t i)
@@ -135,9 +151,12 @@ static int write_answer(struct texts *t, int64_t i)
         json_pack("{s:o, s:o, s:I, s:I, s:s}", "id", id_of(&p), "text",
                   text_of(&t->run->tokenizer, a), "prompt_tokens", (json_int_t)p.count, "tokens",
                   (json_int_t)a->count, "end", a->end == DECODE_STOPPED ? "stop" : "length");
+    if (row && a->said.by && json_object_set_new(row, "stop", json_c_text(a->said.by)) != 0) {
+        json_decref(row);
+        row = NULL;
+    }
     const int err = json_write_line(t->out, "standard output", row, 0);
-    free(a->ids);
-    a->ids = NULL;
+    free_text(a);
     return err;
 }
 
@@ -171,6 +190,26 @@ static int write_ready(struct texts *t)
     return err;
 }
 
+/* Adds tokens to the text where texts end it; *count becomes how many there are up to that. */
+static int look_for_stop(const struct texts *t, struct text *a, const int32_t *ids, int *count,
+                         enum decode_end *end)
+{
+    const struct stop_texts stops = texts_stop_texts(t->run->s);
+    const int kept = *end == DECODE_STOPPED ? *count - 1 : *count;
+    for (int i = 0; i < kept && stops.count > 0; i++) {
+        size_t bytes;
+        const char *text = tokenizer_decode(&t->run->tokenizer, ids[i], &bytes);
+        if (!stop_add(&stops, &a->said, text, bytes))
+            return fail(NJ_E_NOMEM, "out of memory for an answer");
+        if (a->said.by) {
+            *count = i + 1;
+            *end = DECODE_STOPPED;
+            return 0;
+        }
+    }
+    return 0;
+}
+
 static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
                 enum decode_end end)
 {
@@ -180,13 +219,18 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
         a->ids = malloc((size_t)p->most * sizeof *a->ids);
     if (!a->ids)
         return fail(NJ_E_NOMEM, "out of memory for an answer");
+    const int err = look_for_stop(t, a, ids, &count, &end);
+    if (err)
+        return err;
     memcpy(a->ids + a->count, ids, (size_t)count * sizeof *ids);
     a->count += count;
     a->end = end;
     t->tokens += count;
     t->done += end != DECODE_MORE;
+    const bool stopped = a->said.by != NULL; /* it may be written, and gone, below */
     progress_texts(&t->run->progress, t->done, t->count, t->tokens);
-    return end != DECODE_MORE ? write_ready(t) : 0;
+    const int failed = end != DECODE_MORE ? write_ready(t) : 0;
+    return failed ? failed : stopped;
 }
 
 static void say_rate(struct texts *t, double seconds)
@@ -217,7 +261,7 @@ int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
     if (!err)
         say_rate(&t, seconds_now() - from);
     for (int64_t i = 0; i < t.count; i++)
-        free(t.answer[i].ids);
+        free_text(&t.answer[i]);
     free(t.answer);
     return err;
 }

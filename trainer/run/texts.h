@@ -8,11 +8,14 @@
 #include <stdio.h>
 
 #include "data/prompts.h"
+#include "record/stop_text.h"
 #include "run/run.h"
 #include "text/generation.h"
 
 /* As the options of sampling say it. */
 struct decode_sampling texts_sampling(const struct run *r);
+/* Texts that end what is written, as --stop has them. */
+struct stop_texts texts_stop_texts(const struct settings *s);
 /* What ends a text of the model, by its folder and its tokenizer: r->ends. */
 int texts_stops(struct run *r);
 /* Whether a model takes a text of that many tokens, prompt and answer, and the positions given (--seq-len; 0: none) do;

@@ -94,6 +94,10 @@ ok_if "--ignore-eos goes on behind a stop token" "$(model=$d/stops greedy --temp
 ok_if "generate --prompt ends at a stop token" "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" \
     test "$(model=$d/stops generate --temperature 0 --prompt "License for software and other kinds of works")" = "License for software and other kinds of works"
 
+sed 's/"prompt"/"question"/; s/"id"/"key"/' "$d/prompts.jsonl" >"$d/renamed.jsonl"
+ok_if "--fields names the columns of a file of prompts" "" cmp -s "$d/all" <(generate --prompts "$d/renamed.jsonl" --fields prompt=question,id=key)
+refuses "--fields without a file of prompts is refused" 2 'fields names columns of --prompts' "$nojit" generate --model "$d/model" --device cpu --prompt a --fields prompt=b
+
 # ---- texts that end what is written
 generate --prompts "$d/prompts.jsonl" --max-tokens 40 >"$d/long"
 said=$(sed -n 1p "$d/long" | column text | sed 's/^"//; s/"$//')

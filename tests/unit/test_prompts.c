@@ -401,6 +401,47 @@ static void other_files_and_tokens_are_refused(void **state)
                   "p.jsonl: prompts need a tokenizer: field x is y", "no tokenizer");
 }
 
+/* ---- columns of other names ---- */
+
+static int open_fields(const char *word, const char *lines, struct prompts **p)
+{
+    const char *path = at("p.jsonl");
+    const char *const fields[] = {word};
+    const struct prompts_options o = {
+        .paths = &path, .path_count = 1, .fields = fields, .field_count = 1, .vocab_size = 257};
+    write_text(path, lines);
+    return prompts_open(&o, &bytes_only, p);
+}
+
+static void fields_name_columns(void **state)
+{
+    (void)state;
+    struct prompts *p;
+    struct prompt first, second;
+    check_ok(
+        open_fields(
+            "prompt=question,id=key,teacher_prompt=hint",
+            "{\"question\": \"ab\", \"prompt\": \"xyz\", \"messages\": 1, \"key\": 7, \"id\": 8, "
+            "\"hint\": \"c\"}\n{\"question\": \"d\", \"max_tokens\": 3}",
+            &p),
+        "renamed");
+    assert_int_equal(prompts_count(p), 2);
+    prompts_get(p, 0, 0, &first);
+    prompts_get(p, 0, 1, &second);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(first.ids[1], 'b');
+    assert_int_equal(first.teacher_count, 1);
+    assert_string_equal(first.id, "7");
+    assert_int_equal(second.most, 3);
+    prompts_close(p);
+    check_refused(open_fields("prompt=question", "{\"prompt\": \"a\"}", &p), NJ_E_FORMAT,
+                  "the object has neither prompt nor messages", "a column that is not there");
+    check_refused(open_fields("id=key", "{\"prompt\": \"a\"}", &p), NJ_E_ARG,
+                  "says neither which column is the prompt nor which holds messages", "no prompt");
+    check_refused(open_fields("prompt=q,completion=a", "{\"q\": \"a\"}", &p), NJ_E_ARG,
+                  "--fields completion=a: there is no such name", "completion");
+}
+
 /* ---- how the assistant's turns end ---- */
 
 static const struct {
@@ -440,6 +481,7 @@ static void the_token_that_ends_a_turn_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields_name_columns),
         cmocka_unit_test(the_token_that_ends_a_turn_is_found),
         cmocka_unit_test(conversations_are_asked_as_in_the_template),
         cmocka_unit_test(a_template_may_write_no_begin_of_text),

@@ -350,6 +350,49 @@ static void a_conversation_is_one_document_of_a_row(void **state)
     tokenizer_close(&t);
 }
 
+/* A role of another name is what the template makes of it; one that it leaves out is not. */
+static void roles_without_a_place_are_refused(void **state)
+{
+    static const char line[] =
+        "{\"messages\": [{\"role\": \"developer\", \"content\": \"d\"}, {\"role\": "
+        "\"user\", \"content\": \"q\"}, {\"role\": \"assistant\", \"content\": "
+        "\"a\"}]}";
+    static const struct {
+        const char *template, *want; /* NULL: it is refused */
+    } rows[] = {
+        {"{% for m in messages %}<{{ m.role }}>{{ m.content }}<|im_end|>{% endfor %}",
+         "|<developer>d<|im_end|><user>q<|im_end|>{<assistant>a<|im_end|>}<|endoftext|>"},
+        {"{% for m in messages %}{% if m.role in ['user', 'assistant'] %}<{{ m.role }}>"
+         "{{ m.content }}<|im_end|>{% endif %}{% endfor %}",
+         NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[512];
+        struct tokenizer t = open_golden("qwen2", NULL, NULL);
+        struct data *d;
+        const char *path = at("d.jsonl");
+        const struct data_options o = {.paths = &path,
+                                       .path_count = 1,
+                                       .seq_len = 8,
+                                       .batch_size = 1,
+                                       .vocab_size = t.vocab_size};
+        write_text(at("model/chat_template.jinja"), rows[i].template);
+        write_text(path, line);
+        if (rows[i].want) {
+            as_documents(path, &t, text, sizeof text);
+            assert_string_equal(text, rows[i].want);
+        } else {
+            check_refused(
+                data_open(&o, &t, &d), NJ_E_FORMAT,
+                "d.jsonl:1: message 1 has no place in this model's conversations: its chat "
+                "template writes nothing of the role developer",
+                line);
+        }
+        tokenizer_close(&t);
+    }
+}
+
 static void token_files_hold_no_such_documents(void **state)
 {
     (void)state;
@@ -375,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(documents_end_where_rows_do),
         cmocka_unit_test(a_conversation_is_one_document_of_a_row),
+        cmocka_unit_test(roles_without_a_place_are_refused),
         cmocka_unit_test(token_files_hold_no_such_documents),
         cmocka_unit_test(rows_of_known_shapes_are_read),
         cmocka_unit_test(fields_say_which_columns_count),

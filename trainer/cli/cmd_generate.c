@@ -107,6 +107,9 @@ int cmd_generate(const struct settings *s)
     if (!err && s->prompts.count > 0 && s->chat)
         err = fail(NJ_E_ARG, "--chat is for --prompt; conversations in --prompts are lines with "
                              "messages");
+    if (!err && s->fields.count > 0 && s->prompts.count == 0)
+        err =
+            fail(NJ_E_ARG, "--fields names columns of --prompts, and there are none; leave it out");
     if (!err)
         err = check_stops(s);
     if (err)

@@ -39,11 +39,58 @@ int jsonl_chats(struct reader *r, bool *chats)
     return rc ? fail(rc, "%s:%ld: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
 }
 
+static const char *role_of(const json_t *turn)
+{
+    return json_string_value(json_object_get(turn, "role"));
+}
+
+/* Whether every template that can be called one knows the role. */
+static bool is_usual(const char *role)
+{
+    static const char *const usual[] = {"system", "user", "assistant", "tool"};
+    size_t i = 0;
+    while (i < sizeof usual / sizeof *usual && strcmp(role, usual[i]) != 0)
+        i++;
+    return i < sizeof usual / sizeof *usual;
+}
+
+/* Sets whether the text of all messages, written[0], would be the same without one of them. */
+static int is_passed_over(struct reader *r, const struct messages *m, size_t i, bool prompt,
+                          bool *out)
+{
+    const struct template_text *whole = &r->written[0], *rest = &r->written[1];
+    json_t *turn = json_incref(json_array_get(m->list, i));
+    json_array_remove(m->list, i);
+    const int rc = messages_render(m, json_array_size(m->list), prompt, &r->written[1]);
+    const bool back = json_array_insert_new(m->list, i, turn) == 0;
+    *out = !rc && rest->bytes == whole->bytes && memcmp(rest->text, whole->text, rest->bytes) == 0;
+    return back && rc != NJ_E_NOMEM ? NJ_OK : jsonl_no_memory(r);
+}
+
+/* Refuses a message of a role that the template knows nothing of, and so leaves out. */
+static int check_roles(struct reader *r, const struct messages *m, bool prompt)
+{
+    int rc = NJ_OK;
+    for (size_t i = 0; i < json_array_size(m->list) && !rc; i++) {
+        const char *role = role_of(json_array_get(m->list, i));
+        bool over = false;
+        if (r->written[0].bytes > 0 && !is_usual(role))
+            rc = is_passed_over(r, m, i, prompt, &over);
+        if (!rc && over)
+            rc = fail(NJ_E_FORMAT,
+                      "%s:%ld: message %zu has no place in this model's conversations: its chat "
+                      "template writes nothing of the role %.64s; give it another role",
+                      r->segment->path, r->line, i + 1, role);
+    }
+    return rc;
+}
+
 /* Renders all messages into written[0]. */
 static int render(struct reader *r, const struct messages *m, bool prompt)
 {
     const int rc = messages_render(m, json_array_size(m->list), prompt, &r->written[0]);
-    return rc ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
+    return rc ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text())
+              : check_roles(r, m, prompt);
 }
 
 /* Adds written[0] as a part, with the stretches from the given one on. */
@@ -117,8 +164,12 @@ int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *mes
 /* Whether a turn asks for an answer. */
 static bool asks(const json_t *turn)
 {
-    const char *role = json_string_value(json_object_get(turn, "role"));
-    return role && strcmp(role, "assistant") != 0 && strcmp(role, "system") != 0;
+    static const char *const others[] = {"assistant", "system", "developer"};
+    const char *role = role_of(turn);
+    bool other = !role;
+    for (size_t i = 0; i < sizeof others / sizeof *others && !other; i++)
+        other = strcmp(role, others[i]) == 0;
+    return !other;
 }
 
 int jsonl_add_question(struct reader *r, const json_t *object, const json_t *messages)

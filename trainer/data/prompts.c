@@ -9,6 +9,7 @@
 #include "data/rows.h"
 #include "data/shuffle.h"
 #include "io/error.h"
+#include "io/json_text.h"
 #include "io/plural.h"
 #include "text/bpe.h"
 
@@ -62,6 +63,7 @@ struct collector {
     struct reader reader;
     struct prompts *p;
     const struct prompts_options *o;
+    struct row_rules rules; /* the columns that count */
     size_t kept, next;
     bool teacher; /* the next item has its own ids */
 };
@@ -138,7 +140,7 @@ static const json_t *field(const json_t *object, const char *name)
     return json_is_null(value) ? NULL : value;
 }
 
-static int add_line(struct reader *r, json_t *object)
+static int add_row(struct reader *r, json_t *object)
 {
     struct collector *c = r->user;
     struct prompts *p = c->p;
@@ -163,6 +165,67 @@ static int add_line(struct reader *r, json_t *object)
     if (rc)
         return rc;
     return pool_add(&p->item, &it, 1, sizeof it) ? NJ_OK : jsonl_no_memory(r);
+}
+
+/* ---- columns ---- */
+
+/* Fields that --fields may give a column to. The first two count only if it does, where it is given. */
+static const char *const named[] = {"prompt", "messages", "teacher_prompt", "id", "max_tokens"};
+enum { NAMED = sizeof named / sizeof *named, ASKING = 2 };
+static const char *const beside[] = {"tools", "documents", "chat_template_kwargs"};
+enum { BESIDE = sizeof beside / sizeof *beside };
+
+static const char *column_of(const struct row_rules *rules, int i, size_t *bytes)
+{
+    const char *column = row_column(rules, named[i], bytes);
+    if (column || i < ASKING)
+        return column;
+    *bytes = strlen(named[i]);
+    return named[i];
+}
+
+static int check_fields(const struct row_rules *rules)
+{
+    static const struct row_names names = {
+        named, NAMED,
+        "prompt, messages, teacher_prompt, id or max_tokens, for example prompt=question"};
+    size_t bytes;
+    const int rc = row_fields_check(rules, &names);
+    if (rc || column_of(rules, 0, &bytes) || column_of(rules, 1, &bytes))
+        return rc;
+    return fail(NJ_E_ARG, "--fields: it says neither which column is the prompt nor which holds "
+                          "messages; add prompt=COLUMN or messages=COLUMN");
+}
+
+/* Makes a row whose fields are called as prompts call them. */
+static json_t *rename_row(const struct row_rules *rules, const json_t *object)
+{
+    json_t *row = json_object();
+    for (int i = 0; row && i < NAMED; i++) {
+        size_t bytes;
+        const char *column = column_of(rules, i, &bytes);
+        json_t *value = column ? json_object_getn(object, column, bytes) : NULL;
+        if (value)
+            json_object_set(row, named[i], value);
+    }
+    for (int i = 0; row && i < BESIDE; i++)
+        if (json_object_get(object, beside[i]))
+            json_object_set(row, beside[i], json_object_get(object, beside[i]));
+    return row;
+}
+
+static int add_line(struct reader *r, json_t *object)
+{
+    const struct collector *c = r->user;
+    if (c->rules.field_count == 0 || !json_is_object(object))
+        return add_row(r, object);
+    json_memory_begin();
+    json_t *row = rename_row(&c->rules, object);
+    int rc = json_memory_end() ? jsonl_no_memory(r) : NJ_OK;
+    if (!rc)
+        rc = add_row(r, row);
+    json_decref(row);
+    return rc;
 }
 
 /* ---- ids ---- */
@@ -241,13 +304,16 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 
 static bool prompts_read(const struct reader *r, const char *column)
 {
-    static const char *const columns[] = {"prompt", "messages",   "teacher_prompt",
-                                          "id",     "max_tokens", "tools"};
-    size_t i = 0;
-    (void)r;
-    while (i < sizeof columns / sizeof *columns && strcmp(column, columns[i]) != 0)
-        i++;
-    return i < sizeof columns / sizeof *columns;
+    const struct collector *c = r->user;
+    bool reads = false;
+    for (int i = 0; i < NAMED && !reads; i++) {
+        size_t bytes;
+        const char *name = column_of(&c->rules, i, &bytes);
+        reads = name && bytes == strlen(column) && memcmp(name, column, bytes) == 0;
+    }
+    for (int i = 0; i < BESIDE && !reads; i++)
+        reads = strcmp(column, beside[i]) == 0;
+    return reads;
 }
 
 static int read_file(struct collector *c, char *path, const struct tokenizer *t)
@@ -321,11 +387,14 @@ static void finish(struct prompts *p, uint64_t seed)
 
 static int read_all(struct prompts *p, const struct prompts_options *o, const struct tokenizer *t)
 {
-    struct collector c = {.p = p, .o = o};
+    struct collector c = {
+        .p = p, .o = o, .rules = {.fields = o->fields, .field_count = o->field_count}};
     if (!t || t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s: prompts need a tokenizer: %s",
                     o->path_count ? o->paths[0] : "--prompts", t ? t->refusal : "there is none");
-    int rc = read_files(&c, t);
+    int rc = check_fields(&c.rules);
+    if (!rc)
+        rc = read_files(&c, t);
     if (!rc)
         rc = check_any(p, o);
     if (!rc)

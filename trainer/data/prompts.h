@@ -15,6 +15,8 @@ struct prompts_options {
     /* Of lines without teacher_prompt, where it is not NULL: what the teacher reads before the prompt; as a system
      * message before the others, in place of one that is there, where the prompt is a conversation */
     const char *teacher_context;
+    const char *const *fields; /* words of --fields: "prompt=question,id=key" */
+    size_t field_count;
     int vocab_size; /* ids must lie below it */
     uint64_t seed;  /* order of the prompts; 0 keeps the order of the files */
 };

@@ -87,39 +87,47 @@ const char *row_column(const struct row_rules *rules, const char *name, size_t *
     return NULL;
 }
 
-static int bad_field(const struct pair *p, const char *what)
+static int bad_field(const struct pair *p, const struct row_names *names, const char *what)
 {
-    return fail(NJ_E_ARG,
-                "--fields %.*s: %s; write NAME=COLUMN, where NAME is text, messages, "
-                "prompt, completion, instruction, input or output, for example "
-                "prompt=question,completion=answer",
-                (int)(p->column + p->column_bytes - p->name), p->name, what);
+    return fail(NJ_E_ARG, "--fields %.*s: %s; write NAME=COLUMN, where NAME is %s",
+                (int)(p->column + p->column_bytes - p->name), p->name, what, names->advice);
 }
 
-static int check_pair(const struct pair *p, unsigned *seen)
+static int check_pair(const struct pair *p, const struct row_names *names, unsigned *seen)
 {
-    int i = 0;
-    while (i < COLUMNS && !is_name(p->name, p->name_bytes, columns[i]))
+    size_t i = 0;
+    while (i < names->count && !is_name(p->name, p->name_bytes, names->at[i]))
         i++;
-    if (i == COLUMNS || i == CONVERSATIONS || i == CONVERSATION)
-        return bad_field(p, "there is no such name");
+    if (i == names->count)
+        return bad_field(p, names, "there is no such name");
     if (p->column_bytes == 0)
-        return bad_field(p, "the column is missing");
+        return bad_field(p, names, "the column is missing");
     if (*seen & 1u << i)
-        return bad_field(p, "the name is given twice");
+        return bad_field(p, names, "the name is given twice");
     *seen |= 1u << i;
     return NJ_OK;
 }
 
-int row_rules_check(const struct row_rules *rules)
+int row_fields_check(const struct row_rules *rules, const struct row_names *names)
 {
     unsigned seen = 0;
     struct pair p;
     int rc = NJ_OK;
     for (size_t i = 0; i < rules->field_count; i++)
         for (const char *at = rules->fields[i]; !rc && next_pair(&at, &p);)
-            rc = check_pair(&p, &seen);
+            rc = check_pair(&p, names, &seen);
     return rc;
+}
+
+int row_rules_check(const struct row_rules *rules)
+{
+    static const char *const at[] = {"text",        "messages", "prompt", "completion",
+                                     "instruction", "input",    "output"};
+    static const struct row_names names = {
+        at, sizeof at / sizeof *at,
+        "text, messages, prompt, completion, instruction, input or output, for example "
+        "prompt=question,completion=answer"};
+    return row_fields_check(rules, &names);
 }
 
 bool row_reads(const struct row_rules *rules, const char *column)

@@ -22,7 +22,14 @@ int row_read(struct reader *r, json_t *object, struct row *out);
 void row_free(struct row *row);
 /* The column that --fields names for `name`, or `name`. */
 const char *row_column(const struct row_rules *rules, const char *name, size_t *bytes);
-/* Refuses what --fields cannot mean. */
+/* Names that --fields may give columns to. */
+struct row_names {
+    const char *const *at;
+    size_t count;
+    const char *advice; /* "text, messages or ..., for example ..." */
+};
+/* Refuses what --fields cannot mean; the second: of training data. */
+int row_fields_check(const struct row_rules *rules, const struct row_names *names);
 int row_rules_check(const struct row_rules *rules);
 /* Whether a row of training data is read from this column; NULL rules: --fields is absent. */
 bool row_reads(const struct row_rules *rules, const char *column);

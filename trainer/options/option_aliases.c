@@ -202,6 +202,7 @@ const struct option_alias option_aliases[] = {
     {"config-file", "config", NULL},
     {"yaml", "config", NULL},
     /* generation */
+    {"max-new-tokens", "max-new", NULL}, /* TRL's GKD */
     {"num-tokens", "max-tokens", NULL},
     {"n-predict", "max-tokens", NULL},
     {"max-generated-tokens", "max-tokens", NULL},

@@ -73,6 +73,10 @@ int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts 
 {
     o->paths = r->s->prompts.path;
     o->path_count = r->s->prompts.count;
+    if (r->s->data.count == 0) { /* else they are those of --data */
+        o->fields = r->s->fields.path;
+        o->field_count = r->s->fields.count;
+    }
     const int err = prompts_open(o, &r->tokenizer, out);
     if (!err)
         progress_passed_over(&r->progress, prompts_passed_over(*out));

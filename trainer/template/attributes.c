@@ -78,6 +78,11 @@ static int find_attribute(struct run *r, const struct value *a, const char *name
         return run_fail(r, "%s of a value of type %s is not supported", name, value_type(a));
     if (a->kind == VALUE_LOOP && loop_attribute(a->loop, name, out))
         return NJ_OK;
+    if (a->kind == VALUE_TUPLE && a->list->group &&
+        (strcmp(name, "grouper") == 0 || strcmp(name, "list") == 0)) {
+        *out = a->list->at[strcmp(name, "list") == 0];
+        return NJ_OK;
+    }
     if (a->kind == VALUE_MACRO && strcmp(name, "name") == 0 && a->macro->node->name) {
         *out = value_c_text(a->macro->node->name);
         return NJ_OK;

@@ -9,11 +9,9 @@ bool builtin_find(enum builtin_use use, const char *name, const struct builtin *
     static const struct {
         enum builtin_use use;
         const struct builtin *(*table)(size_t *count);
-    } tables[] = {{BUILTIN_FILTER, filters_text},
-                  {BUILTIN_FILTER, filters_list},
-                  {BUILTIN_FILTER, filters_select},
-                  {BUILTIN_TEST, tests_all},
-                  {BUILTIN_FUNCTION, functions_all}};
+    } tables[] = {{BUILTIN_FILTER, filters_text},   {BUILTIN_FILTER, filters_list},
+                  {BUILTIN_FILTER, filters_select}, {BUILTIN_FILTER, filters_web},
+                  {BUILTIN_TEST, tests_all},        {BUILTIN_FUNCTION, functions_all}};
     *out = NULL;
     for (size_t i = 0; i < sizeof tables / sizeof *tables && !*out; i++) {
         size_t count;
@@ -26,9 +24,7 @@ bool builtin_find(enum builtin_use use, const char *name, const struct builtin *
 
 bool builtin_left_out(enum builtin_use use, const char *name)
 {
-    static const char *const filters[] = {"batch",     "filesizeformat", "forceescape", "groupby",
-                                          "pprint",    "random",         "slice",       "striptags",
-                                          "urlencode", "urlize",         "wordwrap",    "xmlattr"};
+    static const char *const filters[] = {"pprint", "random", "striptags", "urlize", "wordwrap"};
     for (size_t i = 0; use == BUILTIN_FILTER && i < sizeof filters / sizeof *filters; i++)
         if (strcmp(name, filters[i]) == 0)
             return true;

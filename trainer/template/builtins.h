@@ -17,11 +17,12 @@ int builtin_call(struct run *r, const struct builtin *b, const struct arguments 
 const struct builtin *builtin_among(const struct builtin *table, size_t count, const char *name,
                                     size_t bytes);
 
-/* Filters of texts (filters_text.c), of lists (filters_list.c) and those that call filters and tests
- * (filters_select.c). Each returns its table. */
+/* Filters of texts (filters_text.c), of lists (filters_list.c), those that call filters and tests
+ * (filters_select.c), and those for HTML and addresses (filters_web.c). Each returns its table. */
 const struct builtin *filters_text(size_t *count);
 const struct builtin *filters_list(size_t *count);
 const struct builtin *filters_select(size_t *count);
+const struct builtin *filters_web(size_t *count);
 const struct builtin *tests_all(size_t *count);
 const struct builtin *functions_all(size_t *count);
 /* Methods of texts, and of the rest. */

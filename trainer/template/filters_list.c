@@ -329,10 +329,152 @@ static int sum(struct run *r, const struct arguments *a, struct value *out)
     return rc;
 }
 
+/* ---- lists of lists ---- */
+
+/* Appends a value until a list has so many items, unless it is none. */
+static int fill(struct run *r, struct list *list, size_t count, const struct value *with)
+{
+    int rc = NJ_OK;
+    while (!rc && value_given(with) && with->kind != VALUE_NONE && list->count < count)
+        rc = list_add(r, list, *with);
+    return rc;
+}
+
+static int batch(struct run *r, const struct arguments *a, struct value *out)
+{
+    struct list *from, *to, *row;
+    int64_t count;
+    int rc = argument_whole(r, &a->at[1], "the size of a batch must be a whole number", 0, &count);
+    if (!rc)
+        rc = value_items(r, SELF, &from);
+    if (!rc)
+        rc = list_make(r, 0, &to);
+    if (!rc)
+        rc = list_make(r, 0, &row);
+    for (size_t i = 0; !rc && i < from->count; i++) {
+        if ((int64_t)row->count == count) {
+            rc = list_add(r, to, value_list(VALUE_LIST, row));
+            if (!rc)
+                rc = list_make(r, 0, &row);
+        }
+        if (!rc)
+            rc = list_add(r, row, from->at[i]);
+    }
+    if (!rc && row->count > 0 && (int64_t)row->count < count)
+        rc = fill(r, row, (size_t)count, &a->at[2]);
+    if (!rc && row->count > 0)
+        rc = list_add(r, to, value_list(VALUE_LIST, row));
+    *out = value_list(VALUE_ITERATOR, to);
+    return rc;
+}
+
+/* The first slices have one more where the items do not go up. */
+static int slice(struct run *r, const struct arguments *a, struct value *out)
+{
+    struct list *from, *to, *row;
+    int64_t slices;
+    int rc = argument_whole(r, &a->at[1], "the number of slices must be whole", 0, &slices);
+    if (!rc && slices == 0)
+        rc = run_fail(r, "slice needs at least one slice");
+    if (!rc)
+        rc = value_items(r, SELF, &from);
+    if (!rc)
+        rc = list_make(r, 0, &to);
+    for (int64_t i = 0, at = 0; !rc && i < slices; i++) {
+        const int64_t each = (int64_t)from->count / slices, more = (int64_t)from->count % slices;
+        const int64_t end = at + each + (i < more);
+        rc = list_make(r, 0, &row);
+        for (; !rc && at < end; at++)
+            rc = list_add(r, row, from->at[at]);
+        if (!rc && i >= more)
+            rc = fill(r, row, row->count + 1, &a->at[2]);
+        if (!rc)
+            rc = list_add(r, to, value_list(VALUE_LIST, row));
+        if (!rc)
+            rc = run_spend(r, 1);
+    }
+    *out = value_list(VALUE_ITERATOR, to);
+    return rc;
+}
+
+/* Reads what an item is grouped by. */
+static int group_key(struct run *r, const struct arguments *a, const struct value *item,
+                     struct value *out)
+{
+    const struct value *otherwise = &a->at[2];
+    const int rc = get_path(r, item, &a->at[1], out);
+    if (!rc && out->kind == VALUE_UNDEFINED && value_given(otherwise) &&
+        otherwise->kind != VALUE_NONE)
+        *out = *otherwise;
+    return rc;
+}
+
+static int group_keys(struct run *r, const struct arguments *a, const struct list *items,
+                      struct list **out)
+{
+    int rc = list_make(r, items->count, out);
+    for (size_t i = 0; !rc && i < items->count; i++) {
+        struct value key;
+        rc = group_key(r, a, &items->at[i], &key);
+        if (!rc && !argument_truth(&a->at[3], false))
+            rc = ignore_case(r, &key);
+        if (!rc)
+            rc = list_add(r, *out, key);
+    }
+    return rc;
+}
+
+/* Begins a group with its first item, whose key it has. */
+static int add_group(struct run *r, const struct arguments *a, const struct value *item,
+                     struct list *to, struct list **items)
+{
+    struct list *pair;
+    struct value key;
+    int rc = list_make(r, 2, &pair);
+    if (!rc)
+        rc = list_make(r, 0, items);
+    if (!rc)
+        rc = group_key(r, a, item, &key);
+    if (!rc)
+        rc = list_add(r, pair, key);
+    if (!rc)
+        rc = list_add(r, pair, value_list(VALUE_LIST, *items));
+    if (rc)
+        return rc;
+    pair->group = true;
+    return list_add(r, to, value_list(VALUE_TUPLE, pair));
+}
+
+static int groupby(struct run *r, const struct arguments *a, struct value *out)
+{
+    struct list *to, *items = NULL, *keys;
+    struct keyed k;
+    struct value all;
+    int rc = value_items(r, SELF, &k.items);
+    if (!rc)
+        rc = group_keys(r, a, k.items, &k.keys);
+    if (!rc)
+        rc = sorted(r, &k, false, &all);
+    if (!rc)
+        rc = group_keys(r, a, all.list, &keys);
+    if (!rc)
+        rc = list_make(r, 0, &to);
+    for (size_t i = 0; !rc && i < all.list->count; i++) {
+        if (i == 0 || !value_equal(r, &keys->at[i - 1], &keys->at[i]))
+            rc = add_group(r, a, &all.list->at[i], to, &items);
+        if (!rc)
+            rc = list_add(r, items, all.list->at[i]);
+    }
+    *out = value_list(VALUE_LIST, to);
+    return rc;
+}
+
 static const struct builtin filters[] = {
+    {"batch", batch, "value linecount fill_with", 2},
     {"count", length, "obj", 1},
     {"dictsort", dictsort, "value case_sensitive by reverse", 1},
     {"first", first, "seq", 1},
+    {"groupby", groupby, "value attribute default case_sensitive", 2},
     {"items", items, "value", 1},
     {"join", join, "value d attribute", 1},
     {"last", last, "seq", 1},
@@ -341,6 +483,7 @@ static const struct builtin filters[] = {
     {"max", most, "value case_sensitive attribute", 1},
     {"min", least, "value case_sensitive attribute", 1},
     {"reverse", reverse, "value", 1},
+    {"slice", slice, "value slices fill_with", 2},
     {"sort", sort, "value reverse case_sensitive attribute", 1},
     {"sum", sum, "iterable attribute start", 1},
     {"unique", unique, "value case_sensitive attribute", 1},

@@ -58,7 +58,8 @@ struct value {
 struct list {
     struct value *at;
     size_t count, capacity;
-    bool view; /* ITERATOR: one that can be walked again, as dict.items() */
+    bool view;  /* ITERATOR: one that can be walked again, as dict.items() */
+    bool group; /* TUPLE: of groupby, whose items are called grouper and list, too */
 };
 
 struct pair {

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "io/error.h"
 #include "model/source.h"
+#include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
@@ -172,6 +173,8 @@ int cmd_eval(const struct settings *s)
     if (err)
         return err;
     err = run_open(&r, s, &alone, true);
+    if (!err)
+        err = day_use(s->template_date, r.day);
     if (!err)
         err = s->tasks.count > 0     ? run_tasks(&r)
               : s->prompts.count > 0 ? run_speculation(&r)

@@ -10,6 +10,7 @@
 #include "io/error.h"
 #include "model/source.h"
 #include "record/sample.h"
+#include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
 #include "run/texts.h"
@@ -115,6 +116,8 @@ int cmd_generate(const struct settings *s)
     if (err)
         return err;
     err = run_open(&r, s, &alone, true);
+    if (!err)
+        err = day_use(s->template_date, r.day);
     if (!err)
         err = generate(&r);
     run_close(&r);

@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/model_path.h"
 #include "io/plural.h"
+#include "run/day.h"
 #include "run/run.h"
 #include "run/run_inputs.h"
 
@@ -113,9 +114,12 @@ int cmd_tokenize(const struct settings *s)
                                     {"data", s->data.count > 0},
                                     {"out", s->out != NULL || s->show > 0},
                                     {NULL}};
+    char day[DAY_BYTES];
     int err = run_needs("tokenize", needed);
     if (!err)
         err = check_options(s);
+    if (!err)
+        err = day_use(s->template_date, day);
     if (!err)
         err = run_check_output(s);
     if (!err)

@@ -12,6 +12,7 @@
 #include "model/source.h"
 #include "record/own.h"
 #include "run/batch_fit.h"
+#include "run/day.h"
 #include "run/export.h"
 #include "run/interrupts.h"
 #include "run/receipt.h"
@@ -108,6 +109,8 @@ static int open_inputs(struct run *r, const char *command)
 {
     int err = run_reads(r) ? open_tokenizer(r) : 0;
     if (!err)
+        err = run_take_day(r);
+    if (!err)
         err = run_engine_options(r);
     if (!err && group_leads(r->group))
         err = open_samples(r);
@@ -123,6 +126,8 @@ static int open_inputs(struct run *r, const char *command)
         err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
     if (!err)
         err = run_find_turn_end(r);
+    if (!err)
+        err = run_say_day(r);
     if (!err && r->options.steps == 0)
         r->options.steps = steps_of_epochs(r);
     if (!err && r->options.warmup_steps == 0)

@@ -200,6 +200,8 @@ static void add_hashes(json_t *to, const struct run *r)
         json_object_set_new(to, "eval_data_hash", hex(data_hash(r->eval_data)));
     if (r->rollouts.prompts)
         json_object_set_new(to, "prompts_hash", hex(prompts_hash(r->rollouts.prompts)));
+    if (r->day[0] != '\0')
+        json_object_set_new(to, "template_date", json_string(r->day));
     json_object_set_new(to, "tokenizer", json_string(r->tokenizer.kind));
     json_object_set_new(to, "tokenizer_hash", hex(tokenizer_hash(&r->tokenizer)));
 }

@@ -41,6 +41,8 @@ struct rollouts {
     int64_t counted, before;    /* steps whose answers are counted, and how many those are */
 };
 
+enum { DAY_BYTES = 16 };
+
 struct run {
     const struct settings *s;
     struct group *group; /* the processes that share its steps */
@@ -74,6 +76,7 @@ struct run {
     bool diverged; /* the last is that of a model which knows less than none */
     time_t started;
     double opened;       /* seconds_now() then */
+    char day[DAY_BYTES]; /* that chat templates write, as YYYY-MM-DD; "": they have not been read */
     double step_seconds; /* of the last step; 0: before the first */
     bool done;           /* before it began */
     bool stop_said;      /* that an interrupt waits for an evaluation */

@@ -68,13 +68,18 @@ static void fields_text(const struct run *r, char *out, size_t bytes)
             (size_t)snprintf(out + used, bytes - used, "%s%s", i ? "," : "", r->s->fields.path[i]);
 }
 
+static void day_text(const struct run *r, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s", r->day);
+}
+
 /* Options whose value the run decides. */
 static const struct {
     const char *name;
     void (*text)(const struct run *r, char *out, size_t bytes);
 } decided[] = {
     {"data-weights", weights_text}, {"dtype", dtype_text},   {"teacher-dtype", teacher_dtype_text},
-    {"packing", packing_text},      {"fields", fields_text},
+    {"packing", packing_text},      {"fields", fields_text}, {"template-date", day_text},
 };
 
 /* A line "name value" for each option that stands so to a resumed run. */

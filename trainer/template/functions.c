@@ -6,6 +6,7 @@
 #include "template/builtins.h"
 
 #include "io/error.h"
+#include "template/template.h"
 #include "template/write.h"
 
 #include <time.h>
@@ -128,17 +129,37 @@ static int raise_exception(struct run *r, const struct arguments *a, struct valu
                          (int)(text.bytes > 300 ? 300 : text.bytes), text.text);
 }
 
-/* The day is always the same, so that the same data make the same tokens on another day. It is the one that Llama 3.1's
- * template has for those who do not ask for a date. */
+/* One day for all that a run renders, so that it can be repeated on another one. */
+static struct tm day = {.tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
+
+void template_set_day(const struct tm *given)
+{
+    day = *given;
+    day.tm_hour = day.tm_min = day.tm_sec = 0;
+}
+
+/* Takes the zone of time out of a format: Python's datetime.now() has none, so that %Z and %z are empty. */
+static void drop_zone(char *format)
+{
+    char *to = format;
+    for (const char *from = format; *from;) {
+        const size_t n = from[0] == '%' && from[1] ? 2 : 1;
+        const bool zone = n == 2 && (from[1] == 'Z' || from[1] == 'z');
+        for (size_t i = 0; i < n && !zone; i++)
+            *to++ = from[i];
+        from += n;
+    }
+    *to = '\0';
+}
+
 static int strftime_now(struct run *r, const struct arguments *a, struct value *out)
 {
-    const struct tm day = {
-        .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
     char made[512];
     int rc = argument_text(r, &a->at[0], "strftime_now() needs a string");
-    const char *format = rc ? NULL : arena_copy(&r->arena, a->at[0].text, a->at[0].bytes);
+    char *format = rc ? NULL : arena_copy(&r->arena, a->at[0].text, a->at[0].bytes);
     if (rc || !format)
         return rc ? rc : run_no_memory(r);
+    drop_zone(format);
     const size_t bytes = strftime(made, sizeof made, format, &day);
     if (bytes == 0 && *format)
         return run_fail(r, "the format of strftime_now() is too long");

@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <time.h>
 
 struct template;
 
@@ -35,6 +36,10 @@ void template_free(struct template *t); /* NULL is fine */
 bool template_mentions(const struct template *t, const char *word);
 /* Whether the template marks what the assistant says with {% generation %}. */
 bool template_marks_generation(const struct template *t);
+
+/* Sets the day that strftime_now() of all templates answers with, at midnight; without a call it is 26 July 2024, which
+ * Llama 3.1's template has for those who do not ask for a date. */
+void template_set_day(const struct tm *day);
 
 /* Runs the template on an object of variables. Returns 0, NJ_E_NOMEM, or NJ_E_FORMAT: the template raised an
  * exception, failed, or ran beyond a limit of steps, depth or memory. */

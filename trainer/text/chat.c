@@ -282,6 +282,18 @@ const struct template *chat_template_for(const struct chat *c, bool tools)
     return tools && c->tools ? c->tools : c->plain;
 }
 
+int chat_writes_day(const char *dir, bool *out)
+{
+    json_t *template;
+    const int rc = chat_template(dir, &template);
+    char *text = template ? json_dumps(template, JSON_ENCODE_ANY) : NULL;
+    *out = text && strstr(text, "strftime_now") != NULL;
+    const bool lost = template && !text;
+    free(text);
+    json_decref(template);
+    return rc || !lost ? rc : no_memory(dir);
+}
+
 void chat_free(struct chat *c)
 {
     template_free(c->plain);

@@ -25,6 +25,8 @@ int chat_template(const char *dir, json_t **out);
 int chat_find(const char *dir, const struct tokenizer *t, struct chat *out);
 /* Returns the template that a conversation has, with tools or without. */
 const struct template *chat_template_for(const struct chat *c, bool tools);
+/* Whether the template of a model, if it has one, writes the date. */
+int chat_writes_day(const char *dir, bool *out);
 void chat_free(struct chat *c);
 
 #endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * day.c: see day.h.
+ */
+#include "run/day.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "io/error.h"
+#include "template/template.h"
+#include "text/chat.h"
+
+/* That of runs which did not record one. */
+static const char before[] = "2024-07-26";
+
+/* Reads a day, with its day of the week and of the year; false where there is none such. */
+static bool read_day(const char *text, struct tm *out)
+{
+    *out = (struct tm){0};
+    const char *end = strptime(text, "%Y-%m-%d", out);
+    struct tm same = *out;
+    const bool exists = end != NULL && *end == '\0' && timegm(&same) != -1 &&
+                        same.tm_mday == out->tm_mday && same.tm_mon == out->tm_mon;
+    *out = same;
+    return exists;
+}
+
+int day_use(const char *given, char day[DAY_BYTES])
+{
+    const time_t now = time(NULL);
+    struct tm at;
+    if (given == NULL) {
+        localtime_r(&now, &at);
+        strftime(day, DAY_BYTES, "%Y-%m-%d", &at);
+    } else {
+        snprintf(day, DAY_BYTES, "%s", given);
+    }
+    if (!read_day(given != NULL ? given : day, &at))
+        return fail(NJ_E_ARG, "--template-date %s: there is no such day; write it as 2026-11-27",
+                    given != NULL ? given : day);
+    strftime(day, DAY_BYTES, "%Y-%m-%d", &at);
+    template_set_day(&at);
+    return 0;
+}
+
+int run_take_day(struct run *r)
+{
+    char was[DAY_BYTES];
+    const char *given = r->s->template_date;
+    const struct checkpoints *c = &r->checkpoints;
+    if (given == NULL && c->resume[0] != '\0')
+        given = checkpoints_setting(c, "template-date", was, sizeof was) ? was : before;
+    int err = group_leads(r->group) ? day_use(given, r->day) : 0;
+    if (!err)
+        err = group_share(r->group, r->day, sizeof r->day);
+    return err || group_leads(r->group) ? err : day_use(r->day, r->day);
+}
+
+int run_say_day(struct run *r)
+{
+    const struct prompts *p = r->rollouts.prompts;
+    bool writes;
+    if (!group_leads(r->group) || !(data_chats(r->data) || (p != NULL && prompts_chats(p))))
+        return 0;
+    const int err = chat_writes_day(r->student, &writes);
+    if (!err && writes)
+        progress_say(&r->progress,
+                     "the chat template writes the date, which is %s in this run; --template-date "
+                     "sets another",
+                     r->day);
+    return err;
+}

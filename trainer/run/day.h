@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * day.h: the day that chat templates write: today, unless --template-date says another; of a resumed run, the one on
+ * which it began.
+ */
+#ifndef NOJIT_TRAINER_DAY_H
+#define NOJIT_TRAINER_DAY_H
+
+#include "run/run.h"
+
+/* Lets templates write a day given as YYYY-MM-DD, or today (NULL). */
+int day_use(const char *given, char day[DAY_BYTES]);
+/* Chooses the day of a run, which all of its ranks have: r->day. */
+int run_take_day(struct run *r);
+/* Says it, where conversations have it. */
+int run_say_day(struct run *r);
+
+#endif

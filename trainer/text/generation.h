@@ -19,8 +19,8 @@ struct generation {
  * vocab_size. Returns 0, NJ_E_FORMAT, NJ_E_IO or NJ_E_NOMEM. */
 int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
                     struct generation *out);
-/* Reads what the model says of this itself: eos_token_id of generation_config.json or, without that file, of config.json;
- * of a GGUF or APR file, the tokens that end a text and a turn. */
+/* Reads what the model says of this itself: eos_token_id of generation_config.json or, without that file, of
+ * config.json; of a GGUF or APR file, the tokens that end a text and a turn. */
 int generation_said(const char *dir, int vocab_size, struct generation *out);
 /* Adds an id to eos_token_id of DIR/generation_config.json, where it is not named yet. Without that file it is that of
  * the model `base`, or what config.json of DIR, or of `base`, says of tokens. */

@@ -105,11 +105,11 @@ part=${said:9:3} # over the borders of tokens, which are bytes
 before=${said%%"$part"*}
 generate --prompts "$d/prompts.jsonl" --max-tokens 40 --stop "no such text" "$part" >"$d/cut"
 ok_if "a text ends just before --stop" "$(sed -n 1p "$d/cut"), cut before \"$part\" of \"$said\"" test "$(sed -n 1p "$d/cut" | column text)" = "\"$before\""
-ok_if "the line says what ended it, after how many tokens" "$(sed -n 1p "$d/cut")" \
+ok_if "a line says which --stop ended its text, after how many tokens" "$(sed -n 1p "$d/cut")" \
     grep -qF "\"tokens\": $((${#before} + 3)), \"end\": \"stop\", \"stop\": \"$part\"" <(sed -n 1p "$d/cut")
 ok_if "texts without --stop in them stay" "$(diff "$d/long" "$d/cut")" \
     test "$(grep -vF "$part" "$d/long" | column text)" = "$(grep -v '"stop": ' "$d/cut" | column text)"
-ok_if "--prompt is cut there, too" "$(generate --prompt 'The GNU General' --max-tokens 40 --stop "$part")" \
+ok_if "--prompt is cut before --stop, too" "$(generate --prompt 'The GNU General' --max-tokens 40 --stop "$part")" \
     test "$(generate --prompt 'The GNU General' --max-tokens 40 --stop "$part")" = "The GNU General$before"
 ok_if "a text that only begins like --stop is printed whole" "$(generate --prompt 'The GNU General' --stop "${said:10:2}zzz")" \
     test "$(generate --prompt 'The GNU General' --stop "${said:10:2}zzz")" = "$(generate --prompt 'The GNU General')"

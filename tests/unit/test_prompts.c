@@ -413,7 +413,7 @@ static int open_fields(const char *word, const char *lines, struct prompts **p)
     return prompts_open(&o, &bytes_only, p);
 }
 
-static void fields_name_columns(void **state)
+static void fields_name_columns_of_prompts(void **state)
 {
     (void)state;
     struct prompts *p;
@@ -481,7 +481,7 @@ static void the_token_that_ends_a_turn_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_name_columns),
+        cmocka_unit_test(fields_name_columns_of_prompts),
         cmocka_unit_test(the_token_that_ends_a_turn_is_found),
         cmocka_unit_test(conversations_are_asked_as_in_the_template),
         cmocka_unit_test(a_template_may_write_no_begin_of_text),

@@ -41,7 +41,7 @@ static void write_by(const char *said, size_t each, const char *want, const char
     free(t.text.at);
 }
 
-static void texts_end_before_it(void **state)
+static void texts_end_before_a_stop_text(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -50,7 +50,7 @@ static void texts_end_before_it(void **state)
 }
 
 /* No more is held back than the beginning of a text that may end it. */
-static void the_rest_is_shown_at_once(void **state)
+static void text_that_stays_is_shown_at_once(void **state)
 {
     (void)state;
     struct stopped_text t = {{NULL, 0, 0}, NULL};
@@ -66,8 +66,8 @@ static void the_rest_is_shown_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_end_before_it),
-        cmocka_unit_test(the_rest_is_shown_at_once),
+        cmocka_unit_test(texts_end_before_a_stop_text),
+        cmocka_unit_test(text_that_stays_is_shown_at_once),
     };
     return cmocka_run_group_tests_name("stop_text", tests, NULL, NULL);
 }

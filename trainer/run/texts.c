@@ -37,8 +37,14 @@ struct texts {
 struct decode_sampling texts_sampling(const struct run *r)
 {
     const struct train_options *o = &r->options;
-    return (struct decode_sampling){o->sample_temperature, o->sample_top_k,      o->sample_top_p,
-                                    o->sample_min_p,       o->sample_repetition, o->seed};
+    return (struct decode_sampling){
+        .temperature = o->sample_temperature,
+        .top_k = o->sample_top_k,
+        .top_p = o->sample_top_p,
+        .min_p = o->sample_min_p,
+        .repetition = o->sample_repetition,
+        .seed = o->seed,
+    };
 }
 
 struct stop_texts texts_stop_texts(const struct settings *s)

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Of a line: choices, bytes that are encoded for them, tokens of an answer. */
+/* Limits of a line: choices, bytes that are encoded for them, tokens of an answer. */
 enum { CHOICES_MOST = 1024, TEXTS_MOST = 1 << 28, ANSWER_TOKENS_MOST = 1 << 20 };
 enum { CONTEXT_PARTS = 2 }; /* up to where it may be cut, and the rest */
 enum { NO_TEXT = 0 };       /* no text but the first path begins at 0 */

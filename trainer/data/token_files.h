@@ -31,7 +31,7 @@ struct segment {
 /* Opens s->path and fills the rest of s but first, rules and notes. A text file without a byte has count 0. */
 int segment_open(struct segment *s, const struct tokenizer *t);
 void segment_close(struct segment *s); /* path, too */
-/* What is known of a token beside its id. The last one of a file ends a document. */
+/* Flags of a token beside its id. The last token of a file ends a document. */
 enum token_flag { TOKEN_TRAINED = 1, TOKEN_ENDS = 2 };
 /* Reads n ids from `first` on, and the flags of each. */
 int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,

@@ -18,7 +18,7 @@ struct stop_texts {
 /* Returns where `stop` first stands in a text of which the first `seen` bytes have been looked at; NULL: nowhere. */
 const char *stop_find(const struct pool *text, size_t seen, const char *stop, size_t bytes);
 
-/* What a model writes, as far as nothing ends it. */
+/* The text that a model writes, up to what ends it. */
 struct stopped_text {
     struct pool text;
     const char *by; /* the text that ended it, which is cut off; NULL: none yet */

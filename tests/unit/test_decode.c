@@ -168,21 +168,55 @@ static void greedy_takes_the_likeliest(void **state)
     engine_destroy(e);
 }
 
-/* Checks that a token is the likeliest after these, as transformers penalizes them: each once, however often it is
- * there. */
+/* Makes the logits after these tokens, as transformers penalizes them: each once, however often it is there. */
+static void penalized_logits(struct engine *e, const int32_t *ids, int count, double factor,
+                             double *out)
+{
+    bool had[VOCAB] = {false};
+    forward_logits(e, ids, count, out);
+    for (int i = 0; i < count; i++)
+        had[ids[i]] = true;
+    for (int v = 0; v < VOCAB; v++)
+        if (had[v])
+            out[v] = out[v] < 0 ? out[v] * factor : out[v] / factor;
+}
+
+/* Logits above and below 0 are each changed in their way. */
+static void a_penalty_lowers_what_was_there(void **state)
+{
+    (void)state;
+    enum { COUNT = 30 };
+    const struct train_options o = options_of(1, 64);
+    const struct decode_sampling how = {.repetition = 1.5f};
+    struct engine *e = open_engine("qwen3", NULL, &o);
+    int32_t ids[COUNT];
+    double plain[VOCAB], want[VOCAB];
+    int below = 0, above = 0;
+    struct book b;
+    for (int i = 0; i < COUNT; i++)
+        ids[i] = 5 * i % VOCAB;
+    const struct decode_prompt p = {.ids = ids, .count = COUNT, .most = 1};
+    ok(decode_as(e, &b, &p, 1, how, NULL, 0));
+    float got[VOCAB];
+    memcpy(got, e->mem.decoder.logits, sizeof got);
+    forward_logits(e, ids, COUNT, plain);
+    penalized_logits(e, ids, COUNT, 1.5, want);
+    for (int v = 0; v < VOCAB; v++) {
+        below += want[v] < plain[v] && plain[v] < 0;
+        above += want[v] < plain[v] && plain[v] > 0;
+        assert_true(fabs((double)got[v] - want[v]) <= 1e-4 * fmax(1, fabs(want[v])));
+    }
+    assert_true(below > 0 && above > 0);
+    engine_destroy(e);
+}
+
 static void check_penalized(struct engine *e, const int32_t *ids, int count, double factor,
                             int32_t said)
 {
     double logits[VOCAB], largest = -INFINITY;
-    bool had[VOCAB] = {false};
-    forward_logits(e, ids, count, logits);
-    for (int i = 0; i < count; i++)
-        had[ids[i]] = true;
-    for (int v = 0; v < VOCAB; v++) {
-        if (had[v])
-            logits[v] = logits[v] < 0 ? logits[v] * factor : logits[v] / factor;
+    penalized_logits(e, ids, count, factor, logits);
+    for (int v = 0; v < VOCAB; v++)
         largest = fmax(largest, logits[v]);
-    }
     if (!(logits[said] >= largest - 1e-4 * fabs(largest)))
         fail_msg("token %d of logit %g after %d, where the largest is %g", said, logits[said],
                  count, largest);
@@ -352,6 +386,7 @@ int main(void)
         cmocka_unit_test(contexts_of_several_chunks_are_those_of_a_forward_pass),
         cmocka_unit_test(a_cache_of_bytes_is_close),
         cmocka_unit_test(greedy_takes_the_likeliest),
+        cmocka_unit_test(a_penalty_lowers_what_was_there),
         cmocka_unit_test(repeated_tokens_are_penalized),
         cmocka_unit_test(texts_do_not_depend_on_their_neighbours),
         cmocka_unit_test(numbers_make_texts_differ),

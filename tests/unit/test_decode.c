@@ -181,7 +181,7 @@ static void penalized_logits(struct engine *e, const int32_t *ids, int count, do
             out[v] = out[v] < 0 ? out[v] * factor : out[v] / factor;
 }
 
-/* Logits above and below 0 are each changed in their way. */
+/* Logits above and below 0 are each changed in their way, in the slot of a text that had the same tokens, too. */
 static void a_penalty_lowers_what_was_there(void **state)
 {
     (void)state;
@@ -195,8 +195,8 @@ static void a_penalty_lowers_what_was_there(void **state)
     struct book b;
     for (int i = 0; i < COUNT; i++)
         ids[i] = 5 * i % VOCAB;
-    const struct decode_prompt p = {.ids = ids, .count = COUNT, .most = 1};
-    ok(decode_as(e, &b, &p, 1, how, NULL, 0));
+    const struct decode_prompt one = {.ids = ids, .count = COUNT, .most = 1}, p[] = {one, one};
+    ok(decode_as(e, &b, p, 2, how, NULL, 0));
     float got[VOCAB];
     memcpy(got, e->mem.decoder.logits, sizeof got);
     forward_logits(e, ids, COUNT, plain);

@@ -303,7 +303,7 @@ effect "$both eval generate doctor" verbose elsewhere gpu.sh
 
 effect "$both" data-weights elsewhere cli_data.sh
 effect "$both" packing elsewhere cli_data.sh
-for option in template-date; do effect "$both eval tokenize generate" $option elsewhere template_date.sh; done
+effect "$both eval tokenize generate" template-date elsewhere template_date.sh
 for option in overlong fields train-on-prompts skip-unusable split; do effect "$both" $option elsewhere cli_rows.sh; done
 for option in fields split train-on-prompts skip-unusable show seq-len packing overlong; do effect tokenize $option elsewhere cli_rows.sh; done
 for option in fields split train-on-prompts skip-unusable; do effect eval $option elsewhere cli_rows.sh; done

@@ -18,7 +18,7 @@ run() {
             i, 5 / i + 1, 2 / i, lr, 1000 + i
         if (i % 10 == 0) printf "{\"step\": %d, \"eval_loss\": %.6f, \"eval_class_loss\": %.6f}\n", i, 6 / i + 1, 6 / i + 1 } }' \
         >"$d/$1/metrics.jsonl"
-    echo "{\"command\": \"distill\", \"command_line\": [\"nojit\", \"distill\", \"it's\"], \"started\": \"2026-11-22T16:57:08Z\", \"options\": {\"lr\": \"$2\", \"seed\": \"1\"}, \"device\": {\"name\": \"test\"}}" >"$d/$1/receipt.json"
+    echo "{\"command\": \"distill\", \"command_line\": [\"nojit\", \"distill\", \"it's\"], \"started\": \"2026-11-22T16:57:08Z\", \"tokenizer_hash\": \"01\", \"data_hash\": \"02\", \"eval_data_hash\": \"${held:-03}\", \"applied\": {\"temperature\": 1, \"beta\": 0, \"kd_ratio\": 0.8}, \"options\": {\"lr\": \"$2\", \"seed\": \"1\"}, \"device\": {\"name\": \"test\"}}" >"$d/$1/receipt.json"
 }
 check() { # NAME CONDITION...
     local name=$1
@@ -53,6 +53,32 @@ check "a report has the date and command line of runs" grep -q '"started":"2026-
 cp "$page" "$scratch/again.html"
 "$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
 check "the same runs make the same bytes of a report" cmp -s "$page" "$scratch/again.html"
+
+# What is not alike is not compared: r1 and r2 are, the others are not, and each says why.
+apart() { page_data | grep -o "\"$1\":{\"groups\":[^}]*" | cut -d: -f2-; } # METRIC: groups of runs and reasons
+check "runs that are alike share a chart" test "$(page_data | grep -o '"apart":[^,]*')" = '"apart":{}'
+check "the lowest of runs that are alike is marked" test "$(page_data | grep -o '"lowest":[^]]*')" = '"lowest":[0'
+held=04 run other-text 0.001 40
+run other-tokens 0.001 40
+sed -i 's/"tokenizer_hash": "01"/"tokenizer_hash": "11"/' "$d/other-tokens/receipt.json"
+run other-objective 0.001 40
+sed -i 's/"beta": 0/"beta": 1/' "$d/other-objective/receipt.json"
+run policy 0.001 40
+sed -i 's/"loss"/"rollout_tokens": 9, "class_loss": 2, "loss"/' "$d/policy/metrics.jsonl"
+run unfinished 0.001 40
+rm "$d/unfinished/receipt.json"
+"$nojit" report "$d/first" "$d/second" "$d/other-text" --out "$page" >"$scratch/log"
+check "other held-out text is drawn apart" test "$(apart eval_class_loss)" = '{"groups":[[0,1],[2]],"why":["their held-out texts differ"]'
+check "and takes no part in which is lowest" test "$(page_data | grep -o '"lowest":[^]]*')" = '"lowest":[0'
+check "but its training is compared" test -z "$(apart loss)"
+"$nojit" report "$d/other-tokens" "$d/first" "$d/other-objective" "$d/second" --out "$page" >"$scratch/log"
+check "other tokens are drawn apart" test "$(apart eval_class_loss)" = '{"groups":[[0],[1,2,3]],"why":["their tokenizers differ"]'
+check "another divergence is, too" test "$(apart kd_loss)" = '{"groups":[[0],[1,3],[2]],"why":["their tokenizers differ","their divergences differ"]'
+"$nojit" report "$d/policy" "$d/policy" "$d/first" --out "$page" >"$scratch/log"
+check "on-policy losses stand alone" test "$(apart loss)" = '{"groups":[[0],[1],[2]],"why":["an on-policy run is measured on answers of its own"]'
+check "their held-out losses do not" test -z "$(apart eval_class_loss)"
+"$nojit" report "$d/unfinished" "$d/first" --out "$page" >"$scratch/log"
+check "what an unfinished run reads is not known" test "$(apart loss)" = '{"groups":[[0],[1]],"why":["a run whose receipt is missing, or lacks a hash, does not say what it read"]'
 
 # A long run: extremes stay, and the page stays small.
 run long 0.001 40000
@@ -137,6 +163,30 @@ cp "$d/first"/* "$d/same/first/"
 "$nojit" report "$d/first" "$d/same/first" --out "$page" >"$scratch/log"
 check "a report names runs of one name by their paths" test "$(page_data | grep -o '"name":"[^"]*/first"' | sort -u | wc -l)" = 2
 
+# ---- while a run goes on
+check "a page is not loaded again without --follow" test "$(grep -c 'http-equiv="refresh"' "$page")" = 0
+"$nojit" init --preset nojit-tiny --out "$d/model" >/dev/null
+head -c 4000 LICENSE >"$d/text.txt"
+OMP_NUM_THREADS=1 "$nojit" train --student "$d/model" --data "$d/text.txt" --seq-len 16 --batch-size 1 --steps 1000000 --log-every 1000000 \
+    --device cpu --out "$d/live" >"$scratch/log" 2>&1 &
+live=$!
+for _ in $(seq 200); do
+    [ -s "$d/live/metrics.jsonl" ] && break
+    sleep 0.1
+done
+"$nojit" report "$d/live" --follow --out "$d/live.html" >"$scratch/follow" 2>&1 &
+follows=$!
+for _ in $(seq 200); do
+    [ -s "$d/live.html" ] && break
+    sleep 0.1
+done
+check "--follow: a page that a browser loads again" grep -q '<meta http-equiv="refresh" content="5">' "$d/live.html"
+check "--follow: says what it does" grep -q 'live.html: 1 run; written again every 5 s until all have ended, or Ctrl-C$' "$scratch/follow"
+kill -TERM "$live"
+wait "$live" || true
+check "--follow: ends with the run" wait "$follows"
+check "--follow: its last page stays as it is" test "$(grep -c 'http-equiv="refresh"' "$d/live.html")$(grep -c 'has not finished' "$d/live.html")" = 00
+
 # ---- in a browser
 browser=$(command -v chromium || command -v google-chrome || true)
 if [ -n "$browser" ]; then
@@ -158,7 +208,7 @@ if [ -n "$browser" ]; then
     check "a browser shows the last sample of a prompt first" test "$(grep -oE 'step [0-9]+</p><pre>|>1 earlier<' "$scratch/dom" | tr '\n' ' ')" = "step 3</p><pre> >1 earlier< step 2</p><pre> "
     "$nojit" report "$d/odd" "$d/first" --out "$page" >"$scratch/log"
     render
-    check "a browser draws charts beside a run of odd values" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 8
+    check "a browser draws charts beside a run of odd values" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 10
     check "a browser draws a metric of any name" grep -q '<h3>constructor</h3>' "$scratch/dom"
     "$nojit" report "$d/answers" --out "$page" >"$scratch/log"
     render

@@ -55,7 +55,7 @@ effect merge out elsewhere lora_cli.sh
 effect export out elsewhere export.sh
 effect "$both" export elsewhere export.sh
 effect export type elsewhere export.sh
-effect report out elsewhere report_page.sh
+for option in out follow; do effect report $option elsewhere report_page.sh; done
 new_model() { init && eval_json --model "$d/new" | grep -q class_loss; }
 effect init out new_model
 self_distillation() {
@@ -268,7 +268,10 @@ effect plan head-chunk compare 'a == b / 4' "$(region head.logits --grad-accum 2
 recomputed() { go --recompute block && compare 'a < b' "$(first memory_bytes)" "$(first memory_bytes "$d/$cmd")"; }
 effect "$both" recompute recomputed
 effect plan recompute compare 'a < b' "$(region activations --recompute block)" "$(region activations --recompute mlp)"
-event_files() { why="no event file" && ! compgen -G "$d/$cmd/runs/*" && go --report-to tensorboard && same_training && [ -n "$(find "$d/run/runs" -name "*tfevents*" -size +0)" ]; }
+event_files() {
+    why="no event file" && ! compgen -G "$d/$cmd/runs/*" && go --report-to tensorboard --eval-data "$d/held.txt" && same_training &&
+        is "$(grep -aohE '(train|eval)/(loss|perplexity)' "$d/run/runs/"*tfevents* | sort -u | tr '\n' ' ')" "eval/loss eval/perplexity train/loss "
+}
 effect "$both" report-to event_files
 copied() { rm -f "$d/lines" && go --log "$d/lines" && why="--log differs from the terminal" && cmp "$d/lines" "$d/log"; }
 effect "$both" log copied

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "io/error.h"
@@ -13,7 +14,10 @@
 #include "io/plural.h"
 #include "io/whole_file.h"
 #include "options/settings.h"
+#include "record/lock.h"
 #include "report/report.h"
+
+enum { FOLLOW_SECONDS = 5 };
 
 static int check_arguments(const struct settings *s)
 {
@@ -32,7 +36,7 @@ static json_t *fail_json(void)
 }
 
 /* A run that cannot be read is told here and on the page, and takes nothing from the others. */
-static int read_runs(const struct settings *s, json_t *runs, json_t *broken)
+static int read_runs(const struct settings *s, bool going, json_t *runs, json_t *broken)
 {
     int err = 0;
     for (size_t i = 0; i < s->words.count && err != NJ_E_NOMEM; i++) {
@@ -42,7 +46,7 @@ static int read_runs(const struct settings *s, json_t *runs, json_t *broken)
                               : json_array_append_new(runs, run) != 0;
         if (lost)
             err = fail(NJ_E_NOMEM, "out of memory while reading %s", s->words.path[i]);
-        else if (err && s->words.count > 1)
+        else if (err && s->words.count > 1 && !going)
             fprintf(stderr, "nojit report: %s\n", fail_text());
     }
     if (err == NJ_E_NOMEM || json_array_size(runs) > 0)
@@ -78,27 +82,70 @@ static int write_page(const char *path, const json_t *data)
     return whole_file_end(&file, err);
 }
 
+static json_t *make_data(const struct settings *s, bool going, int *err)
+{
+    json_t *runs = json_array(), *broken = json_array();
+    json_t *data =
+        json_pack("{s:s, s:o, s:o}", "version", NOJIT_VERSION, "runs", runs, "broken", broken);
+    *err = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, going, runs, broken);
+    if (*err && going && *err != NJ_E_NOMEM) /* before its first step */
+        *err = 0;
+    if (*err == 0) {
+        name_apart(runs);
+        *err = report_alike(data);
+    }
+    if (going)
+        json_object_set_new(data, "refresh", json_integer(FOLLOW_SECONDS));
+    return data;
+}
+
+/* Whether a process is writing one of the folders. */
+static bool is_going(const struct settings *s)
+{
+    size_t i = 0;
+    while (i < s->words.count && lock_check(s->words.path[i]) == 0)
+        i++;
+    return i < s->words.count;
+}
+
+static void say_written(const struct settings *s, size_t count, bool first, bool going)
+{
+    if (going && first)
+        printf("%s: %zu run%s; written again every %d s until all have ended, or Ctrl-C\n", s->out,
+               count, plural((long long)count), FOLLOW_SECONDS);
+    else if (!going)
+        printf("%s: %zu run%s\n", s->out, count, plural((long long)count));
+    fflush(stdout);
+}
+
+/* Reads the runs and writes the page. */
+static int report(const struct settings *s, bool first, bool going)
+{
+    int err;
+    json_t *data = make_data(s, going, &err);
+    if (!err)
+        err = write_page(s->out, data);
+    const size_t lacks = json_array_size(json_object_get(data, "broken"));
+    const size_t has = json_array_size(json_object_get(data, "runs"));
+    json_decref(data);
+    if (!err)
+        say_written(s, has, first, going);
+    if (!err && lacks > 0 && !going)
+        err = fail(NJ_E_FORMAT, "%s lacks %zu run%s that cannot be read", s->out, lacks,
+                   plural((long long)lacks));
+    return err;
+}
+
 int cmd_report(const struct settings *s)
 {
     int err = check_arguments(s);
-    if (err)
-        return err;
-    json_t *runs = json_array(), *broken = json_array();
-    json_t *data =
-        json_pack("{s:s, s:O, s:O}", "version", NOJIT_VERSION, "runs", runs, "broken", broken);
-    err = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, runs, broken);
-    if (!err) {
-        name_apart(runs);
-        err = write_page(s->out, data);
-    }
-    const size_t lacks = json_array_size(broken), has = json_array_size(runs);
-    json_decref(data);
-    json_decref(runs);
-    json_decref(broken);
+    bool going = !err && s->follow && is_going(s);
     if (!err)
-        printf("%s: %zu run%s\n", s->out, has, plural((long long)has));
-    if (!err && lacks > 0)
-        err = fail(NJ_E_FORMAT, "%s lacks %zu run%s that cannot be read", s->out, lacks,
-                   plural((long long)lacks));
+        err = report(s, true, going);
+    while (!err && going) {
+        sleep(FOLLOW_SECONDS);
+        going = is_going(s);
+        err = report(s, false, going);
+    }
     return err;
 }

@@ -54,14 +54,28 @@ struct field {
     double value; /* not finite: null */
 };
 
+/* Writes a metric's name as other trainers call it in event files: "train/loss", "eval/loss". */
+static void event_tag(const char *name, char *out, size_t bytes)
+{
+    static const char measured[] = "eval_";
+    const size_t n = sizeof measured - 1;
+    if (strncmp(name, measured, n) == 0)
+        snprintf(out, bytes, "eval/%s", name + n);
+    else
+        snprintf(out, bytes, "train/%s", name);
+}
+
 static int put_events(struct events *e, int64_t step, const struct field *f, size_t count)
 {
+    char tag[64];
     int err = 0;
     if (e->file == NULL)
         return 0;
     events_begin(e, step);
-    for (size_t i = 0; i < count && !err; i++)
-        err = events_scalar(e, f[i].name, f[i].value);
+    for (size_t i = 0; i < count && !err; i++) {
+        event_tag(f[i].name, tag, sizeof tag);
+        err = events_scalar(e, tag, f[i].value);
+    }
     return err ? err : events_end(e);
 }
 

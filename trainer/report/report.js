@@ -26,14 +26,14 @@ function bytes(v) {
     return +(v / 2 ** (10 * i)).toPrecision(3) + [" B", " KiB", " MiB", " GiB", " TiB"][i];
 }
 const four = (v) => Math.abs(v) >= 1e-3 && Math.abs(v) < 1e4 ? v.toPrecision(4) : compact(v);
-const percent = (v) => +(100 * v).toPrecision(3) + " %";
+const percent = (v, digits = 3) => +(100 * v).toPrecision(digits) + " %";
 
 // ---- what is drawn, in order: name of the metric, title, unit; plain: never smoothed; log: always on a log scale
 const groups = [
     ["Objective", [
         ["loss", "Loss", "nats"],
         ["kd_loss", "Divergence from the teacher", "nats (TVD: no unit)"],
-        ["class_loss", "Cross-entropy on the text", "nats"],
+        ["class_loss", "Cross-entropy on the text", "nats", {answers: "Cross-entropy on answers"}],
         ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}],
         ["teacher_entropy", "Entropy of the teacher", "nats"]]],
     ["Held out", [
@@ -69,15 +69,22 @@ for (const run of runs) run.series = new Map(Object.entries(run.series));
 const others = new Set(runs.flatMap((r) => [...r.series.keys()]).filter((n) => !known.has(n) && !hidden.has(n)));
 if (others.size) groups.push(["Other", [...others].map((n) => [n, n.replaceAll("_", " "), "value"])]);
 
-// A run without a teacher has zeros for what only a teacher gives.
-for (const run of runs)
-    for (const [name, s] of run.series)
-        if (/kd|agreement|teacher/.test(name) && s.y.every((v) => v === 0)) run.series.delete(name);
-
 // ---- curves
 const state = {smooth: 0.6, log: false, shown: runs.map(() => true)};
+// A page that reloads itself keeps what was chosen; some browsers store nothing for files.
+function recall() {
+    try {
+        const was = JSON.parse(sessionStorage.getItem("nojit " + location.pathname));
+        if (was && was.shown.length === runs.length) Object.assign(state, was);
+    } catch { /* as at first */ }
+}
+function remember() {
+    try { sessionStorage.setItem("nojit " + location.pathname, JSON.stringify(state)); } catch { /* not kept */ }
+}
+if (data.refresh) recall();
 const colour = (i) => `c${i % 8}`;
 const dash = (i) => ["", "6 3", "2 3"][Math.floor(i / 8) % 3];
+const answers = (run) => run.series.has("rollout_tokens");
 const last = (run, name) => run.series.has(name) ? run.series.get(name).y.at(-1) : undefined;
 
 // Exponential mean over more points the more there are, so that a long run is smoothed as much as a short one.
@@ -124,12 +131,15 @@ const charts = [];
 const cursor = {x: null, chart: null};
 
 class Chart {
-    constructor(name, title, unit, how, parent) {
-        Object.assign(this, {name, title, unit, how: how || {}});
+    // group: numbers of the runs that may be compared
+    constructor(name, title, unit, how, parent, group) {
+        const whose = group.length < runs.length ? ": " + group.map((i) => runs[i].name).join(", ") : "";
+        const what = how && how.answers && group.some((i) => answers(runs[i])) ? how.answers : title;
+        Object.assign(this, {name, title: what + whose, unit, how: how || {}, group});
         this.text = this.how.text || compact;
         this.box = document.createElement("div");
         this.box.className = "chart";
-        this.box.innerHTML = `<h3>${esc(title)}</h3>` +
+        this.box.innerHTML = `<h3>${esc(this.title)}</h3>` +
             `<svg tabindex="0" role="img"></svg><div class="tip" hidden></div>`;
         parent.append(this.box);
         this.svg = this.box.querySelector("svg");
@@ -146,7 +156,7 @@ class Chart {
     curves() {
         return runs.flatMap((run, i) => {
             const s = run.series.get(this.name);
-            if (!s || !state.shown[i]) return [];
+            if (!s || !state.shown[i] || !this.group.includes(i)) return [];
             const keep = s.y.map((v) => !this.log || v > 0);
             const x = s.x.filter((_, k) => keep[k]), raw = s.y.filter((_, k) => keep[k]);
             if (!x.length) return [];
@@ -275,18 +285,11 @@ function moveCursor(x, chart) {
     charts.forEach((c) => c.mark());
 }
 function redraw() {
+    if (data.refresh) remember();
     charts.forEach((c) => c.draw());
 }
 
 // ---- the parts of the page
-// What a run minimises, as its receipt says; runs without one are taken to minimise the same.
-function objective({receipt: r}) {
-    if (!r || !r.command) return null;
-    if (r.command !== "distill") return "cross-entropy";
-    const a = r.applied || {};
-    return ["distill", a.kd_ratio, a.temperature, a.objective || "kl", a.beta].join(" ");
-}
-const oneObjective = new Set(runs.map(objective).filter(Boolean)).size <= 1;
 const when = (text) => text.replace("T", " ").replace(/:\d\d(\.\d+)?Z$/, " UTC");
 // A word as a shell reads it.
 const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
@@ -300,8 +303,8 @@ function stats(run) {
     const teacher = r.teacher_parameters > 0, loss = last(run, "loss"), onText = last(run, "class_loss");
     return [
         ["Steps", run.steps, exact],
-        [oneObjective ? "Loss" : "Its own loss", loss === onText ? undefined : loss, four],
-        ["Cross-entropy", onText, four],
+        [data.apart.loss ? "Its own loss" : "Loss", loss === onText ? undefined : loss, four],
+        [answers(run) ? "CE on answers" : "Cross-entropy", onText, four],
         ["Divergence", last(run, "kd_loss"), four],
         ["Held-out CE", last(run, "eval_class_loss"), four, "held"],
         ["Tokens/s", speed && median(speed.y), compact],
@@ -311,8 +314,6 @@ function stats(run) {
     ].filter(([, v]) => v !== undefined && v !== null);
 }
 function drawRuns() {
-    const held = runs.map((r) => last(r, "eval_class_loss")).filter((v) => v !== undefined);
-    const best = held.length > 1 && new Set(held).size > 1 ? Math.min(...held) : NaN;
     $("runs").innerHTML = runs.map((run, i) => {
         const r = run.receipt, d = r && r.device;
         const line = [r && r.command, d && d.name, r && r.applied && r.applied.dtype,
@@ -320,7 +321,7 @@ function drawRuns() {
         const words = r && r.command_line ? `<details class="words"><summary>Command line</summary><pre>` +
             `${esc(r.command_line.map(quoted).join(" "))}</pre></details>` : "";
         const values = stats(run).map(([name, v, text, mark]) => `<div><dt>${name}</dt><dd>${text(v)}` +
-            `${mark && v === best ? '<span class="best">lowest</span>' : ""}</dd></div>`).join("");
+            `${mark && data.lowest.includes(i) ? '<span class="best">lowest</span>' : ""}</dd></div>`).join("");
         return `<article class="card ${colour(i)}"><h3>${esc(run.name)}</h3>` +
             `<p class="muted">${esc(line || run.path)}</p>` +
             run.notes.map((n) => `<p class="warn">${esc(n)}</p>`).join("") +
@@ -332,7 +333,7 @@ function drawRuns() {
     document.title = runs.map((r) => r.name).join(", ") + " - nojit report";
 }
 function drawLegend() {
-    $("legend").innerHTML = runs.map((run, i) => `<button type="button" aria-pressed="true" class="${colour(i)}">` +
+    $("legend").innerHTML = runs.map((run, i) => `<button type="button" aria-pressed="${state.shown[i]}" class="${colour(i)}">` +
         `<svg viewBox="0 0 22 8" aria-hidden="true"><path d="M1 4H21" stroke="var(--c)" stroke-width="3" ` +
         `stroke-dasharray="${dash(i)}"/></svg>${esc(run.name)}</button>`).join("");
     [...$("legend").children].forEach((button, i) => button.addEventListener("click", () => {
@@ -350,13 +351,15 @@ function drawCharts() {
         if (!have.length) continue;
         const section = document.createElement("section"), grid = document.createElement("div");
         section.innerHTML = `<h2>${heading}</h2>`;
-        if (heading === "Objective" && !oneObjective)
-            section.innerHTML += `<p class="note">These runs minimise different losses, so their losses cannot be ` +
-                `compared. The cross-entropy on the text means the same in all of them.</p>`;
+        const why = new Set(have.flatMap(([name]) => data.apart[name] ? data.apart[name].why : []));
+        if (why.size) section.innerHTML += `<p class="note">Drawn apart are runs whose numbers cannot be compared: ` +
+            `${esc([...why].join("; "))}.</p>`;
         grid.className = "grid";
         section.append(grid);
         $("charts").append(section);
-        for (const [name, title, unit, how] of have) charts.push(new Chart(name, title, unit, how, grid));
+        for (const [name, title, unit, how] of have)
+            for (const group of data.apart[name] ? data.apart[name].groups : [runs.map((_, i) => i)])
+                charts.push(new Chart(name, title, unit, how, grid, group));
     }
 }
 // A receipt as [group, name, value]; numbers and words of the top level are one group. The command line is on the card.
@@ -444,9 +447,13 @@ drawCharts();
 drawSamples();
 drawAnswers();
 drawReceipts();
+const smoothText = () => state.smooth > 0 ? state.smooth.toFixed(2) : "off";
+$("smooth").value = state.smooth;
+$("smoothed").textContent = smoothText();
+$("log").checked = state.log;
 $("smooth").addEventListener("input", (e) => {
     state.smooth = +e.target.value;
-    $("smoothed").textContent = state.smooth > 0 ? state.smooth.toFixed(2) : "off";
+    $("smoothed").textContent = smoothText();
     redraw();
 });
 $("log").addEventListener("change", (e) => {

@@ -78,6 +78,16 @@ static int put_js(FILE *f, const json_t *data)
     return fputs(report_js, f) == EOF ? -1 : 0;
 }
 
+static int put_refresh(FILE *f, const json_t *data)
+{
+    const json_int_t seconds = json_integer_value(json_object_get(data, "refresh"));
+    if (seconds == 0)
+        return 0;
+    return fprintf(f, "<meta http-equiv=\"refresh\" content=\"%lld\">\n", (long long)seconds) < 0
+               ? -1
+               : 0;
+}
+
 struct mark {
     const char *text;
     int (*put)(FILE *f, const json_t *data);
@@ -85,10 +95,8 @@ struct mark {
 
 /* In the order of report.html. */
 static const struct mark marks[] = {
-    {"<!--css-->", put_css},
-    {"<!--last-->", put_last},
-    {"<!--data-->", put_data},
-    {"<!--js-->", put_js},
+    {"<!--refresh-->", put_refresh}, {"<!--css-->", put_css}, {"<!--last-->", put_last},
+    {"<!--data-->", put_data},       {"<!--js-->", put_js},
 };
 
 int report_page(FILE *f, const json_t *data)

@@ -313,6 +313,18 @@ static json_t *name_of(const char *dir)
     return name != NULL ? name : json_string("run");
 }
 
+/* A run without a teacher has zeros for what only a teacher gives. */
+static bool is_idle(const struct series *s)
+{
+    size_t i = 0;
+    if (strstr(s->name, "kd") == NULL && strstr(s->name, "agreement") == NULL &&
+        strstr(s->name, "teacher") == NULL)
+        return false;
+    while (i < s->count && s->y[i] == 0)
+        i++;
+    return i == s->count;
+}
+
 static int make_run(const char *dir, struct log *g, json_t *receipt, json_t *notes, json_t *series,
                     json_t **out)
 {
@@ -323,7 +335,8 @@ static int make_run(const char *dir, struct log *g, json_t *receipt, json_t *not
     if (g->torn)
         json_array_append_new(notes, json_string("the last row of metrics.jsonl is not whole"));
     for (size_t i = 0; i < g->count; i++)
-        json_object_set_new(series, g->series[i].name, series_json(&g->series[i]));
+        if (!is_idle(&g->series[i]))
+            json_object_set_new(series, g->series[i].name, series_json(&g->series[i]));
     *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:O, s:o, s:O}", "name", name_of(dir), "path", dir,
                      "rows", (json_int_t)g->rows, "steps", (json_int_t)g->last_step, "series",
                      series, "receipt", receipt, "samples", samples, "notes", notes);

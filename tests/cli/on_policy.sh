@@ -48,6 +48,21 @@ why=$(paste -d' ' <(column run rollout_tokens) <(column run rollout_length) <(co
     $1 < 6 || $1 > 54 || mean * mean > 1e-12 || $3 < 0 || $3 > 1 || $4 <= 0 || off * off > 1e-4 { print }
     END { if (NR != 4) print NR " rows" }')
 ok_if "rows of metrics.jsonl say how long answers are and took" "$why" test -z "$why"
+ok_if "a line of a step says how long answers are, how many are cut, and what writing takes" "$(grep ^step "$d/run.log")" \
+    test "$(grep -cE '^step [0-9]/4 .*  answers [0-9]+ tok  cut [0-9]+ %  writing [0-9]+ %  [0-9]+ tok/s  ' "$d/run.log")" = 4
+ok_if "the last lines say how long all answers were, how many were cut, and what writing took" "$(tail -n 2 "$d/run.log")" \
+    grep -qE '^24 answers of [0-9.]+ tokens in the mean, [0-9]+ % cut at their limit; writing them took [0-9]+ % of the time$' "$d/run.log"
+why=$(paste -d' ' <(column run rollout_tokens) <(column run rollout_truncated) <(column run rollout_seconds) <(column run step_ms) | awk -v r="$(
+    grep -A7 '"rollouts"' "$d/run/receipt.json" | grep -oE '[0-9.]+' | tr '\n' ' ')" '
+    { tokens += $1; cut += 6 * $2; seconds += $3; trained += $4 / 1000 }
+    function off(a, b) { return (a - b) ^ 2 > (1e-5 * b) ^ 2 }
+    END { split(r, x, " ")
+        if (x[1] != 24 || x[2] != tokens || off(x[3], tokens / 24) || (x[4] - cut / 24) ^ 2 > 1e-10 || off(x[5], seconds) || off(x[6], seconds / (seconds + trained)))
+            print r ", of rows: " tokens " tokens, " cut " cut, " seconds " s, " trained " s" }')
+ok_if "the receipt has the answers of all rows" "$why" test -z "$why"
+distill short --max-new 3 --rollout-temperature 0
+ok_if "a run whose answers are all cut says so once" "$(cat "$d/short.log")" \
+    test "$(grep -cE '^all [0-9]+ answers so far were cut at --max-new 3: raise it, or check which tokens end' "$d/short.log")" = 1
 
 # ---- what is measured of them
 same() { # RUN FIELD RUN FIELD [STEPS]: within float32

@@ -241,6 +241,7 @@ static void count_step(struct run *r, const struct step_result *result)
     r->empty_batches += result->empty;
     r->skipped_updates = result->skipped_updates;
     r->step_seconds = 1e-3 * result->step_ms;
+    r->trained_seconds += r->step_seconds;
     r->trained_tokens += result->tokens;
     if (result->passed_over)
         return;
@@ -310,6 +311,7 @@ static void prepare_progress(struct run *r, int64_t first)
     p->every = r->s->log_every;
     p->measure_every = r->s->eval_every;
     p->teacher = r->teacher[0] != '\0';
+    p->answers = rollouts_wanted(r->s) ? &r->rollouts.stats : NULL;
     p->ideal_seconds = r->metrics.ideal.student + r->metrics.ideal.teacher;
     p->memory_bytes = (double)r->metrics.memory_bytes;
 }
@@ -421,6 +423,7 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
         progress_say(&r->progress,
                      "micro-batches without a target, which were passed over: %lld of %lld",
                      (long long)r->empty_batches, (long long)(done * r->options.grad_accum));
+    rollouts_say_all(r);
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
                  r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
     if (r->diverged)

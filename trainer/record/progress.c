@@ -144,12 +144,14 @@ static void log_line(struct progress *p, const char *line)
         p->log_error = errno;
 }
 
+enum { RANK_LAST = 9 };
+
 /* A line that is rewritten, in parts. */
 struct line {
     struct part {
-        int rank; /* where there is no room for all, the highest goes first; 0 stays */
+        int rank; /* up to RANK_LAST; where there is no room for all, the highest goes first; 0 stays */
         char text[80];
-    } part[10];
+    } part[13];
     size_t count;
 };
 
@@ -181,7 +183,7 @@ static void fit(const struct progress *p, const struct line *l, char *out, size_
     struct winsize w = {0};
     const bool known = ioctl(fileno(screen(p)), TIOCGWINSZ, &w) == 0 && w.ws_col > 1;
     const size_t room = known ? w.ws_col - 1u : 79;
-    for (int rank = 9; join(l, rank, out, bytes) > room && rank > 0; rank--)
+    for (int rank = RANK_LAST; join(l, rank, out, bytes) > room && rank > 0; rank--)
         ;
     if (room < bytes)
         out[room] = '\0';
@@ -222,7 +224,7 @@ static void measured(struct progress *p, const char *what, const char *unit, int
         fit(p, &line, text, sizeof text);
     } else {
         p->rows_due *= 2;
-        join(&line, 9, text, sizeof text);
+        join(&line, RANK_LAST, text, sizeof text);
     }
     show_line(p, text, !p->terminal);
 }
@@ -302,6 +304,16 @@ static double seconds_left(const struct progress *p, int64_t step)
            p->measure_seconds * (double)measurements_left(p, step);
 }
 
+/* How long the answers of a step are, how many of them are cut, and what part of its time writing them took. */
+static void answer_parts(const struct rollout_stats *a, double seconds, struct line *out)
+{
+    if (a->answers == 0)
+        return;
+    add(out, 3, "answers %.0f tok", (double)a->tokens / (double)a->answers);
+    add(out, 3, "cut %.0f %%", 100 * (double)a->truncated / (double)a->answers);
+    add(out, 5, "writing %.0f %%", 100 * a->seconds / (a->seconds + seconds));
+}
+
 static void step_parts(const struct progress *p, int64_t step, const struct step_result *r,
                        struct line *out)
 {
@@ -319,7 +331,10 @@ static void step_parts(const struct progress *p, int64_t step, const struct step
     }
     add(out, 8, "lr %.2e", r->lr);
     add(out, 9, "norm %.2f", r->grad_norm);
-    add(out, 2, "%.0f tok/s", (double)r->tokens / seconds);
+    if (p->answers != NULL)
+        answer_parts(p->answers, seconds, out);
+    add(out, 2, "%.0f tok/s",
+        (double)r->tokens / (seconds + (p->answers != NULL ? p->answers->seconds : 0)));
     if (isfinite(p->ideal_seconds))
         add(out, 4, "MFU %.1f %%", 100 * p->ideal_seconds / seconds);
     add(out, 5, "%s", bytes_text(p->memory_bytes, text, sizeof text));
@@ -335,7 +350,7 @@ void progress_step(struct progress *p, int64_t step, const struct step_result *r
     if (!due && !p->terminal)
         return;
     step_parts(p, step, r, &line);
-    join(&line, 9, text, sizeof text);
+    join(&line, RANK_LAST, text, sizeof text);
     if (due)
         log_line(p, text);
     if (p->terminal && !last && now - p->shown < REWRITE_SECONDS)

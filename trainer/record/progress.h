@@ -11,18 +11,20 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "record/metrics.h"
 #include "text/tokenizer.h"
 
 struct progress {
     FILE *log; /* copy of the lines, or NULL */
     const char *log_path;
-    bool log_new;   /* made by this run */
-    int log_error;  /* errno of the first line that --log lacks, or 0 */
-    int line_error; /* the same of what people read */
-    bool terminal;  /* people read one, that can rewrite a line */
-    bool aside;     /* stdout carries results: people read stderr */
-    bool teacher;   /* a divergence is worth a column */
-    bool open_line; /* the cursor stands on the rewritten line */
+    bool log_new;                        /* made by this run */
+    int log_error;                       /* errno of the first line that --log lacks, or 0 */
+    int line_error;                      /* the same of what people read */
+    bool terminal;                       /* people read one, that can rewrite a line */
+    bool aside;                          /* stdout carries results: people read stderr */
+    bool teacher;                        /* a divergence is worth a column */
+    const struct rollout_stats *answers; /* of the step; NULL: without --on-policy */
+    bool open_line;                      /* the cursor stands on the rewritten line */
     int64_t first_step, steps;
     int64_t every;           /* steps between lines where there is no terminal, and in the log */
     int64_t measure_every;   /* steps between evaluations; 0: the last step alone has one */

@@ -56,7 +56,7 @@ const groups = [
         ["grad_norm", "Gradient norm", "norm before clipping"],
         ["skipped_updates", "Skipped updates", "updates so far", {plain: true, ifNonzero: true}]]],
     ["Speed and memory", [
-        ["tokens_per_second", "Throughput", "tokens/s"],
+        ["tokens_per_second", "Throughput", "tokens/s", {answers: "Throughput, without writing answers"}],
         ["step_ms", "Time per step", "ms"],
         ["mfu_student", "Model FLOP utilisation, student", "share of peak", {text: percent}],
         ["mfu_teacher", "Model FLOP utilisation, teacher", "share of peak", {text: percent}],
@@ -300,14 +300,17 @@ function median(values) {
 }
 function stats(run) {
     const speed = run.series.get("tokens_per_second"), memory = last(run, "memory_bytes"), r = run.receipt || {};
-    const teacher = r.teacher_parameters > 0, loss = last(run, "loss"), onText = last(run, "class_loss");
+    const written = r.rollouts || {}, teacher = r.teacher_parameters > 0, loss = last(run, "loss"), onText = last(run, "class_loss");
     return [
         ["Steps", run.steps, exact],
         [data.apart.loss ? "Its own loss" : "Loss", loss === onText ? undefined : loss, four],
         [answers(run) ? "CE on answers" : "Cross-entropy", onText, four],
         ["Divergence", last(run, "kd_loss"), four],
         ["Held-out CE", last(run, "eval_class_loss"), four, "held"],
-        ["Tokens/s", speed && median(speed.y), compact],
+        ["Answer length", written.length, compact],
+        ["Answers cut", written.truncated, percent],
+        ["Writing", written.share_of_time, (v) => percent(v) + " of the time"],
+        [answers(run) ? "Tokens/s without writing" : "Tokens/s", speed && median(speed.y), compact],
         ["Memory", memory, bytes],
         ["Parameters", r.student_parameters, compact],
         ["Teacher", teacher ? r.teacher_parameters : undefined, compact],
@@ -372,7 +375,7 @@ function flat(receipt) {
     }
     return out;
 }
-const titles = new Map([["run", "Run"], ["options", "Options"], ["applied", "Applied by the engine"], ["device", "Device"]]);
+const titles = new Map([["run", "Run"], ["options", "Options"], ["rollouts", "Answers"], ["applied", "Applied by the engine"], ["device", "Device"]]);
 function show(v) {
     if (v === undefined) return "–";
     if (v === "") return "";

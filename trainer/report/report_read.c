@@ -224,6 +224,10 @@ static void check_receipt(json_t *receipt, json_t *notes)
         {NULL, "teacher_parameters", NUMBER},
         {NULL, "applied", GROUP},
         {"applied", "dtype", TEXT},
+        {NULL, "rollouts", GROUP},
+        {"rollouts", "length", NUMBER},
+        {"rollouts", "truncated", NUMBER},
+        {"rollouts", "share_of_time", NUMBER},
         {NULL, "device", GROUP},
         {"device", "name", TEXT},
     };

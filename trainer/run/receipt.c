@@ -257,6 +257,19 @@ static void add_ranks(json_t *to, const struct run *r)
                                       p->size, "launcher", p->size > 1 ? p->launcher : ""));
 }
 
+/* What the answers of the steps done were like. */
+static void add_answers(json_t *to, const struct run *r)
+{
+    const struct rollout_stats *a = &r->rollouts.all;
+    if (a->answers > 0)
+        json_object_set_new(
+            to, "rollouts",
+            json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "answers", (json_int_t)a->answers, "tokens",
+                      (json_int_t)a->tokens, "length", (double)a->tokens / (double)a->answers,
+                      "truncated", (double)a->truncated / (double)a->answers, "seconds", a->seconds,
+                      "share_of_time", a->seconds / (a->seconds + r->trained_seconds)));
+}
+
 static void add_teacher_check(json_t *to, const struct teacher_check *t)
 {
     if (t->tokens > 0)
@@ -294,6 +307,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     add_hashes(root, r);
     add_counts(root, r);
     add_memory(root, r);
+    add_answers(root, r);
     add_teacher_check(root, &r->teacher_check);
     add_ranks(root, r);
     return root;

@@ -372,6 +372,26 @@ static int record_answers(struct run *r, int64_t step)
     return err;
 }
 
+/* Adds the answers of a step to those before; says once that none has ended, where they are not meant to be short. */
+static void count_answers(struct run *r, int64_t step)
+{
+    enum { ENOUGH = 16 };
+    struct rollouts *o = &r->rollouts;
+    struct rollout_stats *a = &o->all;
+    a->seconds += o->stats.seconds;
+    a->answers += o->stats.answers;
+    a->tokens += o->stats.tokens;
+    a->truncated += o->stats.truncated;
+    if (o->cut_said || a->truncated < a->answers || horizon(r, step) < r->s->max_new ||
+        (a->answers < ENOUGH && step < r->options.steps))
+        return;
+    o->cut_said = true;
+    progress_say(&r->progress,
+                 "all %lld answers so far were cut at --max-new %lld: raise it, or check which "
+                 "tokens end an answer of this student (docs/generation.md, \"Where a text ends\")",
+                 (long long)a->answers, (long long)r->s->max_new);
+}
+
 int rollouts_step(struct run *r, int64_t step)
 {
     struct rollouts *o = &r->rollouts;
@@ -380,10 +400,26 @@ int rollouts_step(struct run *r, int64_t step)
     int err = again ? 0 : write_answers(r, step);
     if (!err && !again)
         err = record_answers(r, step);
+    if (!err && o->stats.answers > 0)
+        count_answers(r, step);
     for (int64_t row = 0; row < rows_of(r); row++)
         o->own[row] = is_own(r, step, row);
     data_take(r->data, &o->rows, o->own, rows_of(r));
     return err;
+}
+
+void rollouts_say_all(struct run *r)
+{
+    const struct rollout_stats *a = &r->rollouts.all;
+    if (a->answers == 0)
+        return;
+    progress_say(
+        &r->progress,
+        "%lld answer%s of %.1f tokens in the mean, %.0f %% cut at their limit; writing them "
+        "took %.0f %% of the time",
+        (long long)a->answers, plural(a->answers), (double)a->tokens / (double)a->answers,
+        100 * (double)a->truncated / (double)a->answers,
+        100 * a->seconds / (a->seconds + r->trained_seconds));
 }
 
 /* ---- checkpoints ---- */

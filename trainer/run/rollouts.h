@@ -23,6 +23,8 @@ int rollouts_most(const struct run *r);
 int rollouts_fit(struct run *r);
 /* A line about prompts and answers. */
 void rollouts_say(struct run *r);
+/* Says how long answers were, how many were cut, and what part of the time writing them took; nothing without any. */
+void rollouts_say_all(struct run *r);
 /* Steps in which each prompt is answered so many times `--group`. */
 double rollouts_steps(const struct run *r, double epochs);
 /* Lets the student write what it will learn from in this step, which r->data then has. */

@@ -38,6 +38,8 @@ struct rollouts {
     int32_t *said;         /* [answers, --max-new] */
     struct answer_rows rows;
     struct rollout_stats stats; /* of the step */
+    struct rollout_stats all;   /* of the steps of this process */
+    bool cut_said;              /* that all were cut */
     int64_t counted, before;    /* steps whose answers are counted, and how many those are */
 };
 
@@ -78,8 +80,9 @@ struct run {
     double opened;       /* seconds_now() then */
     char day[DAY_BYTES]; /* that chat templates write, as YYYY-MM-DD; "": they have not been read */
     double step_seconds; /* of the last step; 0: before the first */
-    bool done;           /* before it began */
-    bool stop_said;      /* that an interrupt waits for an evaluation */
+    double trained_seconds; /* of the steps done, without their answers */
+    bool done;              /* before it began */
+    bool stop_said;         /* that an interrupt waits for an evaluation */
 };
 
 /* Opens terminal and device, which it connects to those of the group, and resolves the models; results:

@@ -249,6 +249,8 @@ void run_say_data(struct run *r)
     const double rows = (double)data_windows(r->data);
     char packing[32], text[512];
     struct data_source s;
+    if (r->s->data.count == 0)
+        return;
     for (size_t i = 0; i < data_sources(r->data); i++) {
         data_source(r->data, i, &s);
         progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",

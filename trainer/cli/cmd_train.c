@@ -248,6 +248,7 @@ static void count_step(struct run *r, const struct step_result *result)
     if (r->trained_targets == 0)
         r->first_loss = result->loss;
     r->last_loss = result->loss;
+    trend_add(&r->trend, rollouts_wanted(r->s) ? result->forward_kl : result->class_loss);
     r->trained_targets += result->valid_tokens;
 }
 
@@ -319,6 +320,7 @@ static void prepare_progress(struct run *r, int64_t first)
 static int loop(struct run *r, int64_t first, struct outcome *o)
 {
     prepare_progress(r, first);
+    trend_begin(&r->trend, r->options.steps - first);
     engine_watch(r->engine, watch_rows, r);
     *o = (struct outcome){.step = first};
     int err = first == 0 ? measure(r, 0, o) : 0;
@@ -379,19 +381,24 @@ static int write_models(struct run *r)
     return err || r->s->export_types.count == 0 ? err : write_exports(r);
 }
 
-/* Far above the loss at first, and above that of equal odds for every token, which takes no training: noise of single
- * batches, and models that start from random weights, do not get there. */
-static bool has_diverged(const struct run *r)
+/* Returns the failure of a run whose model has come to nothing, which is there all the same. */
+static int refuse_diverged(const struct run *r)
 {
-    const double far = 1.5;
-    return r->trained_targets > 0 && r->last_loss > far * r->first_loss &&
-           r->last_loss > log(r->vocab);
+    const struct trend *t = &r->trend;
+    return fail(NJ_DIVERGED,
+                "this run has diverged: the %s of its last steps is %.4f, after %.4f; lower --lr, "
+                "or add --warmup-steps, and start again in another folder%s%s%s",
+                rollouts_wanted(r->s) ? "divergence" : "cross-entropy", t->end, t->lowest,
+                r->metrics.best.step > 0 && r->s->keep_best ? "; " : "",
+                r->metrics.best.step > 0 && r->s->keep_best ? r->s->out : "",
+                r->metrics.best.step > 0 && r->s->keep_best ? "/best has the lowest held-out loss"
+                                                            : "");
 }
 
 static int finish(struct run *r, const struct command_info *c, const struct outcome *o)
 {
     char took[32];
-    r->diverged = has_diverged(r);
+    r->diverged = trend_diverged(&r->trend, r->vocab);
     duration_text(seconds_now() - r->progress.started, took, sizeof took);
     int err = o->stopped ? 0 : write_models(r);
     if (!err && group_leads(r->group))
@@ -426,11 +433,6 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     rollouts_say_all(r);
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
                  r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
-    if (r->diverged)
-        progress_say(&r->progress,
-                     "this run has diverged: its model predicts worse than equal odds for every "
-                     "token, which give %.4f; lower --lr, or add --warmup-steps",
-                     log(r->vocab));
     return 0;
 }
 
@@ -513,6 +515,8 @@ static int train_rank(const struct settings *s, const struct command_info *c, st
         err = progress_check(&r.progress);
     if (!err || err == NJ_INTERRUPTED)
         err = finish_ranks(&r, err);
+    if (!err && r.diverged && group_leads(g))
+        err = refuse_diverged(&r);
     if (err && err != NJ_INTERRUPTED)
         leave_group(&r, err);
     run_close(&r);

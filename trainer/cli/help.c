@@ -13,7 +13,7 @@ static const char about[] =
     "distils language models with every kernel compiled before the program starts";
 static const char statuses[] =
     "0 success; 1 failed; 2 usage; 3 not enough memory; 4 no kernel for this device; "
-    "130 interrupted, after a checkpoint";
+    "5 a run that has diverged; 130 interrupted, after a checkpoint";
 
 void help_overview(FILE *f)
 {

@@ -44,6 +44,7 @@ static const struct status statuses[] = {
     {NJ_E_NOMEM, 3},
     {NJ_E_NO_CODE, 4},
     {NJ_E_NO_KERNEL, 4},
+    {NJ_DIVERGED, 5},
     {NJ_INTERRUPTED, 130},
 };
 

@@ -19,6 +19,7 @@
 #include "record/metrics.h"
 #include "record/progress.h"
 #include "record/sample_log.h"
+#include "run/trend.h"
 #include "text/generation.h"
 
 /* What --teacher-dtype changes in the teacher's distribution. */
@@ -75,7 +76,8 @@ struct run {
     int64_t skipped_updates;                 /* float16, of the whole run */
     double load_bytes, load_seconds;         /* of the models' weights, all that were read */
     double first_loss, last_loss;            /* of the first and the last step done */
-    bool diverged; /* the last is that of a model which knows less than none */
+    struct trend trend;                      /* of its losses */
+    bool diverged;
     time_t started;
     double opened;       /* seconds_now() then */
     char day[DAY_BYTES]; /* that chat templates write, as YYYY-MM-DD; "": they have not been read */

@@ -72,6 +72,7 @@ refuses "a folder of GGUF files is refused, and a file named" 1 "$d/gguf: holds 
 refuses "a .gguf file that is no GGUF is refused" 1 "model-Q4_K_M.gguf: neither a folder nor a GGUF or APR file; .* fetch the file again" train "$d/gguf/model-Q4_K_M.gguf"
 mkdir "$d/adapters"
 echo '{}' >"$d/adapters/adapter_config.json"
+touch "$d/adapters/model-q8_0.gguf" # of --export
 refuses "a folder of adapters given as a model is refused" 1 'adapters: adapters, not a model; .* as --adapter' train "$d/adapters"
 config 's/"model_type": *"[^"]*"/"model_type": "gpt_bigcode"/'
 refuses "a model of an unknown family is refused" 1 'config.json.*model_type.*gpt_bigcode' train "$d/bad"

@@ -114,5 +114,10 @@ if [ ! -s "$scratch/unknown" ]; then ok "a checkpoint has every number of the en
 sum=$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)
 says "--resume auto of a run that ended says that nothing is left" "^nothing left to do: step 63 of 63 is done; model in $d/ended$" "${run[@]}" --steps 63 --out "$d/ended" --resume auto
 if [ "$(cat "$d"/ended/{model.safetensors,receipt.json,metrics.jsonl} | cksum)" = "$sum" ] && [ ! -e "$d/ended/lock" ]; then ok "--resume auto of a run that ended changes nothing"; else not_ok "--resume auto of a run that ended changes nothing" "$(ls "$d/ended")"; fi
+cp "$d/ended/receipt.json" "$scratch/receipt"
+echo '{"steps_done": 63,' >"$d/ended/receipt.json"
+refuses "a receipt that cannot be read is not taken for none" 1 "^nojit train: $d/ended/receipt.json:.*; remove it, and the run continues from its newest checkpoint\$" \
+    "${run[@]}" --steps 63 --out "$d/ended" --resume auto
+mv "$scratch/receipt" "$d/ended/receipt.json"
 says "a run that ended goes on to more steps" "^continuing from $d/ended/checkpoint-60 " "${run[@]}" --steps 66 --out "$d/ended" --resume auto
 finish

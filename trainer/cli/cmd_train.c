@@ -422,8 +422,9 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
                      plural(r->metrics.best.worse));
     const int64_t done = o->step - r->progress.first_step;
     if (done == 0) {
-        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
-                     (long long)o->step, (long long)r->options.steps, r->s->out);
+        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; %s in %s",
+                     (long long)o->step, (long long)r->options.steps, run_result_name(r),
+                     r->s->out);
         return 0;
     }
     if (r->empty_batches > 0)
@@ -431,8 +432,8 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
                      "micro-batches without a target, which were passed over: %lld of %lld",
                      (long long)r->empty_batches, (long long)(done * r->options.grad_accum));
     rollouts_say_all(r);
-    progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; model in %s",
-                 r->first_loss, r->last_loss, (long long)done, plural(done), took, r->s->out);
+    progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; %s in %s", r->first_loss,
+                 r->last_loss, (long long)done, plural(done), took, run_result_name(r), r->s->out);
     return 0;
 }
 

@@ -25,6 +25,7 @@ struct load_item {
     size_t unit_bytes; /* of each in the staging buffer */
     char *to;          /* on the device */
     /* What its way needs. */
+    const char *path; /* of the model, for sentences */
     enum nj_dtype T;
     enum nj_tensor_type type;
     float *scale;

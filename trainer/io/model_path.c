@@ -68,6 +68,9 @@ static int check_folder(const char *dir)
     snprintf(path, sizeof path, "%s/config.json", dir);
     if (access(path, F_OK) == 0)
         return NJ_OK;
+    snprintf(path, sizeof path, "%s/adapter_config.json", dir);
+    if (access(path, F_OK) == 0) /* whoever reads config.json says so */
+        return NJ_OK;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         first_file(dir, files[i].ending, name, sizeof name);
         if (*name)

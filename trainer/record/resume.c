@@ -281,24 +281,29 @@ static int64_t option_of(const json_t *receipt, const char *name)
     return text != NULL ? strtoll(text, NULL, 10) : -1;
 }
 
-int64_t checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patience, bool *early)
+int checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patience, int64_t *done,
+                     bool *early)
 {
     char path[4200];
     json_t *receipt;
+    *done = 0;
     *early = false;
     if (!holds_model(c->out) || !holds(c->out, "receipt.json"))
         return 0;
     snprintf(path, sizeof path, "%s/receipt.json", c->out);
-    if (json_read_file(path, "", &receipt) != 0)
-        return 0;
-    const int64_t done = json_integer_value(json_object_get(receipt, "steps_done"));
+    const int err = json_read_file(
+        path, "remove it, and the run continues from its newest checkpoint", &receipt);
+    if (err)
+        return err;
+    const int64_t last = json_integer_value(json_object_get(receipt, "steps_done"));
     const json_t *applied = json_object_get(receipt, "applied");
-    *early = steps > done && done >= c->last &&
+    *early = steps > last && last >= c->last &&
              json_is_true(json_object_get(receipt, "stopped_early")) &&
              json_integer_value(json_object_get(applied, "steps")) == steps &&
              option_of(receipt, "early-stop-patience") == patience;
     json_decref(receipt);
-    return *early || (done > c->last && done >= steps) ? done : 0;
+    *done = *early || (last > c->last && last >= steps) ? last : 0;
+    return 0;
 }
 
 int64_t checkpoints_other(const struct checkpoints *c)

@@ -295,6 +295,11 @@ static const char *dtype_name(enum nj_dtype dtype, const struct nj_device_info *
     return dtype == NJ_F32 ? "float32" : d->lp_is_f16 ? "float16" : "bfloat16";
 }
 
+const char *run_result_name(const struct run *r)
+{
+    return r->options.lora.rank > 0 ? "adapters" : "model";
+}
+
 const char *run_dtype_name(const struct run *r)
 {
     return dtype_name(r->options.dtype, nj_context_device(r->ctx));

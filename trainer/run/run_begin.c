@@ -222,33 +222,28 @@ static int check_checkpoint(struct run *r)
 }
 
 /* A run that ended has its model, and its newest checkpoint may be older. */
-static int64_t last_of_done(const struct run *r, bool *early)
+static int find_done(const struct run *r, int64_t *last, bool *early)
 {
+    *last = 0;
     if (r->s->resume == NULL || strcmp(r->s->resume, "auto") != 0 ||
         r->checkpoints.resume[0] == '\0')
         return 0;
-    return checkpoints_done(&r->checkpoints, r->options.steps, r->s->early_stop_patience, early);
+    return checkpoints_done(&r->checkpoints, r->options.steps, r->s->early_stop_patience, last,
+                            early);
 }
 
-static bool is_done(const struct run *r)
+static void say_done(struct run *r, long long last, bool early)
 {
-    bool early;
-    return last_of_done(r, &early) > 0;
-}
-
-static void say_done(struct run *r)
-{
-    bool early;
-    const long long last = (long long)last_of_done(r, &early), steps = (long long)r->options.steps;
+    const long long steps = (long long)r->options.steps;
     if (early)
         progress_say(
             &r->progress,
-            "nothing left to do: the run stopped early, at step %lld of %lld; model in %s; "
-            "raise --early-stop-patience or --steps to continue",
-            last, steps, r->s->out);
+            "nothing left to do: the run stopped early, at step %lld of %lld; %s in %s; raise "
+            "--early-stop-patience or --steps to continue",
+            last, steps, run_result_name(r), r->s->out);
     else
-        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; model in %s",
-                     last, steps, r->s->out);
+        progress_say(&r->progress, "nothing left to do: step %lld of %lld is done; %s in %s", last,
+                     steps, run_result_name(r), r->s->out);
 }
 
 static int go_on(struct run *r, int64_t *first)
@@ -341,17 +336,21 @@ int run_begin(struct run *r, int64_t *first)
 {
     struct beginning b = {0};
     const bool leads = group_leads(r->group);
+    bool early = false;
+    int64_t last = 0;
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
     int err = compare_ranks(r);
     if (!err && leads)
         err = check_checkpoint(r);
-    b.done = !err && leads && is_done(r);
+    if (!err && leads)
+        err = find_done(r, &last, &early);
+    b.done = last > 0;
     snprintf(b.resume, sizeof b.resume, "%s", r->checkpoints.resume);
     if (!err)
         err = share_beginning(r, &b);
     r->done = b.done;
-    if (!err && b.done)
-        say_done(r);
+    if (!err && last > 0)
+        say_done(r, (long long)last, early);
     if (err || b.done)
         return err;
     if (r->checkpoints.resume[0] != '\0')

@@ -93,6 +93,8 @@ struct nj_options {
     int gemm_tune;
     void (*log)(void *user, const char *line); /* what one should know, too; NULL: silent */
     void *log_user;
+    void (*doing)(void *user,
+                  const char *what); /* hears what it begins that may take long; or NULL */
     /* A folder, made if it and the one that it is in are not there, in which the pipelines of a Vulkan
      * driver are kept for the next time; NULL: nothing is read or written. */
     const char *cache_folder;

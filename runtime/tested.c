@@ -73,6 +73,15 @@ static float milliseconds(const struct timespec *from)
     return (float)(now.tv_sec - from->tv_sec) * 1e3f + (float)(now.tv_nsec - from->tv_nsec) * 1e-6f;
 }
 
+static void say_doing(const nj_context *ctx, const struct nj_options *options, const char *what)
+{
+    char text[200];
+
+    snprintf(text, sizeof text, "%.100s %s", ctx->info.name, what);
+    if (options->doing)
+        options->doing(options->log_user, text);
+}
+
 static int try_kernels(nj_context *ctx, const struct nj_options *options)
 {
     char why[NJ_SENTENCE_BYTES] = "";
@@ -80,6 +89,7 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options)
     int rc;
 
     clock_gettime(CLOCK_MONOTONIC, &from);
+    say_doing(ctx, options, "tries every kernel, as at each first start");
     rc = options->self_test(ctx, why, sizeof why);
     if (rc == NJ_E_NOMEM)
         return nj_fail(ctx, rc, "%.100s: the self-test of its kernels: %.800s", ctx->info.name,
@@ -125,8 +135,10 @@ int nj_tested(nj_context *ctx, const struct nj_options *options)
         ctx->info.self_test = NJ_SELF_TEST_BEFORE;
     if (tried)
         rc = try_kernels(ctx, options);
-    if (rc == 0 && untimed)
+    if (rc == 0 && untimed) {
+        say_doing(ctx, options, "is timed");
         rc = time_device(ctx, &speed);
+    }
     if (rc)
         return rc;
     if (kept && (tried || (passed && untimed)))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by every script test: counts, and prints the command that repeats a failure. $verdicts is a file that gets the verdicts, too.
+export NOJIT_WAIT_SECONDS=${NOJIT_WAIT_SECONDS:-0} # no words about what takes long, as on a slow machine
 export LC_ALL=C # numbers with a point, names in the order of their bytes
 : "${BUILD:=build}" "${verdicts:=/dev/null}"
 passed=0

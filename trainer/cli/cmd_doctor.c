@@ -14,6 +14,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/plural.h"
+#include "io/waits.h"
 #include "record/progress.h"
 #include "run/run.h"
 #include "utf8.h"
@@ -78,6 +79,15 @@ static void print_submissions(const struct nj_device_info *d)
     printf("\n");
 }
 
+/* Returns "640 ms", or "16m11s" where it took long. */
+static const char *took_text(float ms, char *buffer, size_t bytes)
+{
+    if (ms >= 10000)
+        return duration_text(1e-3 * (double)ms, buffer, bytes);
+    snprintf(buffer, bytes, "%.0f ms", (double)ms);
+    return buffer;
+}
+
 static void print_vulkan(const struct nj_device_info *d)
 {
     char size[32], budget[32];
@@ -88,13 +98,12 @@ static void print_vulkan(const struct nj_device_info *d)
     printf("memory    %s, %s may be used\n", bytes_text((double)d->memory_bytes, size, sizeof size),
            bytes_text((double)d->budget_bytes, budget, sizeof budget));
     printf("driver    %s\n", d->driver);
-    printf("shaders   %u, translated by the driver in %.0f ms, %u of them compiled now; float32%s; "
-           "the "
+    printf("shaders   %u, translated by the driver in %s, %u of them compiled now; float32%s; the "
            "other kernels are for CUDA\n",
-           d->kernels_loaded, (double)d->pipelines_ms, d->pipelines_compiled,
+           d->kernels_loaded, took_text(d->pipelines_ms, size, sizeof size), d->pipelines_compiled,
            d->lp ? ", and bfloat16 as storage" : "; no 16-bit storage here");
     if (d->self_test == NJ_SELF_TEST_NOW)
-        printf("self-test passed, in %.0f ms\n", (double)d->self_test_ms);
+        printf("self-test passed, in %s\n", took_text(d->self_test_ms, size, sizeof size));
     else
         printf("self-test passed at an earlier start\n");
 }
@@ -232,6 +241,7 @@ int cmd_doctor(const struct settings *s)
     const struct nj_options options = {.device = (enum nj_device_kind)s->device,
                                        .verbose = s->verbose,
                                        .log = print_line,
+                                       .doing = run_doing,
                                        .cache_folder = kept[0] != '\0' ? kept : NULL,
                                        .self_test = nj_self_test};
     nj_context *ctx = NULL;
@@ -241,7 +251,10 @@ int cmd_doctor(const struct settings *s)
         return err;
     if (!s->json)
         print_binary(&embedded);
+    fflush(stdout);
+    wait_begin("opening the device");
     err = nj_context_create(&ctx, &options);
+    wait_end();
     if (err)
         err = ctx != NULL ? fail_context(err, ctx, device_option(s))
                           : fail(err, "%s", nj_error_text(err));

@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/plural.h"
+#include "io/waits.h"
 #include "model/mixture.h"
 #include "model/source.h"
 #include "record/own.h"
@@ -174,7 +175,9 @@ static int evaluate(struct run *r, int64_t step)
         return 0;
     struct eval_result e;
     deadline_evaluation(r, step);
+    wait_begin("measuring held-out text at step %lld", (long long)step);
     int err = engine_eval(r->engine, r->eval_data, &e);
+    wait_end();
     deadline_end(r);
     if (!err)
         err = metrics_eval(&r->metrics, step, &e);
@@ -220,8 +223,10 @@ static int measure(struct run *r, int64_t step, struct outcome *o)
     const struct best *best = &r->metrics.best;
     const double began = seconds_now();
     int err = evaluate(r, step);
+    wait_begin("writing samples at step %lld", (long long)step);
     if (!err)
         err = write_samples(r, step);
+    wait_end();
     o->lost = err && !is_common(r, err);
     if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
         o->lost = true;
@@ -255,12 +260,15 @@ static void count_step(struct run *r, const struct step_result *result)
 static int take_step(struct run *r, int64_t step, struct step_result *result, struct outcome *o)
 {
     deadline_step(r, step);
+    wait_begin("step %lld", (long long)step);
+    wait_usual(3 * r->step_seconds);
     int err = rollouts_wanted(r->s) ? rollouts_step(r, step) : 0;
     o->lost = err && !is_common(r, err);
     if (!err) {
         err = engine_step(r->engine, r->data, result);
         o->lost = err && !engine_data_failed(r->engine) && !result->intact;
     }
+    wait_end();
     deadline_end(r);
     if (err && o->lost && result->nonfinite[0] != '\0' && r->checkpoints.last > 0)
         return fail(err, "%s; checkpoint-%lld is good", fail_text(),
@@ -320,6 +328,7 @@ static void prepare_progress(struct run *r, int64_t first)
 static int loop(struct run *r, int64_t first, struct outcome *o)
 {
     prepare_progress(r, first);
+    wait_end();
     trend_begin(&r->trend, r->options.steps - first);
     engine_watch(r->engine, watch_rows, r);
     *o = (struct outcome){.step = first};
@@ -400,7 +409,9 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     char took[32];
     r->diverged = trend_diverged(&r->trend, r->vocab);
     duration_text(seconds_now() - r->progress.started, took, sizeof took);
+    wait_begin("writing the %s", run_result_name(r));
     int err = o->stopped ? 0 : write_models(r);
+    wait_end();
     if (!err && group_leads(r->group))
         err = receipt_write(r->s->out, c, r, o->step);
     if (!err)
@@ -503,6 +514,7 @@ static int train_rank(const struct settings *s, const struct command_info *c, st
     }
     if (!s->dry_run)
         pipes_may_close();
+    wait_begin("starting"); /* until the first step */
     err = run_open(&r, s, g, false);
     r.checkpoints = checkpoints;
     checkpoints_listen(&r.checkpoints, run_say, &r);

@@ -188,6 +188,8 @@ void help_man(FILE *f)
           ".TP\n.B NOJIT_NCCL\npath of libnccl.so.2, which several GPUs need\n"
           ".TP\n.B NOJIT_CONNECT_TIMEOUT\nseconds in which the ranks of a run must have connected "
           "(600)\n"
+          ".TP\n.B NOJIT_WAIT_SECONDS\nseconds after which what goes on without a word is named (4); "
+          "0: never\n"
           ".TP\n.B NOJIT_SILENCE_TIMEOUT\nseconds after which a rank that says nothing counts as "
           "gone "
           "(60)\n"

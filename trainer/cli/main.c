@@ -12,6 +12,7 @@
 #include "io/error.h"
 #include "io/notes.h"
 #include "io/unfinished.h"
+#include "io/waits.h"
 #include "options/settings.h"
 
 /* A write that failed earlier has emptied the buffer, so that the last one may succeed. */
@@ -25,13 +26,23 @@ static int check_output(void)
 struct function {
     enum command command;
     int (*run)(const struct settings *s);
+    const char
+        *doing; /* what is said of all that takes long and has no name of its own; NULL: nothing */
 };
 
 static const struct function functions[] = {
-    {CMD_DISTILL, cmd_distill},   {CMD_TRAIN, cmd_train},       {CMD_EVAL, cmd_eval},
-    {CMD_GENERATE, cmd_generate}, {CMD_TOKENIZE, cmd_tokenize}, {CMD_MERGE, cmd_merge},
-    {CMD_EXPORT, cmd_export},     {CMD_INIT, cmd_init},         {CMD_PLAN, cmd_plan},
-    {CMD_DOCTOR, cmd_doctor},     {CMD_REPORT, cmd_report},     {CMD_VERSION, cmd_version},
+    {CMD_DISTILL, cmd_distill, NULL},
+    {CMD_TRAIN, cmd_train, NULL},
+    {CMD_EVAL, cmd_eval, "evaluating"},
+    {CMD_GENERATE, cmd_generate, "starting"},
+    {CMD_TOKENIZE, cmd_tokenize, "encoding"},
+    {CMD_MERGE, cmd_merge, "merging"},
+    {CMD_EXPORT, cmd_export, "writing the model"},
+    {CMD_INIT, cmd_init, "writing the model"},
+    {CMD_PLAN, cmd_plan, "planning"},
+    {CMD_DOCTOR, cmd_doctor, "measuring"},
+    {CMD_REPORT, cmd_report, NULL},
+    {CMD_VERSION, cmd_version, NULL},
 };
 _Static_assert(sizeof functions / sizeof functions[0] == COMMANDS, "each command has its function");
 
@@ -40,7 +51,12 @@ static int call(enum command command, const struct settings *s)
     const struct function *f = functions;
     while (f->command != command)
         f++;
-    return f->run(s);
+    if (f->doing == NULL)
+        return f->run(s);
+    wait_begin("%s", f->doing);
+    const int err = f->run(s);
+    wait_end();
+    return err;
 }
 
 static const char *command_name;
@@ -50,11 +66,18 @@ static void say_note(const char *sentence)
     fprintf(stderr, "nojit %s: %s\n", command_name, sentence);
 }
 
+static void say_wait(void *unused, const char *line)
+{
+    (void)unused;
+    say_note(line);
+}
+
 static int run_command(const struct command_info *c, int argc, char **argv)
 {
     struct settings s;
     command_name = c->name;
     notes_to(say_note);
+    waits_to(say_wait, NULL);
     int err = settings_parse(c, argc, argv, &s);
     if (err == 1) {
         help_command(stdout, c);

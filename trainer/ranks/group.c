@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
+#include "io/waits.h"
 #include "ranks/supervisor.h"
 #include "ranks/wire.h"
 
@@ -208,12 +209,31 @@ void group_moved(struct group *g)
 void group_done(struct group *g)
 {
     set_left(g, false);
+    if (!g->link)
+        return;
+    pthread_mutex_lock(&g->link->mutex);
+    g->link->what[0] = '\0';
+    pthread_mutex_unlock(&g->link->mutex);
+}
+
+/* Adds to what rank 0 waits for which rank has not begun it; *named: that is said now. The mutex is held. */
+static void name_behind(const struct group *g, bool *named)
+{
+    const struct link *l = g->link;
+    const int behind =
+        group_leads(g) && l->what[0] != '\0' ? exchange_behind(l->exchange, l->stage) : -1;
+    if (behind >= 0)
+        wait_detail("rank %d has not begun it", behind);
+    else if (*named)
+        wait_detail("%s", "");
+    *named = behind >= 0;
 }
 
 static void *watch(void *group)
 {
     const struct group *g = group;
     struct link *l = g->link;
+    bool named = false;
     for (bool over = false; !over; poll(NULL, 0, WATCH_MS)) {
         pthread_mutex_lock(&l->mutex);
         over = l->finished;
@@ -222,6 +242,8 @@ static void *watch(void *group)
             end_by_another(g, err);
         if (!over && is_overdue(l, WATCH_MS))
             end_overdue(g);
+        if (!over)
+            name_behind(g, &named);
         pthread_mutex_unlock(&l->mutex);
     }
     return NULL;
@@ -276,7 +298,9 @@ int group_share(struct group *g, void *data, size_t bytes)
     if (!g->link)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
+    wait_begin("waiting for what rank 0 reads");
     const int err = exchange_share(g->link->exchange, data, bytes, SHARE_SECONDS);
+    wait_end();
     if (err)
         end_by_another(g, err);
     pthread_mutex_unlock(&g->link->mutex);
@@ -288,7 +312,9 @@ int group_deal(struct group *g, int rank, void *data, size_t bytes)
     if (!g->link)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
+    wait_begin("waiting for what rank 0 reads");
     const int err = exchange_deal(g->link->exchange, rank, data, bytes, SHARE_SECONDS);
+    wait_end();
     if (err)
         end_by_another(g, err);
     pthread_mutex_unlock(&g->link->mutex);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
+#include "io/waits.h"
 #include "record/own.h"
 #include "utf8.h"
 
@@ -85,9 +87,15 @@ static int open_log(struct progress *p)
     return p->log != NULL ? 0 : fail(NJ_E_NOMEM, "out of memory for --log %s", p->log_path);
 }
 
+static void say_wait(void *progress, const char *line)
+{
+    progress_say(progress, "%s", line);
+}
+
 int progress_open(struct progress *p, const char *log_path, bool aside)
 {
     memset(p, 0, sizeof *p);
+    waits_to(say_wait, p);
     p->aside = aside;
     const char *kind = getenv("TERM");
     p->terminal = isatty(fileno(screen(p))) && (kind == NULL || strcmp(kind, "dumb") != 0);
@@ -112,6 +120,7 @@ int progress_check(const struct progress *p)
 
 void progress_close(struct progress *p)
 {
+    waits_to(NULL, NULL);
     if (p->open_line)
         fputc('\n', screen(p));
     p->open_line = false;
@@ -124,24 +133,32 @@ void progress_close(struct progress *p)
         (void)remove(p->log_path);
 }
 
+/* Of the lines and the log, which the thread that has a word about a wait writes, too. */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+
 static void show_line(struct progress *p, const char *line, bool lasting)
 {
     FILE *f = screen(p);
     const bool rewrite = p->terminal && !lasting;
+    pthread_mutex_lock(&writing);
     if (p->open_line)
         fputs("\r\033[K", f);
     if ((fputs(line, f) < 0 || (!rewrite && fputc('\n', f) < 0) || fflush(f) != 0) &&
         p->line_error == 0)
         p->line_error = errno;
     p->open_line = rewrite;
+    pthread_mutex_unlock(&writing);
+    waits_spoke();
 }
 
 static void log_line(struct progress *p, const char *line)
 {
     if (p->log == NULL)
         return;
+    pthread_mutex_lock(&writing);
     if ((fprintf(p->log, "%s\n", line) < 0 || fflush(p->log) != 0) && p->log_error == 0)
         p->log_error = errno;
+    pthread_mutex_unlock(&writing);
 }
 
 enum { RANK_LAST = 9 };
@@ -244,6 +261,9 @@ void progress_texts(struct progress *p, int64_t done, int64_t total, int64_t tok
     char text[256];
     struct line line = {0};
     const double now = seconds_now(), took = now - p->started;
+    if (!p->terminal)
+        wait_detail("%lld of %lld, %lld tokens", (long long)done, (long long)total,
+                    (long long)tokens);
     if (!p->terminal || now - p->shown < REWRITE_SECONDS || took <= 0)
         return;
     p->shown = now;
@@ -256,10 +276,12 @@ void progress_texts(struct progress *p, int64_t done, int64_t total, int64_t tok
 
 void progress_clear(struct progress *p)
 {
+    pthread_mutex_lock(&writing);
     if (p->open_line)
         fputs("\r\033[K", screen(p));
     p->open_line = false;
     fflush(screen(p));
+    pthread_mutex_unlock(&writing);
 }
 
 void progress_passed_over(struct progress *p, const struct passed_over *passed)
@@ -368,6 +390,9 @@ void progress_bytes(struct progress *p, double done, double total)
     struct line line = {0};
     const double now = seconds_now(), took = now - p->started;
     const double part = total > 0 && done < total ? done / total : 1;
+    if (!p->terminal)
+        wait_detail("%s of %s", bytes_text(done, read, sizeof read),
+                    bytes_text(total, all, sizeof all));
     if (!p->terminal || now - p->shown < REWRITE_SECONDS)
         return;
     p->shown = now;

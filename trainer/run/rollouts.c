@@ -13,6 +13,7 @@
 #include "io/error.h"
 #include "io/plural.h"
 #include "io/random.h"
+#include "io/waits.h"
 #include "model/source.h"
 #include "run/batch_fit.h"
 #include "run/texts.h"
@@ -397,7 +398,11 @@ int rollouts_step(struct run *r, int64_t step)
     struct rollouts *o = &r->rollouts;
     const bool again = (step - 1) % r->s->reuse != 0;
     o->stats = (struct rollout_stats){0};
+    wait_begin("writing the answers of step %lld", (long long)step);
+    wait_usual(3 * o->usual);
     int err = again ? 0 : write_answers(r, step);
+    wait_end();
+    o->usual = again ? o->usual : o->stats.seconds;
     if (!err && !again)
         err = record_answers(r, step);
     if (!err && o->stats.answers > 0)

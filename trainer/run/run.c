@@ -12,6 +12,7 @@
 #include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/model_path.h"
+#include "io/waits.h"
 #include "model/init.h"
 #include "model/source.h"
 #include "options/options.h"
@@ -69,6 +70,20 @@ void run_print_plan(struct run *r, const struct plan *p)
 void run_say(void *run, const char *line)
 {
     progress_say(&((struct run *)run)->progress, "%s", line);
+}
+
+void run_doing(void *unused, const char *what)
+{
+    (void)unused;
+    wait_now("%s", what);
+}
+
+/* Says a word about a wait of a rank whose progress nobody sees, once for each host. */
+static void say_wait(void *run, const char *line)
+{
+    const struct run *r = run;
+    if (r->group->place.local_rank == 0)
+        fprintf(stderr, "nojit %s: rank %d: %s\n", r->group->command, r->group->place.rank, line);
 }
 
 const char *device_option(const struct settings *s)
@@ -140,10 +155,13 @@ static int open_device(struct run *r)
         .gemm_tune = gemm_table_wanted(r->s->gemm_table) && !r->s->dry_run,
         .log = run_say,
         .log_user = r,
+        .doing = run_doing,
         .cache_folder = kept[0] != '\0' ? kept : NULL,
         .self_test = nj_self_test,
     };
+    wait_begin("opening the device");
     const int err = nj_context_create(&r->ctx, &wanted);
+    wait_end();
     if (err)
         return fail_device(r, err);
     const struct nj_device_info *d = nj_context_device(r->ctx);
@@ -224,6 +242,8 @@ int run_open(struct run *r, const struct settings *s, struct group *g, bool resu
     int err = check_vulkan(r);
     if (!err)
         err = progress_open(&r->progress, log, group_leads(g) && (s->json || results));
+    if (!err && !group_leads(g))
+        waits_to(say_wait, r);
     if (!err && run_reads(r))
         err = resolve_models(r);
     else if (!err)

@@ -41,6 +41,7 @@ struct rollouts {
     struct rollout_stats stats; /* of the step */
     struct rollout_stats all;   /* of the steps of this process */
     bool cut_said;              /* that all were cut */
+    double usual;               /* seconds of the last answers */
     int64_t counted, before;    /* steps whose answers are counted, and how many those are */
 };
 
@@ -111,6 +112,8 @@ int run_adapters(const struct settings *s, struct lora_config *out);
 int run_check_objective(const struct settings *s);
 /* A line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);
+/* Names what a device does while it is opened, as a wait that has begun; nj_options.doing. */
+void run_doing(void *unused, const char *what);
 /* Says a line; the engine's `say`. */
 void run_say(void *run, const char *line);
 /* Refuses temperatures at which the divergence that is printed would be wrong. */

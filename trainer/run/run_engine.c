@@ -7,6 +7,7 @@
 
 #include "io/error.h"
 #include "io/plural.h"
+#include "io/waits.h"
 #include "run/gemm_cache.h"
 #include "run/run_ranks.h"
 #include "run/teacher_check.h"
@@ -57,14 +58,20 @@ static void watch_load(void *user, double bytes, double total)
     struct run *r = user;
     struct progress *p = &r->progress;
     group_moved(r->group);
-    if (bytes <= 0)
+    if (bytes <= 0) {
         p->started = seconds_now();
+        wait_now("loading weights");
+    }
     if (bytes >= total) {
         r->load_bytes += total;
         r->load_seconds += seconds_now() - p->started;
     }
     if (seconds_now() - p->started > 0.5)
         progress_bytes(p, bytes, total);
+    if (bytes >= total) {
+        wait_now("preparing the models");
+        wait_detail("%s", "");
+    }
 }
 
 static int share_gemms(void *run)
@@ -94,9 +101,12 @@ int run_open_engine(struct run *r)
     r->options.prepared = leads ? share_gemms : NULL;
     r->options.prepared_user = r;
     deadline_load(r);
-    if (!err)
+    if (!err) {
+        wait_begin("preparing GEMMs and memory");
         err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
                             &r->options, run_say, r, &r->engine);
+        wait_end();
+    }
     deadline_end(r);
     progress_clear(&r->progress);
     if (!err && leads)

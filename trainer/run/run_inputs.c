@@ -9,6 +9,7 @@
 
 #include "io/error.h"
 #include "io/plural.h"
+#include "io/waits.h"
 #include "model/source.h"
 
 /* Their weights are compared as text when a run goes on. */
@@ -190,6 +191,7 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
     };
     if (!err && paths->count == 0)
         return data_none(&options, out);
+    wait_begin("reading %s%s", paths->path[0], paths->count > 1 ? " and others" : "");
     if (!err && run_reads(r))
         err = data_open(&options, &r->tokenizer, out);
     free(weights);
@@ -197,6 +199,7 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         data_read_alike(*out, r->group);
     else if (!err)
         err = data_share(out, &options, r->group);
+    wait_end();
     if (!err)
         progress_data(&r->progress, data_passed_over(*out), data_row_notes(*out));
     return err;

@@ -5,9 +5,10 @@
 #include "run/run_save.h"
 
 #include "io/error.h"
+#include "io/waits.h"
 #include "run/run_begin.h"
 
-int run_save(struct run *r, int64_t step, bool best)
+static int save(struct run *r, int64_t step, bool best)
 {
     struct data_state where;
     if (!group_leads(r->group)) {
@@ -18,6 +19,14 @@ int run_save(struct run *r, int64_t step, bool best)
     run_put_progress(r);
     return best ? checkpoints_save_best(&r->checkpoints, r->engine, step, &where)
                 : checkpoints_save(&r->checkpoints, r->engine, step, &where);
+}
+
+int run_save(struct run *r, int64_t step, bool best)
+{
+    wait_begin("saving the state of step %lld", (long long)step);
+    const int err = save(r, step, best);
+    wait_end();
+    return err;
 }
 
 int run_save_the_rest(struct run *r, int err, int64_t step)

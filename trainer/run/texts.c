@@ -7,6 +7,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/plural.h"
+#include "io/waits.h"
 #include "model/source.h"
 #include "record/sample.h"
 #include "run/batch_fit.h"
@@ -83,7 +84,9 @@ int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts 
         o->fields = r->s->fields.path;
         o->field_count = r->s->fields.count;
     }
+    wait_begin("reading %s%s", o->paths[0], o->path_count > 1 ? " and others" : "");
     const int err = prompts_open(o, &r->tokenizer, out);
+    wait_end();
     if (!err)
         progress_passed_over(&r->progress, prompts_passed_over(*out));
     return err;
@@ -266,7 +269,9 @@ int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
         return fail(NJ_E_NOMEM, "out of memory for %lld answers", (long long)t.count);
     const double from = seconds_now();
     r->progress.started = from;
+    wait_begin("writing texts");
     const int err = engine_decode(r->engine, &io);
+    wait_end();
     progress_clear(&r->progress);
     if (!err)
         say_rate(&t, seconds_now() - from);

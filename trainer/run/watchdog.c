@@ -44,10 +44,9 @@ static bool on_gpu(const struct run *r)
 
 static void expect(const struct run *r, const char *what)
 {
-    const int64_t first = r->s->first_step_timeout;
-    if (on_gpu(r))
-        group_expect(r->group, what, first == 0 ? 0 : (int)first + (int)(10 * r->step_seconds),
-                     "--first-step-timeout");
+    const int64_t first = on_gpu(r) ? r->s->first_step_timeout : 0;
+    group_expect(r->group, what, first == 0 ? 0 : (int)first + (int)(10 * r->step_seconds),
+                 "--first-step-timeout");
 }
 
 void deadline_load(const struct run *r)

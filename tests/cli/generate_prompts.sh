@@ -140,6 +140,16 @@ fi
 refuses "--chat of a model without tokens for it is refused" 1 "^nojit generate: $d/model: it has no chat template, and its tokenizer has neither the tokens of ChatML" \
     "$nojit" generate --model "$d/model" --device cpu --chat --prompt x
 
+# ---- what is left out
+generate --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74 --skip-unusable >"$d/most"
+ok_if "--skip-unusable: prompts without room are left out, and others keep their numbers" "$(cat "$d/most")" test "$(column id <"$d/most" | tr '\n' ' ')" = '"first" 17 2 4 '
+ok_if "and counted, with the first by its line" "$(cat "$d/err")" \
+    grep -qE "^1 of 5 rows could not be used and was left out; the first: $d/prompts.jsonl:5: the prompt and --max-tokens make 75 tokens, more than --seq-len 74; " "$d/err"
+{ cat "$d/prompts.jsonl"; echo '{"text": "no prompt"}'; } >"$d/mixed.jsonl"
+generate --prompts "$d/mixed.jsonl" --skip-unusable >"$d/most"
+ok_if "--skip-unusable: so is a line without a prompt" "$(cat "$d/err")" \
+    test "$(wc -l <"$d/most")" = 5 -a -n "$(grep "^1 of 6 rows could not be used and was left out; the first: $d/mixed.jsonl:7: the object has neither prompt nor messages" "$d/err")"
+
 # ---- what is refused
 no() { # NAME STATUS REGEX OPTION...
     local name=$1 status=$2 pattern=$3
@@ -148,8 +158,8 @@ no() { # NAME STATUS REGEX OPTION...
 }
 no "generate with --prompt and --prompts is refused" 2 '--prompt and --prompts: give one of them$' --prompt a --prompts "$d/prompts.jsonl"
 no "--chat with --prompts is refused" 2 '--chat is for --prompt; conversations in --prompts are lines with messages$' --chat --prompts "$d/prompts.jsonl"
-no "prompts beyond --seq-len are refused" 2 'the longest prompt and --max-tokens make 75 tokens, more than --seq-len 74; raise the one or lower the other$' --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
-no "prompts beyond what the model takes are refused" 2 'the longest prompt and --max-tokens make 515 tokens, and .* takes 512 at most; shorten the prompt, or lower --max-tokens and max_tokens of its line$' \
+no "prompts beyond --seq-len are refused" 2 "$d/prompts.jsonl:5: the prompt and --max-tokens make 75 tokens, more than --seq-len 74; shorten it, lower --max-tokens or max_tokens of the line, or leave such prompts out by --skip-unusable\$" --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74
+no "prompts beyond what the model takes are refused" 2 "$d/prompts.jsonl:1: the prompt and --max-tokens make 515 tokens, more than the model's max_position_embeddings 512; shorten it, .*" \
     --prompts "$d/prompts.jsonl" --max-tokens 500
 no "--prompts of a text file is refused" 1 "$d/text.txt: prompts are read from .jsonl and .parquet files; write each as a line" --prompts "$d/text.txt"
 no "--prompts of a file that is not there is refused" 1 "$d/none.jsonl: .*" --prompts "$d/none.jsonl"

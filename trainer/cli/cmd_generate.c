@@ -54,7 +54,13 @@ static int open_prompts(struct run *r, struct prompts **out)
 {
     struct model_config c;
     const int err = source_config(r->student, &c);
-    struct prompts_options o = {.vocab_size = c.vocab_size};
+    const bool given = r->s->seq_len > 0 && r->s->seq_len < c.max_positions;
+    struct prompts_options o = {
+        .vocab_size = c.vocab_size,
+        .room = given ? (int)r->s->seq_len : c.max_positions,
+        .room_name = given ? "--seq-len" : "the model's max_position_embeddings",
+        .most = (int)r->s->max_tokens,
+    };
     return err ? err : texts_open_prompts(r, &o, out);
 }
 

@@ -24,10 +24,10 @@ enum { ANSWER_TOKENS_MOST = 1 << 20 };
 
 struct item {
     struct stretch ids, teacher;
-    struct stretch id; /* count is 0: there is none */
-    int64_t line;
-    int most;   /* max_tokens of the line; 0: none */
-    bool apart; /* the teacher reads something else */
+    struct stretch id;    /* count is 0: there is none */
+    int64_t line, number; /* number: of all that were read */
+    int most;             /* max_tokens of the line; 0: none */
+    bool apart;           /* the teacher reads something else */
 };
 
 struct prompts {
@@ -39,6 +39,7 @@ struct prompts {
     struct share share;
     struct passed_over passed;
     bool chats;
+    struct row_notes notes;
 };
 
 static struct item *item_of(const struct prompts *p, size_t i)
@@ -147,7 +148,7 @@ static int add_row(struct reader *r, json_t *object)
     const json_t *messages = field(object, "messages");
     const json_t *prompt = messages ? messages : field(object, "prompt");
     const json_t *teacher = field(object, "teacher_prompt");
-    struct item it = {.line = r->line};
+    struct item it = {.line = r->line, .number = p->notes.rows};
     it.apart = teacher || c->o->teacher_context;
     if (!prompt)
         return jsonl_bad_line(r, json_is_object(object)
@@ -270,20 +271,44 @@ static bool too_long(const struct stretch *s, int longest)
     return longest > 0 && s->count > (uint64_t)longest;
 }
 
+/* Refuses a prompt that has no room with its answer, or leaves it out and counts it; *out: it is. */
+static int check_room(struct collector *c, const struct item *it, bool *out)
+{
+    struct row_notes *n = &c->p->notes;
+    const int64_t text = (int64_t)it->ids.count + (it->most > 0 ? it->most : c->o->most);
+    *out = c->o->room > 0 && text > c->o->room;
+    if (!*out)
+        return NJ_OK;
+    const int rc = fail(NJ_E_ARG,
+                        "%s:%" PRId64 ": the prompt and --max-tokens make %" PRId64
+                        " tokens, more than %s %d; shorten it, lower --max-tokens or max_tokens of "
+                        "the line, or leave such prompts out by --skip-unusable",
+                        c->reader.segment->path, it->line, text, c->o->room_name, c->o->room);
+    if (!c->o->skip_unusable)
+        return rc;
+    if (n->unusable++ == 0)
+        snprintf(n->first, sizeof n->first, "%s", fail_text());
+    return NJ_OK;
+}
+
 /* The item has all its ids: it stays, or is dropped with them. */
-static void end_item(struct collector *c)
+static int end_item(struct collector *c)
 {
     struct prompts *p = c->p;
     struct item *it = item_of(p, c->next++);
+    bool out;
     if (!it->apart)
         it->teacher = it->ids;
     c->teacher = false;
-    if (too_long(&it->ids, c->o->longest) || too_long(&it->teacher, c->o->teacher_longest)) {
+    const int rc = check_room(c, it, &out);
+    const bool dropped =
+        too_long(&it->ids, c->o->longest) || too_long(&it->teacher, c->o->teacher_longest);
+    p->dropped += dropped;
+    if (out || dropped)
         p->ids.count = it->ids.first;
-        p->dropped++;
-    } else {
+    else
         *item_of(p, c->kept++) = *it;
-    }
+    return rc;
 }
 
 static int store_ids(struct reader *r, const struct part *part, const struct span *ids)
@@ -296,8 +321,7 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
         c->teacher = true;
         return rc;
     }
-    end_item(c);
-    return NJ_OK;
+    return end_item(c);
 }
 
 /* ---- files ---- */
@@ -325,7 +349,8 @@ static int read_file(struct collector *c, char *path, const struct tokenizer *t)
                     path);
     c->reader = (struct reader){
         .tokenizer = t, .reads = prompts_read, .object = add_line, .store = store_ids, .user = c};
-    return rows_read_file(&c->reader, path);
+    return rows_read_file(&c->reader, path,
+                          &(struct row_rules){.skip_unusable = c->o->skip_unusable}, &c->p->notes);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)
@@ -349,6 +374,9 @@ static int check_any(const struct prompts *p, const struct prompts_options *o)
     const char *more = o->path_count > 1 ? " and the others" : "";
     if (p->item.count > 0)
         return NJ_OK;
+    if (p->notes.unusable > 0)
+        return fail(NJ_E_FORMAT, "%s%s: no prompt can be used; the first: %s", path, more,
+                    p->notes.first);
     if (p->dropped == 0)
         return fail(NJ_E_FORMAT,
                     "%s%s: there is no prompt in it; write each as a line {\"prompt\": \"...\"}",
@@ -443,7 +471,7 @@ void prompts_get(const struct prompts *p, uint64_t epoch, int64_t i, struct prom
                            .teacher_count = it->teacher.count,
                            .id = it->id.count == 0 ? NULL : (const char *)p->text.at + it->id.first,
                            .most = it->most,
-                           .index = index};
+                           .index = it->number};
 }
 
 int64_t prompts_dropped(const struct prompts *p)
@@ -478,6 +506,11 @@ int64_t prompts_longest_text(const struct prompts *p, int64_t most)
         longest = text > longest ? text : longest;
     }
     return longest;
+}
+
+const struct row_notes *prompts_notes(const struct prompts *p)
+{
+    return &p->notes;
 }
 
 const struct passed_over *prompts_passed_over(const struct prompts *p)

@@ -12,6 +12,11 @@ struct prompts_options {
     size_t path_count;
     int longest; /* tokens of a prompt; a line with a longer one is dropped; 0: any length */
     int teacher_longest; /* the same of what the teacher reads; 0: any length */
+    /* Tokens of a prompt with its answer at most, of `most` tokens where the line does not say it; 0: any length. A
+     * longer one is refused, by its line. */
+    int room, most;
+    const char *room_name; /* whose limit that is: "--seq-len" */
+    bool skip_unusable;    /* leave out and count what would be refused */
     /* Of lines without teacher_prompt, where it is not NULL: what the teacher reads before the prompt; as a system
      * message before the others, in place of one that is there, where the prompt is a conversation */
     const char *teacher_context;
@@ -30,7 +35,7 @@ struct prompt { /* owned by prompts, valid until prompts_close() */
     size_t teacher_count;
     const char *id; /* of the line, as JSON: "a" with its quotes, or 17; NULL: none */
     int most;       /* tokens of an answer, as the line has it: max_tokens; 0: it does not */
-    int64_t index;  /* its place in the order of the files */
+    int64_t index;  /* its place in the order of the files, those that are left out counted */
 };
 
 /* Reads, encodes and checks everything. A prompt is, of a line of JSON:
@@ -52,6 +57,8 @@ int prompts_teacher_longest(const struct prompts *p);
 bool prompts_teacher_apart(const struct prompts *p);
 /* Of the longest with its answer, of `most` tokens where the line does not say it. */
 int64_t prompts_longest_text(const struct prompts *p, int64_t most);
+/* Rows that were read, and those that could not be used. */
+const struct row_notes *prompts_notes(const struct prompts *p);
 const struct passed_over *prompts_passed_over(const struct prompts *p);
 /* Whether a prompt is a conversation. */
 bool prompts_chats(const struct prompts *p);

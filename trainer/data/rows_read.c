@@ -121,9 +121,10 @@ int rows_read(struct reader *r)
     return rc;
 }
 
-int rows_read_file(struct reader *r, char *path)
+int rows_read_file(struct reader *r, char *path, const struct row_rules *rules,
+                   struct row_notes *notes)
 {
-    struct segment s = {.path = path};
+    struct segment s = {.path = path, .rules = rules, .notes = notes};
     struct file_kind kind;
     int rc = file_kind_of(path, &kind);
     if (!rc)

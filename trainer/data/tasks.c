@@ -472,7 +472,7 @@ static int read_file(struct collector *c, char *path, const struct tokenizer *t)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     c->path = name.first;
     c->reader = (struct reader){.tokenizer = t, .object = add_line, .store = store_ids, .user = c};
-    return rows_read_file(&c->reader, path);
+    return rows_read_file(&c->reader, path, NULL, NULL);
 }
 
 static int read_files(struct collector *c, const struct tokenizer *t)

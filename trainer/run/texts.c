@@ -78,17 +78,21 @@ int texts_stops(struct run *r)
 
 int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out)
 {
+    char text[1280];
     o->paths = r->s->prompts.path;
     o->path_count = r->s->prompts.count;
     if (r->s->data.count == 0) { /* else they are those of --data */
         o->fields = r->s->fields.path;
         o->field_count = r->s->fields.count;
     }
+    o->skip_unusable = r->s->skip_unusable;
     wait_begin("reading %s%s", o->paths[0], o->path_count > 1 ? " and others" : "");
     const int err = prompts_open(o, &r->tokenizer, out);
     wait_end();
     if (!err)
         progress_passed_over(&r->progress, prompts_passed_over(*out));
+    if (!err && row_unusable_text(prompts_notes(*out), text, sizeof text) != NULL)
+        progress_say(&r->progress, "%s", text);
     return err;
 }
 

@@ -26,9 +26,9 @@ struct trend {
 void trend_begin(struct trend *t, int64_t steps);
 /* Adds the loss of the next step, nats; one that is not finite, as where there was none, counts for nothing. */
 void trend_add(struct trend *t, double loss);
-/* Compares the end, a twentieth of the steps, with what was before it. True: it is worse than equal odds for every token
- * and than 1.5 times the first loss, or so far above the best stretch that noise of batches does not explain it: 1.5
- * times as high, by a nat and by five standard errors. */
+/* Compares the end, a twentieth of the steps, with what was before it. True: it is worse than equal odds for every
+ * token and than 1.5 times the first loss, or so far above the best stretch that noise of batches does not explain it:
+ * 1.5 times as high, by a nat and by five standard errors. */
 bool trend_diverged(struct trend *t, int vocab);
 
 #endif

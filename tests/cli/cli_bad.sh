@@ -61,6 +61,23 @@ refuses "init by --preset and by --like at once is refused" 2 '--preset nojit-ti
 refuses "--lora-dropout without adapters is refused" 2 '--lora-dropout needs --lora-r' train "$d/student" --lora-dropout 0.1
 refuses "a warm-up as long as the run is refused" 2 '--warmup-steps 2: must be fewer' train "$d/student" --warmup-steps 2
 nothing_written "wrong options"
+while IFS='|' read -r command with given; do
+    # shellcheck disable=SC2086
+    "$nojit" $command $given >"$scratch/out" 2>"$scratch/err" || true
+    for word in $given; do
+        [[ $word = --* ]] || continue
+        ok_if "$command $word without $with is said to have no effect" "$(cat "$scratch/err")" grep -qx "nojit $command: $word has no effect without $with" "$scratch/err"
+    done
+done <<'END'
+distill|--on-policy|--max-new 9 --group 2 --rollout-temperature 1 --rollout-top-p 0.5 --reuse 2 --kv-dtype int8 --rollout-batch 4
+train|--sample-prompt|--sample-tokens 9 --sample-temperature 1 --sample-min-p 0.1
+generate|--prompts|--batch-size 3 --skip-unusable
+eval|--data|--fields text=a --train-on-prompts --skip-unusable
+END
+"$nojit" train --steps 4 --epochs 2 --warmup-steps 1 --warmup-ratio 0.1 --lr-schedule constant --min-lr-ratio 0.5 >"$scratch/out" 2>"$scratch/err" || true
+ok_if "options that others replace are said to have no effect" "$(cat "$scratch/err")" test "$(grep -c ' has no effect without ' "$scratch/err")" = 3
+"$nojit" train --steps 4 --warmup-steps 1 --lr-schedule linear --min-lr-ratio 0.5 --sample-prompt a --sample-tokens 3 >"$scratch/out" 2>"$scratch/err" || true
+ok_if "options that have an effect are not said to have none" "$(cat "$scratch/err")" test "$(grep -c 'has no effect' "$scratch/err")" = 0
 
 # ---- models
 refuses "a model folder that is missing is refused" 1 "$d/none" train "$d/none"

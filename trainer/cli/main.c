@@ -13,6 +13,7 @@
 #include "io/notes.h"
 #include "io/unfinished.h"
 #include "io/waits.h"
+#include "options/options.h"
 #include "options/settings.h"
 
 /* A write that failed earlier has emptied the buffer, so that the last one may succeed. */
@@ -83,6 +84,7 @@ static int run_command(const struct command_info *c, int argc, char **argv)
         help_command(stdout, c);
         err = 0;
     } else if (!err) {
+        options_note_idle(c, &s);
         err = call(c->bit, &s);
     }
     for (size_t i = 0; i + 1 < s.refused_count; i++)

@@ -123,6 +123,9 @@ double option_applied(const struct option *o, const struct train_options *t);
 const char *option_text(const struct option *o, const struct settings *s,
                         const struct train_options *t, int digits, char *buffer, size_t bytes);
 
+/* Notes which options were given that have no effect beside the others. */
+void options_note_idle(const struct command_info *c, const struct settings *s);
+
 /* Returns what all ranks of a run must agree on, a line "name value" for each option of the command; to be freed. NULL:
  * there is no memory. */
 char *options_of_ranks(const char *command, const struct settings *s);

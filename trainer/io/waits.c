@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * waits.c: see waits.h. The thread begins with the first wait; without one there are no words.
+ * waits.c: see waits.h. The thread begins with the first wait; without one there are no words. It looks from time to
+ * time, since to wake it for each wait would cost more than most of them. A process that is forked has none until its
+ * own first wait.
  */
 #include "io/waits.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,7 +19,6 @@ enum { DEPTH = 4, FIRST_SECONDS = 4, NEXT_SECONDS = 60 };
 /* `mutex` guards all below but for who hears, which `speaking` does; that is taken first, and held while a word is
  * said. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, speaking = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed;
 static bool started; /* the thread was, or cannot be */
 static double first_seconds, spoke;
 static int depth; /* beyond DEPTH nothing is named */
@@ -46,33 +46,37 @@ static double due_at(const struct wait *w)
     return (w->began > spoke ? w->began : spoke) + w->due;
 }
 
-/* Waits until a word is due, and makes it. */
-static void next_word(char *out, size_t bytes)
+/* Makes the word that is due; false: none is. */
+static bool make_word(char *out, size_t bytes)
 {
-    struct wait *w;
     pthread_mutex_lock(&mutex);
-    while ((w = innermost()) == NULL || now() < due_at(w)) {
-        if (w == NULL) {
-            pthread_cond_wait(&changed, &mutex);
-        } else {
-            const double at = due_at(w);
-            const struct timespec until = {(time_t)at, (long)(1e9 * (at - (double)(time_t)at))};
-            pthread_cond_timedwait(&changed, &mutex, &until);
-        }
+    struct wait *w = innermost();
+    const bool due = w != NULL && now() >= due_at(w);
+    if (due) {
+        snprintf(out, bytes, "%s%s%s (%.0f s so far)", w->what, w->detail[0] != '\0' ? ": " : "",
+                 w->detail, now() - w->began);
+        w->due = NEXT_SECONDS;
+        spoke = now();
     }
-    snprintf(out, bytes, "%s%s%s (%.0f s so far)", w->what, w->detail[0] != '\0' ? ": " : "",
-             w->detail, now() - w->began);
-    w->due = NEXT_SECONDS;
-    spoke = now();
     pthread_mutex_unlock(&mutex);
+    return due;
+}
+
+/* Sleeps for an eighth of the silence that brings a word, half a second at most. */
+static void doze(void)
+{
+    const double most = 0.5, part = first_seconds / 8;
+    const double seconds = part < most ? part : most;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL);
 }
 
 static void *watch(void *unused)
 {
     char line[512];
     (void)unused;
-    for (;;) {
-        next_word(line, sizeof line);
+    for (;; doze()) {
+        if (!make_word(line, sizeof line))
+            continue;
         pthread_mutex_lock(&speaking);
         if (hears != NULL)
             hears(hearer, line);
@@ -81,22 +85,41 @@ static void *watch(void *unused)
     return NULL;
 }
 
-/* `mutex` is held. */
+static void lock_all(void)
+{
+    pthread_mutex_lock(&speaking);
+    pthread_mutex_lock(&mutex);
+}
+
+static void unlock_all(void)
+{
+    pthread_mutex_unlock(&mutex);
+    pthread_mutex_unlock(&speaking);
+}
+
+static void begin_anew(void)
+{
+    started = false;
+    depth = 0;
+    unlock_all();
+}
+
+/* Starts the thread; `mutex` is held. */
 static void start(void)
 {
+    static bool forks;
     const char *text = getenv("NOJIT_WAIT_SECONDS");
-    pthread_condattr_t attr;
     pthread_t thread;
     char *end = NULL;
     started = true;
     first_seconds = text != NULL ? strtod(text, &end) : FIRST_SECONDS;
     if (text != NULL && (end == text || *end != '\0' || !(first_seconds >= 0)))
         first_seconds = FIRST_SECONDS;
-    if (first_seconds == 0 || pthread_condattr_init(&attr) != 0)
+    if (first_seconds == 0)
         return;
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&changed, &attr);
-    pthread_condattr_destroy(&attr);
+    if (!forks && pthread_atfork(lock_all, unlock_all, begin_anew) != 0)
+        return;
+    forks = true;
     if (pthread_create(&thread, NULL, watch, NULL) == 0)
         pthread_detach(thread);
 }
@@ -114,7 +137,6 @@ void wait_begin(const char *format, ...)
         va_start(args, format);
         vsnprintf(w->what, sizeof w->what, format, args);
         va_end(args);
-        pthread_cond_signal(&changed);
     }
     pthread_mutex_unlock(&mutex);
 }

@@ -131,7 +131,7 @@ plant_nan "$d/planted" 126
 refuses "a loss that is not finite on one rank ends all ranks" 1 \
     '^nojit train: rank 1: step 1: weight of the student model.embed_tokens.weight is not finite, in micro-batch 5 of 6, which begins with window 9 of epoch 1' \
     "$nojit" train --student "$d/planted" --data "$d/tilde.txt" --batch-size 2 --seq-len 24 --grad-accum 6 --seed 0 --device cpu --gpus 3 --out "$d/y"
-if [ "$(wc -l <"$scratch/err")" = 1 ]; then ok "a loss that is not finite on one rank is said in one line"; else not_ok "a loss that is not finite on one rank is said in one line" "$(cat "$scratch/err")"; fi
+if [ "$(grep -vc "contains NaN or infinity: " "$scratch/err")" = 1 ]; then ok "a loss that is not finite on one rank is said in one line"; else not_ok "a loss that is not finite on one rank is said in one line" "$(cat "$scratch/err")"; fi
 
 # ---- ranks that differ
 refused_alike() { # NAME OUT LINES: by rank 1, in one sentence

@@ -122,6 +122,17 @@ static int patience_ms(int code)
     return code == NJ_ELSEWHERE ? 600000 : code == NJ_E_DEVICE ? 2000 : 0;
 }
 
+/* Waits for the failure of another rank; signs of life, which come meanwhile, are none. */
+static int hear_cause(struct exchange *x, int ms)
+{
+    const int64_t end = now_ms() + ms;
+    int err;
+    do
+        err = exchange_poll(x, wait_until(end, WATCH_MS));
+    while (err == 0 && now_ms() < end);
+    return err;
+}
+
 void group_fail(struct group *g, int code)
 {
     char why[1024];
@@ -130,7 +141,7 @@ void group_fail(struct group *g, int code)
     snprintf(why, sizeof why, "%s", fail_text());
     if (g->link) {
         pthread_mutex_lock(&g->link->mutex);
-        if (exchange_poll(g->link->exchange, patience_ms(code)) != 0)
+        if (hear_cause(g->link->exchange, patience_ms(code)) != 0)
             end_by_another(g, code);
     }
     fail_all(g, code, why);

@@ -449,8 +449,9 @@ SANITIZERS ?= address thread
 sanitize: $(BLOBS)
 	$(Q)for s in $(SANITIZERS); do \
 		$(MAKE) SAN=$$s CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" sanitized || exit 1; done
+# nproc, which run.sh asks, follows OMP_NUM_THREADS.
 sanitized: $(TEST_PROGRAMS) $(FUZZ_PROGRAMS)
-	$(Q)BUILD=$(B) $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) tests/run.sh units
+	$(Q)BUILD=$(B) JOBS=$${JOBS:-$(shell nproc)} $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) tests/run.sh units
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_table golden activation attn_decode) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh

@@ -166,14 +166,14 @@ fi
 variant() {
     local name=$1 dir=$scratch/variant-$1
     shift
-    step "$name" "${train[@]}" --steps 20 "$@" --out "$dir"
+    step "a run with $name ends" "${train[@]}" --steps 20 "$@" --out "$dir"
     NOJIT_GRAPH=0 "${train[@]}" --steps 20 "$@" --out "$dir-plain" >"$scratch/log" 2>&1
-    same_bits "$name: graphs and no graphs give the same bits" "$dir" "$dir-plain"
+    same_bits "graphs and no graphs give the same bits with $name" "$dir" "$dir-plain"
 }
 # Timed choices are kept in the file and in checkpoints: either gives the same bits again.
 table=$scratch/table
 chosen=("${train[@]}" --steps 10 --gemm-table "$table")
-step "choices of products" "${chosen[@]}" --save-every 5 --out "$scratch/chosen"
+step "a run that times GEMMs ends" "${chosen[@]}" --save-every 5 --out "$scratch/chosen"
 if [ -s "$table" ] && cmp -s "$table" "$scratch/chosen/checkpoint-5/gemm.txt"; then
     ok "choices are kept"
 else
@@ -205,14 +205,14 @@ step "adapters of 16 bits load again" "$nojit" eval --model "$scratch/student" -
     --data "$scratch/text" --device cuda --seq-len 256 --batch-size 8
 # A checkpoint holds all that rounding at random needs.
 kept=("${train[@]}" --steps 20 --optimizer-state bf16)
-step "bf16 state, from a checkpoint" "${kept[@]}" --save-every 10 --out "$scratch/kept"
-step "bf16 state, resumed" "${kept[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-on"
+step "a run with a bf16 state saves" "${kept[@]}" --save-every 10 --out "$scratch/kept"
+step "a run with a bf16 state is resumed" "${kept[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-on"
 if cmp -s "$scratch"/kept{,-on}/model.safetensors; then
     ok "bf16 state resumes bit for bit"
 else
     not_ok "bf16 state resumes bit for bit" "$(tail -n 3 "$scratch/log")"
 fi
-refuses "another state" 2 "optimizer-state bf16; resume with the same" "${train[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-f32"
+refuses "resuming with another --optimizer-state is refused" 2 "optimizer-state bf16; resume with the same" "${train[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-f32"
 variant adapters --lora-r 8 --lora-dropout 0.1
 variant adapters-of-odd-rank --lora-r 5 --lora-target-modules q_proj,down_proj --recompute block
 # Where cuBLASLt has a scale for each row of e4m3, and a refusal elsewhere.
@@ -228,9 +228,9 @@ if "$nojit" doctor --device cuda | grep -q '^gpu .*sm_90'; then
         not_ok "fp8 changes a model by $kd nats per token" "$(tail -n 3 "$scratch/log")"
     fi
 else
-    refuses "fp8 on this GPU" 2 "sm_90 only" "${train[@]}" --teacher-dtype fp8 --out "$scratch/fp8"
+    refuses "fp8 on a GPU without scales per row is refused" 2 "sm_90 only" "${train[@]}" --teacher-dtype fp8 --out "$scratch/fp8"
 fi
-step "divergence percentiles" "$nojit" eval --model "$scratch/graph" --teacher "$scratch/teacher" --data "$scratch/text" \
+step "eval measures the divergence from a teacher" "$nojit" eval --model "$scratch/graph" --teacher "$scratch/teacher" --data "$scratch/text" \
     --device cuda --seq-len 256 --batch-size 8
 first=$(losses "$scratch/graph" | head -n 1 | cut -d' ' -f1)
 last=$(losses "$scratch/graph" | tail -n 1 | cut -d' ' -f1)

@@ -35,7 +35,7 @@ program() { # NAME PROGRAM COMMAND...: a step with checks of its own, which are 
     printf '%s\tgpu-%s\t\n' "$([ "$status" = 0 ] && echo passed || echo failed)" "$2" >>"$results"
 }
 
-step "doctor" "$nojit" doctor --device cuda
+step "doctor accepts the GPU" "$nojit" doctor --device cuda
 sed -nE 's/^(gpu|driver|cublasLt) +/\1\t/p' "$scratch/log" >"$scratch/machine"
 told=$(grep -c 'arenas in device memory' "$scratch/log")
 if [ "$part" = all ]; then
@@ -73,8 +73,8 @@ train=("$nojit" distill --teacher "$scratch/teacher" --student "$scratch/student
     --device cuda --seq-len 256 --batch-size 8 --steps 60 --lr 1e-3)
 # sm_75 has float16 and loss scaling: its PTX on this GPU.
 if [ -x "$BUILD/foreign/sm_75/nojit" ]; then
-    step "float16 distillation" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --out "$scratch/f16"
-    step "float16 distillation, bf16 state" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --optimizer-state bf16 \
+    step "a distillation in float16 ends" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --out "$scratch/f16"
+    step "a distillation in float16 with a bf16 state ends" "$BUILD/foreign/sm_75/nojit" "${train[@]:1}" --dtype float16 --optimizer-state bf16 \
         --out "$scratch/f16-bf16"
 fi
 
@@ -120,7 +120,7 @@ inject=()
 if [ -f "$BUILD/cupti_modules.so" ]; then
     inject=("CUDA_INJECTION64_PATH=$(realpath "$BUILD/cupti_modules.so")" "MODULE_COUNTS=$counts")
 fi
-step "distillation" env "${inject[@]}" CUDA_CACHE_PATH="$scratch/cache" "${train[@]}" --out "$scratch/graph"
+step "a distillation ends" env "${inject[@]}" CUDA_CACHE_PATH="$scratch/cache" "${train[@]}" --out "$scratch/graph"
 if [ -s "$scratch/graph/metrics.jsonl" ] && [ -z "$(ls -A "$scratch/cache")" ]; then
     ok "JIT cache stays empty"
 else
@@ -141,10 +141,10 @@ same_bits() { # NAME RUN RUN
         not_ok "$1" "$(diff <(losses "$2") <(losses "$3") | head -3)"
     fi
 }
-step "the same without graphs" env NOJIT_GRAPH=0 "${train[@]}" --out "$scratch/plain"
+step "a distillation without graphs ends" env NOJIT_GRAPH=0 "${train[@]}" --out "$scratch/plain"
 same_bits "graphs and no graphs give the same bits" "$scratch/graph" "$scratch/plain"
 # A student in training and a teacher go through the same kernels.
-step "a teacher of itself" "$nojit" distill --teacher "$scratch/teacher" --student "$scratch/teacher" --allow-self-distillation --data "$scratch/text" \
+step "a distillation of a model from itself ends" "$nojit" distill --teacher "$scratch/teacher" --student "$scratch/teacher" --allow-self-distillation --data "$scratch/text" \
     --device cuda --seq-len 256 --batch-size 8 --steps 1 --out "$scratch/itself"
 if sed -nE 's/.*"kd_loss": ([^,]+),.*"agreement": ([^,]+),.*/\1 \2/p' "$scratch/itself/metrics.jsonl" |
     awk '{ n++; bad += !($1 == 0 && $2 == 1) } END { exit !(n == 1 && bad == 0) }'; then
@@ -156,9 +156,9 @@ if [ "$part" = run ]; then
     finish
     exit
 fi
-program "a run killed at random moments" resume_killed env DEVICE=cuda STEPS=200 bash tests/durability/resume_killed.sh
+program "a run killed at random moments goes on" resume_killed env DEVICE=cuda STEPS=200 bash tests/durability/resume_killed.sh
 if [ "$told" = 1 ]; then
-    program "the plan is what is taken" plan_taken env DEVICE=cuda bash tests/cli/plan_taken.sh
+    program "free memory falls by the plan" plan_taken env DEVICE=cuda bash tests/cli/plan_taken.sh
 else # memory is taken as it is used
     printf 'skipped\tgpu-plan_taken\t\n' >>"$results"
 fi
@@ -179,10 +179,10 @@ if [ -s "$table" ] && cmp -s "$table" "$scratch/chosen/checkpoint-5/gemm.txt"; t
 else
     not_ok "choices are kept" "$(ls "$scratch/chosen/checkpoint-5")"
 fi
-step "the same choices" "${chosen[@]}" --out "$scratch/chosen-again"
+step "a run with a table of GEMMs ends" "${chosen[@]}" --out "$scratch/chosen-again"
 same_bits "a table gives the same bits" "$scratch/chosen" "$scratch/chosen-again"
 rm "$table"
-step "choices of a checkpoint" "${chosen[@]}" --resume "$scratch/chosen/checkpoint-5" --out "$scratch/chosen-on"
+step "a run resumed with the GEMMs of its checkpoint ends" "${chosen[@]}" --resume "$scratch/chosen/checkpoint-5" --out "$scratch/chosen-on"
 if ! grep -q ' timed;' "$scratch/log" && cmp -s "$scratch"/chosen{,-on}/model.safetensors; then
     ok "a resumed run takes the choices of its checkpoint"
 else

@@ -14,10 +14,10 @@ mutant() { # ID TEST REPLACE WITH
 }
 {
     printf 'system: self\nsummary: of this test\nfalsifiers:\n'
-    mutant M-KILLED "test_schedule none_rises" 'return 1.0 - x;' 'return 1.0 + x;'
-    mutant M-HANGS "test_schedule warmup_of_a_ratio" 'return (int64_t)ceil(' 'for (;;) {} return (int64_t)ceil('
-    mutant M-SURVIVES "test_schedule warmup_of_a_ratio" 'return 1.0 - x;' 'return 2.0 - x;'
-    mutant M-BROKEN "test_schedule none_rises" 'return 1.0 - x;' 'return 1.0 -'
+    mutant M-KILLED "test_schedule no_schedule_rises_after_its_warmup" 'return 1.0 - x;' 'return 1.0 + x;'
+    mutant M-HANGS "test_schedule a_warmup_ratio_is_a_number_of_steps" 'return (int64_t)ceil(' 'for (;;) {} return (int64_t)ceil('
+    mutant M-SURVIVES "test_schedule a_warmup_ratio_is_a_number_of_steps" 'return 1.0 - x;' 'return 2.0 - x;'
+    mutant M-BROKEN "test_schedule no_schedule_rises_after_its_warmup" 'return 1.0 - x;' 'return 1.0 -'
 } >"$tree/contracts/system/self.yaml"
 
 tried() { # NAME STATUS LAST-LINE GLOB

@@ -9,6 +9,7 @@
 #include "io/model_folder.h"
 #include "io/plural.h"
 #include "io/waits.h"
+#include "model/gguf_model.h"
 #include "model/mixture.h"
 #include "model/source.h"
 #include "record/own.h"
@@ -84,7 +85,9 @@ static int check_exports(struct run *r)
                         types->path[i]);
     if (types->count == 0)
         return 0;
-    const int err = source_config(r->student, &c);
+    int err = source_config(r->student, &c);
+    if (!err)
+        err = gguf_check_model(&c, r->student);
     return err ? err : gguf_check_tokenizer(&r->tokenizer, c.vocab_size);
 }
 

@@ -157,18 +157,11 @@ static int open_inputs(struct merge *m)
     return rc;
 }
 
-/* A folder's own, as it is, unless it says how the weights were quantised. */
 static int write_config(const struct merge *m, const char *dir)
 {
     const struct tensor *embed = tensors_find(&m->base, m->net.p.spec[0].name);
-    const char *dtype = tensor_type_torch(tensor_expanded(embed));
-    struct model_config said;
-    if (!source_is_folder(m->base_dir) || m->base.packed)
-        return config_write(dir, &m->net.c, dtype);
-    const int rc = config_read(m->base_dir, &said);
-    if (rc != 0 || said.tied == m->net.c.tied)
-        return rc != 0 ? rc : side_file_copy(m->base_dir, dir, "config.json");
-    return config_copy(m->base_dir, dir, &m->net.c, dtype);
+    return source_write_config(m->base_dir, dir, &m->net.c,
+                               tensor_type_torch(tensor_expanded(embed)));
 }
 
 /* Takes generation_config.json of the adapters, where they have one, in the place of the base model's. */

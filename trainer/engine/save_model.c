@@ -96,9 +96,8 @@ int engine_save_model(struct engine *e, const char *dir)
     if (e->student.lora)
         return save_adapters(e, dir);
     int rc = save_tensors(e, dir);
-    if (rc == 0 && source_is_folder(e->student_dir))
-        rc = config_copy(e->student_dir, dir, &e->student.c, tensor_type_torch(weights_dtype(e)));
-    else if (rc == 0)
-        rc = config_write(dir, &e->student.c, tensor_type_torch(weights_dtype(e)));
+    if (rc == 0)
+        rc = source_write_config(e->student_dir, dir, &e->student.c,
+                                 tensor_type_torch(weights_dtype(e)));
     return rc != 0 ? rc : source_side_files(e->student_dir, dir);
 }

@@ -225,9 +225,35 @@ static bool put_text(FILE *f, char *text, const char *end)
     return written;
 }
 
+/* Returns the digits that a number needs to read back as it is: 15 where these do, so that 1e-05 stays short. */
+static size_t digits_of_real(double x)
+{
+    enum { FEWEST = 15, MOST = 17 };
+    char text[32];
+    int digits = FEWEST;
+    for (; digits < MOST; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    return (size_t)digits;
+}
+
+/* Returns the most that a number of the value needs, 0 if it has none. */
+static size_t digits_of(json_t *value)
+{
+    const char *key;
+    json_t *part;
+    size_t i, more, digits = json_is_real(value) ? digits_of_real(json_real_value(value)) : 0;
+    json_array_foreach(value, i, part) digits = (more = digits_of(part)) > digits ? more : digits;
+    json_object_foreach(value, key, part) digits =
+        (more = digits_of(part)) > digits ? more : digits;
+    return digits;
+}
+
 int json_write_file(const char *path, json_t *value, size_t flags)
 {
-    char *text = take_text(value, flags);
+    char *text = take_text(value, flags | JSON_REAL_PRECISION(digits_of(value)));
     if (!text)
         return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
     FILE *f = fopen(path, "wbe");

@@ -74,7 +74,36 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
         return rc;
     json_memory_begin();
     json_t *root = config_object(c, family_find(c->model_type), dtype);
-    return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(10));
+    return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS);
+}
+
+/* Sets what the layers are, which may be some of those that the file describes. */
+static void set_layers(json_t *root, int layers)
+{
+    json_object_set_new(root, "num_hidden_layers", json_integer(layers));
+    if (!json_is_array(json_object_get(root, "layer_types")))
+        return;
+    json_t *types = json_array();
+    for (int i = 0; i < layers; i++)
+        json_array_append_new(types, json_string("full_attention"));
+    json_object_set_new(root, "layer_types", types);
+}
+
+/* Sets what a model is once it has been read and saved: its family's, whole, with plain weights. */
+static void settle(json_t *root, const struct model_config *c, const char *dtype)
+{
+    const char *architecture = family_find(c->model_type)->architecture;
+    json_object_del(root, "quantization_config");
+    json_object_del(root, "auto_map"); /* names files of Python code, which do not come along */
+    json_object_set_new(root, "architectures", json_pack("[s]", architecture));
+    /* Older and newer spelling; some files have both. */
+    if (json_object_get(root, "dtype"))
+        json_object_set_new(root, "dtype", json_string(dtype));
+    if (json_object_get(root, "torch_dtype") || !json_object_get(root, "dtype"))
+        json_object_set_new(root, "torch_dtype", json_string(dtype));
+    if (!c->tied) /* the file may tie a head that the weights have of their own */
+        json_object_set_new(root, "tie_word_embeddings", json_false());
+    set_layers(root, c->layers);
 }
 
 int config_copy(const char *from, const char *to, const struct model_config *c, const char *dtype)
@@ -87,16 +116,9 @@ int config_copy(const char *from, const char *to, const struct model_config *c, 
     if (rc)
         return rc;
     json_memory_begin();
-    json_object_del(root, "quantization_config");
-    /* Older and newer spelling; some files have both. */
-    if (json_object_get(root, "dtype"))
-        json_object_set_new(root, "dtype", json_string(dtype));
-    if (json_object_get(root, "torch_dtype") || !json_object_get(root, "dtype"))
-        json_object_set_new(root, "torch_dtype", json_string(dtype));
-    if (!c->tied) /* the file may tie a head that the weights have of their own */
-        json_object_set_new(root, "tie_word_embeddings", json_false());
+    settle(root, c, dtype);
     if (snprintf(path, sizeof path, "%s/config.json", to) < (int)sizeof path)
-        return json_write_file(path, root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+        return json_write_file(path, root, JSON_INDENT(2));
     (void)json_memory_end();
     json_decref(root);
     return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", to);

@@ -207,6 +207,8 @@ int gguf_export(const char *from, const char *to, const struct export_options *o
     struct writing x = {.from = from, .o = o};
     int rc = source_config(from, &x.c);
     if (!rc)
+        rc = gguf_check_model(&x.c, o->name);
+    if (!rc)
         rc = source_tensors(from, &x.tensors);
     if (!rc)
         rc = tensor_specs(&x.c, &x.spec, &x.specs);

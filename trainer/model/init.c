@@ -290,7 +290,9 @@ static int write_model(const char *dir, const struct model_config *c, const stru
         bytes += st_declared_bytes(&declared[i]);
     if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
         goto done;
-    if ((rc = config_write(folder.temp, c, tensor_type_torch(declared[0].dtype))) ||
+    const char *dtype = tensor_type_torch(declared[0].dtype);
+    if ((rc = s->from ? source_write_config(s->dir, folder.temp, c, dtype)
+                      : config_write(folder.temp, c, dtype)) ||
         (tokenizer && (rc = source_side_files(tokenizer, folder.temp))) ||
         (rc = write_generation_config(folder.temp, c)) ||
         (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))

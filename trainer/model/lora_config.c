@@ -228,5 +228,5 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
                   "r", c->rank, "lora_alpha", c->alpha, "lora_dropout", c->dropout,
                   "target_modules", names, "bias", "none", "fan_in_fan_out", 0, "inference_mode", 1,
                   "init_lora_weights", 1, "use_rslora", 0, "use_dora", 0, "modules_to_save");
-    return json_write_file(path, root, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    return json_write_file(path, root, JSON_INDENT(2));
 }

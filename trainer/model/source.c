@@ -80,6 +80,12 @@ int source_may_be_quantised(const char *path, bool *out)
     return source_is_folder(path) ? folder_is_quantised(path, out) : 0;
 }
 
+int source_write_config(const char *path, const char *dir, const struct model_config *c,
+                        const char *dtype)
+{
+    return source_is_folder(path) ? config_copy(path, dir, c, dtype) : config_write(dir, c, dtype);
+}
+
 int source_side_files(const char *path, const char *dir)
 {
     return kind_of(path)->side_files(path, dir);

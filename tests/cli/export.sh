@@ -66,7 +66,14 @@ cp -r "$d/tiny" "$d/broken"
 # In the middle of the file, where matrices are.
 printf '\0\0\x80\x7f' | dd of="$d/broken/model.safetensors" bs=4 seek=$(($(stat -c %s "$d/broken/model.safetensors") / 8)) conv=notrunc 2>/dev/null
 refuses "export refuses weights that are not finite" 1 'holds a number that is not finite' "$nojit" export --model "$d/broken" --out "$d/n.gguf" --type q8_0
-if [ -z "$(find "$d" -name 'n.gguf*')" ]; then ok "a refused export leaves nothing"; else not_ok "a refused export leaves nothing" "$(ls "$d")"; fi
+mkdir "$d/gelu"
+cp "$d"/tiny/model.safetensors "$d"/tiny/config.json "$d/gelu"
+sed -i 's/"hidden_act": "silu"/"hidden_act": "gelu"/' "$d/gelu/config.json"
+refuses "export refuses an activation that a GGUF file cannot say" 1 'gelu: hidden_act is gelu, and llama.cpp computes silu for GGUF files of architecture qwen2; keep' \
+    "$nojit" export --model "$d/gelu" --out "$d/n.gguf" --type f32
+refuses "a run that exports refuses an activation that a GGUF file cannot say" 1 'gelu: hidden_act is gelu' "$nojit" train --student "$d/gelu" "${small[@]}" --steps 1 \
+    --out "$d/n" --export f32
+if [ -z "$(find "$d" -name 'n.gguf*' -o -name n)" ]; then ok "a refused export leaves nothing"; else not_ok "a refused export leaves nothing" "$(ls "$d")"; fi
 
 # ---- at the end of a run
 run() { # OUT ARGUMENT...

@@ -34,6 +34,10 @@ init half --like "$d/teacher" --layers 0,2
 same "init --layers says what it took over" "$(cat "$scratch/out")" \
     "$d/half: qwen2, 0.5M parameters: 2 of 4 layers of $d/teacher, and its embeddings and final norm"
 same "init --layers copies the generation settings" "$(cat "$d/half/generation_config.json")" '{"top_k": 7}'
+sed -i 's/"eos_token_id": [0-9]*/"eos_token_id": [3, 5], "pad_token_id": 7/' "$d/teacher/config.json"
+init few --like "$d/teacher" --layers 0,2
+same "init --layers keeps what the configuration says" "$(tr -d ' \n' <"$d/few/config.json" | grep -oE '"(eos_token_id":\[3,5\]|pad_token_id":7|num_hidden_layers":2)' | sort | paste -sd' ')" \
+    '"eos_token_id":[3,5] "num_hidden_layers":2 "pad_token_id":7'
 if "$nojit" distill --teacher "$d/teacher" --student "$d/half" --data "$d/text.txt" "${small[@]}" --steps 2 --out "$d/run" \
     >"$scratch/out" 2>&1; then ok "a student of some layers trains"; else not_ok "a student of some layers trains" "$(tail -n 1 "$scratch/out")"; fi
 

@@ -2,6 +2,7 @@
  *
  * test_config.c: configurations as transformers 4 and 5 write them, refusals, what is derived.
  */
+#include "io/json_text.h"
 #include "io/notes.h"
 #include "model/config.h"
 #include "model/families.h"
@@ -386,6 +387,35 @@ static void written_files_say_what_transformers_reads(void **state)
             fail_msg("%s is not in %s", lines[i], text);
 }
 
+/* Some layers of a model, as `init --layers` takes them; the rest of what its file says may matter elsewhere. */
+static void copied_files_say_what_theirs_do(void **state)
+{
+    (void)state;
+    static const char all[] =
+        "{" QWEN2 ",\"architectures\":[\"Qwen2Model\"],\"auto_map\":{\"AutoModel\":\"m.M\"},"
+        "\"eos_token_id\":[7,9],\"pad_token_id\":3,\"initializer_range\":0.041666666666666664,"
+        "\"layer_types\":[\"full_attention\",\"full_attention\",\"full_attention\"],"
+        "\"quantization_config\":{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":32,"
+        "\"version\":\"gemm\",\"zero_point\":true},\"dtype\":\"float16\"}";
+    static const char copied[] =
+        "{" QWEN2 ",\"architectures\":[\"Qwen2ForCausalLM\"],\"eos_token_id\":[7,9],"
+        "\"pad_token_id\":3,\"initializer_range\":0.041666666666666664,\"num_hidden_layers\":1,"
+        "\"layer_types\":[\"full_attention\"],\"dtype\":\"bfloat16\","
+        "\"tie_word_embeddings\":false}";
+    struct model_config c;
+    json_t *got, *wanted;
+    check_ok(read_json(all, &c), "read");
+    make_folder("copied");
+    c.layers = 1;
+    check_ok(config_copy(scratch, at("copied"), &c, "bfloat16"), "copy");
+    check_ok(json_read_file(at("copied/config.json"), "", &got), "got");
+    check_ok(json_read_text("wanted", copied, strlen(copied), 0, "", &wanted), "wanted");
+    if (!json_equal(got, wanted))
+        fail_msg("%s", json_dumps(got, 0));
+    json_decref(got);
+    json_decref(wanted);
+}
+
 static void rotary_frequencies_follow_the_formula(void **state)
 {
     (void)state;
@@ -460,6 +490,7 @@ int main(void)
         cmocka_unit_test(other_configurations_are_refused),
         cmocka_unit_test(written_configurations_read_back),
         cmocka_unit_test(written_files_say_what_transformers_reads),
+        cmocka_unit_test(copied_files_say_what_theirs_do),
         cmocka_unit_test(rotary_frequencies_follow_the_formula),
         cmocka_unit_test(tensors_are_those_of_the_family),
     };

@@ -199,6 +199,31 @@ static void tokenizer_files_are_copied(void **state)
                   "/proc/tokenizer.json: cannot write it", "unwritable");
 }
 
+static char heard[1024];
+static void hear(const char *sentence)
+{
+    snprintf(heard, sizeof heard, "%s", sentence);
+}
+
+static void templates_that_stay_behind_are_said(void **state)
+{
+    (void)state;
+    make_folder("named");
+    make_folder("untold");
+    write_text(at("named/chat_template.jinja"), "x");
+    notes_to(hear);
+    check_ok(side_files_check(at("named")), "none");
+    assert_string_equal(heard, "");
+    make_folder("named/additional_chat_templates");
+    check_ok(side_files_check(at("named")), "check");
+    assert_non_null(strstr(heard, "named/additional_chat_templates is not copied; put it beside"));
+    heard[0] = '\0';
+    notes_to(hear);
+    check_ok(side_files_copy(at("named"), at("untold")), "copy");
+    assert_non_null(strstr(heard, "additional_chat_templates is not copied"));
+    notes_to(NULL);
+}
+
 /* A link out of the model's folder may lead to a secret, which the copy would publish. */
 static void side_files_come_from_the_model(void **state)
 {
@@ -388,7 +413,7 @@ static void taken_names_are_not_overwritten(void **state)
     char temp[4100];
     check_ok(folder_begin(&f, at("taken")), "begin");
     snprintf(temp, sizeof temp, "%s", f.temp);
-    make_folder("taken");
+    make_folder("untold");
     write_text(at("taken/theirs"), "x");
     check_refused(folder_commit(&f), NJ_E_IO, "taken: cannot publish the folder", "commit");
     assert_int_equal(access(at("taken/theirs"), F_OK), 0);
@@ -517,6 +542,7 @@ int main(void)
         cmocka_unit_test_setup(names_of_folders_are_checked, clear_environment),
         cmocka_unit_test(gguf_and_apr_files_are_models),
         cmocka_unit_test(tokenizer_files_are_copied),
+        cmocka_unit_test(templates_that_stay_behind_are_said),
         cmocka_unit_test(side_files_come_from_the_model),
         cmocka_unit_test(files_of_a_folder_appear_whole),
         cmocka_unit_test(folders_appear_whole),

@@ -5,6 +5,7 @@
 #include "gguf_fixture.h"
 #include "gguf_parts.h"
 #include "hash_tensors.h"
+#include "model/families.h"
 #include "model/source.h"
 #include "model_fixture.h"
 #include "unit.h"
@@ -465,6 +466,31 @@ static void gguf_models_that_are_not_computed_are_refused(void **state)
     }
 }
 
+/* llama.cpp takes the activation of an architecture for granted, and reads a scale of positions for some alone. */
+static void models_that_a_file_would_say_wrongly_are_refused(void **state)
+{
+    (void)state;
+    static const struct rope_scaling scaling = {8, 1, 4, 8192};
+    const struct model_config *const models[] = {&llama, &qwen2, &qwen3};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct model_config c = *models[i];
+        check_ok(gguf_check_model(&c, "m"), c.model_type);
+        for (c.hidden_act = 0; c.hidden_act < HIDDEN_ACTS; c.hidden_act++)
+            if (hidden_acts[c.hidden_act].kernels == NJ_SILU)
+                check_ok(gguf_check_model(&c, "m"), hidden_acts[c.hidden_act].name);
+            else
+                check_refused(gguf_check_model(&c, "m"), NJ_E_UNSUPPORTED, "m: hidden_act is gelu",
+                              hidden_acts[c.hidden_act].name);
+        c.hidden_act = 0;
+        c.rope_scaling = scaling;
+        if (models[i] == &llama)
+            check_ok(gguf_check_model(&c, "m"), "scaled");
+        else
+            check_refused(gguf_check_model(&c, "m"), NJ_E_UNSUPPORTED, "m: positions are scaled",
+                          c.model_type);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +503,7 @@ int main(void)
         cmocka_unit_test(divisors_of_one_are_no_scaling),
         cmocka_unit_test(gguf_values_may_be_arrays_and_absent),
         cmocka_unit_test(gguf_models_that_are_not_computed_are_refused),
+        cmocka_unit_test(models_that_a_file_would_say_wrongly_are_refused),
     };
     return cmocka_run_group_tests_name("gguf_model", tests, scratch_begin, scratch_end);
 }

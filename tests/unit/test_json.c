@@ -165,6 +165,23 @@ static void a_file_that_cannot_be_written_is_not_there(void **state)
     check_ok(json_write_file(at("big.json"), big_object(), 0), "without a limit");
 }
 
+static void numbers_of_a_file_read_back_as_they_are(void **state)
+{
+    (void)state;
+    static const double numbers[] = {1e-5, 0.02, 0.041666666666666664, 0.1 + 0.2, 1e22 / 3};
+    json_t *list = json_array(), *back;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        check_ok(json_write_file(at("one.json"), json_pack("[{s:f}]", "x", numbers[i]), 0), "one");
+        check_ok(json_read_file(at("one.json"), "fetch it again", &back), "back");
+        assert_true(json_real_value(json_object_get(json_array_get(back, 0), "x")) == numbers[i]);
+        json_decref(back);
+    }
+    json_array_append_new(list, json_real(1e-5));
+    json_array_append_new(list, json_real(0.02));
+    check_ok(json_write_file(at("short.json"), list, JSON_COMPACT), "short");
+    check_text(at("short.json"), "[1e-5,0.02]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_damaged_file_of_a_model_is_an_error),
         cmocka_unit_test(one_write_that_fails_is_noticed),
         cmocka_unit_test(a_file_that_cannot_be_written_is_not_there),
+        cmocka_unit_test(numbers_of_a_file_read_back_as_they_are),
     };
     return cmocka_run_group_tests_name("json", tests, scratch_begin, scratch_end);
 }

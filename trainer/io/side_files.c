@@ -138,22 +138,19 @@ int side_file_copy(const char *from, const char *to, const char *name)
     return rc;
 }
 
-/* Says what stands beside a model and does not come along. */
-static void note_left(const char *from)
+/* Templates for more than plain conversations lie in a folder of their own; what is saved has none. */
+static void note_templates(const char *from)
 {
-    static const char folder[] = "additional_chat_templates";
     char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", from, folder);
-    if (folder_is(path))
-        note("%s is not copied: chat uses chat_template alone; copy the folder yourself where "
-             "other programs need it",
-             path);
+    snprintf(path, sizeof path, "%s/additional_chat_templates", from);
+    if (access(path, F_OK) == 0)
+        note("%s is not copied; put it beside what is saved yourself", path);
 }
 
 int side_files_copy(const char *from, const char *to)
 {
     int rc = 0;
-    note_left(from);
+    note_templates(from);
     for (int i = 0; i < NAMES && !rc; i++)
         rc = side_file_copy(from, to, names[i]);
     return rc;
@@ -162,6 +159,7 @@ int side_files_copy(const char *from, const char *to)
 int side_files_check(const char *from)
 {
     int rc = 0;
+    note_templates(from);
     for (int i = 0; i < NAMES && !rc; i++) {
         struct stat info;
         int fd;

@@ -104,15 +104,17 @@ def expect(condition, why):
 # ---- nojit ----
 
 
-def nojit(*arguments):
-    done = subprocess.run([build / "nojit", *map(str, arguments)], capture_output=True, text=True)
+def nojit(*arguments, **environment):
+    done = subprocess.run([build / "nojit", *map(str, arguments)], capture_output=True, text=True, env=os.environ | environment)
     expect(done.returncode == 0, f"nojit {arguments[0]}: {done.stderr.strip()[-250:]}")
     return done.stdout
 
 
-def train(student, out, *more, steps=2, lr=3e-3):
-    nojit("train", "--student", student, "--data", work / "text.txt", "--out", out, "--device", "cpu", "--seq-len", 32, "--batch-size", 2,
-          "--steps", steps, "--lr", lr, *more)  # fmt: skip
+def train(student, out, *more, steps=2, lr=3e-3, gpu=None):
+    where = ["--gemm-table", "none"] if gpu else ["--device", "cpu"]
+    simulated = dict(LD_LIBRARY_PATH=f"{build}/sim", NOJIT_CUBLASLT=f"{build}/sim", NOJIT_SIM_DEVICE=gpu or "") if gpu else {}
+    nojit("train", "--student", student, "--data", work / "text.txt", "--out", out, "--seq-len", 32, "--batch-size", 2, "--steps", steps,
+          "--lr", lr, *where, *more, **simulated)  # fmt: skip
     return out
 
 
@@ -229,6 +231,13 @@ def same_weights(folder, original):
         expect(torch.equal(got[name], tensor), f"{name} differs by {(got[name] - tensor).abs().max().item():g}")
 
 
+def same_type(folder, kind):
+    """Weights have the type that the configuration says, in which transformers computes if it is not told another."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    types = {str(t.dtype) for f in folder.glob("*.safetensors") for t in load_file(f).values()}
+    expect(types == {f"torch.{kind}"} == {str(model.dtype)}, f"{types} in the files, {model.dtype} of the model")
+
+
 def version4(folder, original):
     """The same model as transformers 4 spelled its configuration."""
     shutil.copytree(original, folder)
@@ -268,6 +277,12 @@ def folders(name, theirs, d):
         check(f"{said} its configuration is the model's", same_config, saved, theirs)
         check(f"{said} files beside its weights are the model's", same_files, saved, theirs)
     check(f"{name}, trained: its tokenizer is the model's", lambda: same_tokenizer(*map(AutoTokenizer.from_pretrained, (d / "trained", theirs)), PLAIN + FLAGS))
+    for gpu, kind, how in (("h100", "bfloat16", ["--optimizer-state", "bf16"]), ("t4", "float16", [])):
+        out, said = d / f"trained-{kind}", f"{name}, trained in {kind}:"
+        check(f"{said} it is written", train, theirs, out, *how, steps=1, gpu=gpu)
+        check(f"{said} transformers has its logits", loads, out)
+        check(f"{said} its type is said", same_type, out, kind)
+        check(f"{said} its configuration is the model's", same_config, out, theirs)
     check(f"{name} is trained on", train, theirs, d / "trained", "--save-every", 1, "--resume", "auto", steps=3)
     check(f"{name}, trained on: transformers has its logits", loads, d / "trained")
     check(f"{name} is not changed by a learning rate near 0", lambda: same_weights(train(theirs, d / "kept", steps=1, lr=1e-30), theirs))
@@ -276,6 +291,8 @@ def folders(name, theirs, d):
         said, out = f"{name}, copied as {form}:", d / form
         check(f"{said} it is written", nojit, "init", "--like", theirs, "--layers", "0,1", "--out", out, *more)
         check(f"{said} transformers has its logits", loads, out)
+        if form != "shards":
+            check(f"{said} its type is said", same_type, out, form)
         check(f"{said} its configuration is the model's", same_config, out, theirs)
         check(f"{said} files beside its weights are the model's", same_files, out, theirs)
     if MODELS[name][0].tie_word_embeddings:

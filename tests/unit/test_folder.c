@@ -413,7 +413,7 @@ static void taken_names_are_not_overwritten(void **state)
     char temp[4100];
     check_ok(folder_begin(&f, at("taken")), "begin");
     snprintf(temp, sizeof temp, "%s", f.temp);
-    make_folder("untold");
+    make_folder("taken");
     write_text(at("taken/theirs"), "x");
     check_refused(folder_commit(&f), NJ_E_IO, "taken: cannot publish the folder", "commit");
     assert_int_equal(access(at("taken/theirs"), F_OK), 0);

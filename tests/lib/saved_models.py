@@ -10,6 +10,7 @@ rounding. Two programs sum the same products in different orders. A sum of n pro
 square; the longest path to a logit has 4 such sums in each of two layers and one at its end, of 512 products at most here, so two
 programs differ by sqrt(2 * 9 * 512) 2^-24 = 5.7e-6 of it, and the largest of 60,000 differences is 4.4 times that: TIGHT.
 """
+import importlib.util
 import json
 import os
 import pathlib
@@ -71,11 +72,15 @@ MODELS = {
               "qwen2", torch.bfloat16, "100KB"),
     "qwen3_tied": (Qwen3Config(**sizes(1264, 256, 320, 2, 2, rope(1e4), True, head_dim=64, eos_token_id=1258)), "qwen2", torch.float16, "5GB"),
 }  # fmt: skip
+PRESETS = ["nojit-tiny", "nojit-tiny-llama", "nojit-tiny-qwen3"]
 QUANTISED = ["nf4", "nf4-nested", "gptq", "gptq-v2", "awq", "packed", "packed-zeros", "packed-bytes", "float-tensor", "float-channel", "fp8"]
 MIXTURES = ["f32", "f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q4_k_m"]
 
 build, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-ids = [i * 49 % 1000 for i in range(TOKENS)]
+
+
+def ids(vocab):
+    return [i * 49 % vocab for i in range(TOKENS)]
 
 
 # ---- verdicts ----
@@ -118,12 +123,12 @@ def train(student, out, *more, steps=2, lr=3e-3, gpu=None):
     return out
 
 
-def our_logits(model, count=TOKENS, teacher=False):
+def our_logits(model, vocab=1000, teacher=False):
     """What tests/tools/logits_of.c prints: the model's as a student, or as a teacher, whose quantised weights stay as they are."""
-    done = subprocess.run([build / "logits-of", model, "1", *map(str, ids[:count])], capture_output=True)
+    done = subprocess.run([build / "logits-of", model, "1", *map(str, ids(vocab))], capture_output=True)
     expect(done.returncode == 0, done.stderr.decode()[-250:])
     both = np.frombuffer(done.stdout[:-4], np.float32)
-    return both[teacher * both.size // 2 :][: both.size // 2].reshape(count, -1)
+    return both[teacher * both.size // 2 :][: both.size // 2].reshape(TOKENS, -1)
 
 
 # ---- transformers ----
@@ -137,9 +142,9 @@ def load(folder, **how):
     return model.eval()
 
 
-def their_logits(model, vocab=None, count=TOKENS):
+def their_logits(model, vocab=1000):
     with torch.no_grad():
-        return model(torch.tensor([i % (vocab or 1000) for i in ids[:count]])[None]).logits[0].float().numpy()
+        return model(torch.tensor(ids(vocab))[None]).logits[0].float().numpy()
 
 
 def expect_equal(got, want, tight=TIGHT):
@@ -148,10 +153,8 @@ def expect_equal(got, want, tight=TIGHT):
     expect(apart < tight, f"logits are apart by {apart:.3g} of their size, {tight:g} is allowed")
 
 
-def loads(folder):
-    model = load(folder)
-    expect_equal(our_logits(folder), their_logits(model))
-    return model
+def loads(folder, vocab=1000):
+    expect_equal(our_logits(folder, vocab), their_logits(load(folder), vocab))
 
 
 def random_model(config, dtype):
@@ -224,6 +227,20 @@ def same_tokenizer(got, want, texts=PLAIN):
         expect(render(got) == render(want), "the chat template is another")
 
 
+def our_ids(folder, texts=PLAIN + FLAGS):
+    """Those of transformers for each text, and the token that ends it."""
+    rows, out = folder.parent / "texts.jsonl", folder.parent / "ids.bin"
+    rows.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    out.unlink(missing_ok=True)
+    count = int(nojit("tokenize", "--model", folder, "--data", rows, "--out", out).split()[0])
+    got, theirs = np.fromfile(out, np.int32, offset=1024)[:count].tolist(), AutoTokenizer.from_pretrained(folder)
+    for text in texts:
+        want = theirs(text)["input_ids"]
+        expect(got[: len(want)] == want, f"ids of {text!r}: {got[: len(want)]}, not {want}")
+        got = got[len(want) + 1 :]
+    expect(not got, f"{len(got)} ids are left over")
+
+
 def same_weights(folder, original):
     got, want = load(folder).state_dict(), load(original).state_dict()
     expect(got.keys() == want.keys(), got.keys() ^ want.keys())
@@ -270,6 +287,7 @@ def headed(original, out):
 def folders(name, theirs, d):
     check(f"{name} of transformers has its logits here", loads, theirs)
     check(f"{name} of transformers 4 has its logits here", lambda: expect_equal(our_logits(version4(d / "v4", theirs)), their_logits(load(theirs))))
+    check(f"{name}: ids of texts are those of transformers", our_ids, theirs)
     check(f"{name} is trained", train, theirs, d / "trained", "--save-every", 1)
     for part in ("", "/checkpoint-1"):
         saved, said = d / f"trained{part}", f"{name}, trained{' (checkpoint)' if part else ''}:"
@@ -438,20 +456,96 @@ def files(name, d):
         check(f"{said} it is written", nojit, "export", "--model", d / f"{mixture}.gguf", "--out", d / f"back-{mixture}", "--type", "hf")
         check(f"{said} transformers has its logits", loads, d / f"back-{mixture}")
         check(f"{said} its tokenizer is the model's", lambda: same_tokenizer(*map(AutoTokenizer.from_pretrained, (d / f"back-{mixture}", d / "trained"))))
+        check(f"{said} ids of texts are those of transformers", our_ids, d / f"back-{mixture}")
         check(f"{said} it is trained", train, d / f"{mixture}.gguf", d / f"trained-{mixture}")
         check(f"{said} transformers has the logits of that", loads, d / f"trained-{mixture}")
+
+
+# ---- folders that other programs quantised ----
+
+GROUPS = {"group of 32": dict(num_bits=4, type="int", symmetric=True, strategy="group", group_size=32),
+          "group of 64, asymmetric": dict(num_bits=4, type="int", symmetric=False, strategy="group", group_size=64),
+          "row": dict(num_bits=4, type="int", symmetric=True, strategy="channel"),
+          "FP8 tensor": dict(num_bits=8, type="float", symmetric=True, strategy="tensor"),
+          "FP8 row": dict(num_bits=8, type="float", symmetric=True, strategy="channel")}  # fmt: skip
+
+
+def nf4(source, out, nested):
+    """The model with the numbers of the folder that bitsandbytes quantised into out."""
+    from bitsandbytes.functional import dequantize_4bit
+    from transformers import BitsAndBytesConfig
+
+    how = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=nested)
+    held = AutoModelForCausalLM.from_pretrained(source, quantization_config=how, device_map="cpu", dtype=torch.float32)
+    held.save_pretrained(out)
+    model, parts = load(source), dict(held.named_modules())
+    for name, part in model.named_modules():
+        if hasattr(getattr(parts[name], "weight", None), "quant_state"):
+            part.weight.data = dequantize_4bit(parts[name].weight.data, parts[name].weight.quant_state).float()
+    return model
+
+
+def bounds(w, how):
+    """The least and the largest number that share a scale."""
+    if how["strategy"] == "tensor":
+        return w.min().reshape(1), w.max().reshape(1)
+    each = w.reshape(w.shape[0], -1, how.get("group_size", w.shape[1]))
+    return each.amin(2), each.amax(2)
+
+
+def compressed(source, out, how):
+    """The same of compressed-tensors."""
+    from compressed_tensors.compressors import ModelCompressor
+    from compressed_tensors.quantization import QuantizationArgs, QuantizationConfig, QuantizationScheme, apply_quantization_config
+    from compressed_tensors.quantization.lifecycle.forward import dequantize, quantize
+    from compressed_tensors.quantization.utils import calculate_qparams
+
+    held, model = AutoModelForCausalLM.from_pretrained(source, dtype=torch.bfloat16), load(source)
+    scheme = QuantizationScheme(targets=["Linear"], weights=QuantizationArgs(**how))
+    apply_quantization_config(held, QuantizationConfig(config_groups={"group_0": scheme}, ignore=["lm_head"]))
+    parts = dict(model.named_modules())
+    for name, part in held.named_modules():
+        if not isinstance(part, torch.nn.Linear) or not hasattr(part, "quantization_scheme"):
+            continue
+        scale, zero = calculate_qparams(*bounds(part.weight.data, how), part.quantization_scheme.weights)
+        part.weight_scale.data = scale.to(part.weight_scale.dtype).reshape(part.weight_scale.shape)
+        held_zero = getattr(part, "weight_zero_point", None)
+        if held_zero is not None:
+            held_zero.data = zero.to(held_zero.dtype).reshape(held_zero.shape)
+        numbers = quantize(part.weight.data, part.weight_scale, held_zero, part.quantization_scheme.weights)
+        parts[name].weight.data = dequantize(numbers, part.weight_scale.float(), held_zero, part.quantization_scheme.weights, dtype=torch.float32)
+    compressor = ModelCompressor.from_pretrained_model(held)
+    compressor.compress_model(held)
+    held.save_pretrained(out)
+    compressor.update_config(out)
+    return model
+
+
+def quantisers(source, d):
+    """What the quantisers themselves write: our teacher keeps it, our student is made of it."""
+    made = {f"bitsandbytes, {kind}": ("bitsandbytes", nf4, nested) for kind, nested in (("NF4", False), ("NF4, nested", True))}
+    made |= {f"compressed-tensors, {kind}": ("compressed_tensors", compressed, how) for kind, how in GROUPS.items()}
+    for i, (said, (package, function, how)) in enumerate(made.items()):
+        if importlib.util.find_spec(package) is None:
+            print(f"skip {said}: its teacher has the logits here: name a PYTHON with PyPI's {package.replace('_', '-')}", flush=True)
+            continue
+        out, want = d / f"theirs-{i}", []
+        check(f"{said}: it is made", lambda: want.append(their_logits(function(source, out, how))))
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(source / name, out)
+        check(f"{said}: its teacher has the logits here", lambda: expect_equal(our_logits(out, teacher=True), want[0]))
+        check(f"{said}: a student of it is trained", train, out, d / f"ours-{i}", steps=1, lr=1e-30)
+        check(f"{said}: transformers has the logits of the student", lambda: expect_equal(their_logits(load(d / f"ours-{i}")), want[0]))
 
 
 # ---- quantised folders ----
 
 
 def quantised(kind, d):
-    source, count = GOLDEN / "quantised" / kind, 20
-    global ids
-    kept_ids, ids = ids, [i % 23 for i in ids]
+    source, vocab = GOLDEN / "quantised" / kind, 23
 
     def same(folder):
-        expect_equal(our_logits(source, count, teacher=True), their_logits(load(folder), count=count))
+        expect_equal(our_logits(source, vocab, teacher=True), their_logits(load(folder), vocab))
         said = json.loads((folder / "config.json").read_text())
         expect("quantization_config" not in said, "its configuration says that it is quantised")
 
@@ -463,13 +557,8 @@ def quantised(kind, d):
     check(f"{kind}, copied: transformers has the logits of the quantised model", same, d / "layers")
     check(f"{kind}: adapters are trained", nojit, "train", "--student", source, *tokens, "--out", d / "adapters", *how, "--lora-r", 2)
     check(f"{kind}: adapters are merged", nojit, "merge", "--model", source, "--adapter", d / "adapters", "--out", d / "merged")
-    check(f"{kind}, merged: transformers has its logits", loads_few, d / "merged", count)
+    check(f"{kind}, merged: transformers has its logits", loads, d / "merged", vocab)
     check(f"{kind}, merged: its configuration is that of the trained model", same_config, d / "merged", d / "trained")
-    ids = kept_ids
-
-
-def loads_few(folder, count):
-    expect_equal(our_logits(folder, count), their_logits(load(folder), count=count))
 
 
 def main():
@@ -479,9 +568,14 @@ def main():
     with open(work / "tokens.bin", "wb") as f:  # llm.c: 2,048 ids below 23
         np.array([20240520, 1, 2048] + [0] * 253, np.int32).tofile(f)
         np.array([i * i * 7 % 23 for i in range(2048)], np.uint16).tofile(f)
-    for name in sys.argv[3:] or [*MODELS, *QUANTISED]:
+    for name in sys.argv[3:] or [*PRESETS, *MODELS, *QUANTISED]:
         d = work / name
         d.mkdir()
+        if name in PRESETS:
+            check(f"a new {name} is written", nojit, "init", "--preset", name, "--dtype", "float32", "--out", d / "new")
+            check(f"a new {name}: transformers has its logits", loads, d / "new", 250)
+            check(f"a new {name}: its generation settings are read", GenerationConfig.from_pretrained, d / "new")
+            continue
         if name in QUANTISED:
             quantised(name, d)
             continue
@@ -489,6 +583,8 @@ def main():
         folders(name, d / "theirs", d)
         adapters(name, d)
         files(name, d)
+        if name == "llama3":
+            quantisers(d / "theirs", d)
         shutil.rmtree(d)
 
 

@@ -185,8 +185,10 @@ static const struct lie {
            "quant_method is \"hqq\"; bitsandbytes (NF4), gptq, awq, compressed-tensors and fp8"),
     CONFIG("packed", "pack-quantized", "nvfp4-pack-quantized", "is \"nvfp4-pack-quantized\"; of"),
     CONFIG("packed", "\"num_bits\": 4", "\"num_bits\": 3", "num_bits is 3; 4 bits are read"),
-    CONFIG("packed", "\"type\": \"int\"", "\"type\": \"float\"", "type is \"float\"; it does not"),
+    CONFIG("packed", "\"type\": \"int\"", "\"type\": \"float\"", "type is \"float\"; of this"),
     CONFIG("packed", "\"config_groups\"", "\"config_group\"", "config_groups is missing"),
+    CONFIG("float-tensor", "\"type\": \"float\"", "\"type\": \"int\"",
+           "type is \"int\"; of this format float"),
     CONFIG("float-tensor", "\"num_bits\": 8", "\"num_bits\": 4", "num_bits is 4; 8 bits"),
     CONFIG("fp8", "e4m3", "e5m2", "fmt is \"e5m2\"; e4m3 is read"),
     CONFIG("fp8", "48,", "0,", "weight_block_size is [0,64]; it must be a list of two"),
@@ -346,6 +348,16 @@ static void every_part_of_a_quantised_folder_is_hashed(void **state)
     assert_true(hash_of() != whole);
 }
 
+/* compressed-tensors calls it naive-quantized where inputs stay as they are. */
+static void fp8_of_weights_alone_is_read(void **state)
+{
+    (void)state;
+    copy_folder("float-tensor", NULL, NULL, NULL);
+    const uint64_t whole = hash_of();
+    copy_folder("float-tensor", "config.json", "float-quantized", "naive-quantized");
+    assert_true(hash_of() == whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +369,7 @@ int main(void)
         cmocka_unit_test(nan_in_a_quantised_folder_is_found),
         cmocka_unit_test(only_biases_of_zeros_are_dropped),
         cmocka_unit_test(every_part_of_a_quantised_folder_is_hashed),
+        cmocka_unit_test(fp8_of_weights_alone_is_read),
     };
     return cmocka_run_group_tests_name("quantised_folder", tests, scratch_begin, scratch_end);
 }

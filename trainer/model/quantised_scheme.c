@@ -132,7 +132,9 @@ static int read_weights(const struct reading *r, const json_t *w)
         return refuse(r, "actorder", order, "static is read: " OTHERWISE);
     int rc = read_bits(r, "num_bits", json_object_get(w, "num_bits"), floats ? 8 : 4);
     if (!rc && !is_text(type, floats ? "float" : "int"))
-        rc = refuse(r, "type", type, "it does not fit the format: fetch the folder again");
+        rc = refuse(r, "type", type,
+                    floats ? "of this format float is read: " OTHERWISE
+                           : "of this format int is read: " OTHERWISE);
     if (!rc)
         rc = read_group(r, json_object_get(w, "group_size"));
     return rc ? rc : read_block(r, "block_structure", json_object_get(w, "block_structure"));
@@ -152,20 +154,37 @@ static int refuse_other_steps(const struct reading *r, const json_t *c)
     return 0;
 }
 
+/* The formats of compressed-tensors. The last one is what it calls FP8 weights whose inputs stay as they are. */
+static const struct {
+    const char *name;
+    enum quantised_format format;
+} compressed[] = {
+    {"pack-quantized", QUANTISED_PACKED},
+    {"float-quantized", QUANTISED_F8},
+    {"naive-quantized", QUANTISED_F8},
+};
+
+static int read_format(const struct reading *r, const json_t *name)
+{
+    for (size_t i = 0; i < sizeof compressed / sizeof *compressed; i++)
+        if (is_text(name, compressed[i].name)) {
+            r->out->format = compressed[i].format;
+            return 0;
+        }
+    return refuse(r, "format", name,
+                  "of compressed-tensors pack-quantized, float-quantized and naive-quantized are "
+                  "read: " OTHERWISE);
+}
+
 static int read_compressed(const struct reading *r, const json_t *c)
 {
-    const json_t *form = json_object_get(c, "format"), *group;
+    const json_t *group;
     json_t *groups = json_object_get(c, "config_groups");
     const struct quantised_scheme *out = r->out;
     const char *name;
-    if (!is_text(form, "pack-quantized") && !is_text(form, "float-quantized"))
-        return refuse(r, "format", form,
-                      "of compressed-tensors pack-quantized and float-quantized are "
-                      "read: " OTHERWISE);
-    int rc = refuse_other_steps(r, c);
-    if (rc)
+    int rc = read_format(r, json_object_get(c, "format"));
+    if (rc || (rc = refuse_other_steps(r, c)))
         return rc;
-    r->out->format = is_text(form, "pack-quantized") ? QUANTISED_PACKED : QUANTISED_F8;
     if (json_object_size(groups) == 0)
         return refuse(r, "config_groups", groups, "fetch the folder again");
     struct quantised_scheme first = {.columns = -1};

@@ -342,6 +342,8 @@ static const struct {
     {"text.bin", NJ_E_UNSUPPORTED, "rename a file of bare ids to end in .u16"},
     {"x.jsonl.gz", NJ_E_FORMAT,
      "x.jsonl.gz: cannot be unpacked: it is damaged, or not what its name says"},
+    {"saved", NJ_E_UNSUPPORTED, "saved/data-00000-of-00001.arrow: Arrow files are not read"},
+    {"x.feather", NJ_E_UNSUPPORTED, "Arrow files are not read; write the data set as Parquet"},
     {"x.csv", NJ_E_UNSUPPORTED, "not read as it is; write a line of .jsonl for each row"},
     {"docs-only", NJ_E_FORMAT,
      "holds no .txt, .jsonl, .parquet, .bin, .u16 or .u32 file; 3 files passed over (.MD 2, "
@@ -375,6 +377,10 @@ static void write_refused(void)
     write_text(at("short.txt"), "abc");
     write_text(at("x.parquet"), "PAR1");
     write_text(at("x.apr"), "APR");
+    write_text(at("x.feather"), "ARROW1");
+    make_folder("saved");
+    write_text(at("saved/data-00000-of-00001.arrow"), "text");
+    write_text(at("saved/state.json"), "{}");
     write_text(at("x.JSONL"), "{}");
     write_text(at("x.dat"), "0123456789\xff"
                             "012345");

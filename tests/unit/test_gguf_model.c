@@ -6,6 +6,7 @@
 #include "gguf_parts.h"
 #include "hash_tensors.h"
 #include "model/families.h"
+#include "model/gguf_export.h"
 #include "model/source.h"
 #include "model_fixture.h"
 #include "unit.h"

@@ -9,7 +9,7 @@
 #include "io/model_folder.h"
 #include "io/plural.h"
 #include "io/waits.h"
-#include "model/gguf_model.h"
+#include "model/gguf_export.h"
 #include "model/mixture.h"
 #include "model/source.h"
 #include "record/own.h"

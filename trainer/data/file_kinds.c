@@ -16,6 +16,10 @@ static const char unread[] =
 static const char table[] =
     "not read as it is; write a line of .jsonl for each row, or call it .txt to train on its text";
 
+static const char arrow[] =
+    "Arrow files are not read; write the data set as Parquet, in Python by "
+    "datasets.load_from_disk(FOLDER).to_parquet(\"data.parquet\"), each split by itself";
+
 static const struct extension {
     const char *text;
     enum file_format format;
@@ -32,6 +36,8 @@ static const struct extension {
     {".apr", FILE_UNNAMED,
      "an .apr file is not read; export its tokens as .u16 or .u32, or its text as .txt", true,
      false},
+    {".arrow", FILE_UNNAMED, arrow, true, false},
+    {".feather", FILE_UNNAMED, arrow, false, false},
     {".xz", FILE_UNNAMED, unread, false, false},
     {".bz2", FILE_UNNAMED, unread, false, false},
     {".zip", FILE_UNNAMED, unread, false, false},

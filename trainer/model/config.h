@@ -46,8 +46,8 @@ int config_common_vocab(const struct model_config *student, const struct model_c
 /* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32".
  */
 int config_write(const char *dir, const struct model_config *c, const char *dtype);
-/* Copies a folder's config.json for the model c, whose weights are plain ones of that dtype: the folder's model, or some
- * of its layers. Fields that this does not change stay as they are. */
+/* Copies a folder's config.json for the model c, whose weights are plain ones of that dtype: the folder's model, or
+ * some of its layers. Fields that this does not change stay as they are. */
 int config_copy(const char *from, const char *to, const struct model_config *c, const char *dtype);
 /* Frequency i < head_dim/2 in radians per position, without scaling, and what Llama 3's rule multiplies it by:
  * waves longer than the original context are slowed down by factor, short ones stay, and those between are

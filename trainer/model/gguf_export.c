@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/gguf_write.h"
 #include "io/quantize.h"
+#include "model/families.h"
 #include "model/gguf_model.h"
 #include "model/source.h"
 #include "text/gguf_tokenizer.h"
@@ -200,6 +201,26 @@ static int allocate(struct writing *x)
     return x->declared && x->names && x->piece && x->blocks
                ? 0
                : fail(NJ_E_NOMEM, "out of memory to export %s", x->from);
+}
+
+/* llama.cpp computes the activation of the architecture, and reads GGUF_ROPE_FREQS for this one alone of ours. */
+static const char scales[] = "llama";
+
+int gguf_check_model(const struct model_config *c, const char *where)
+{
+    const char *arch = gguf_arch(c->model_type);
+    const struct hidden_act *act = &hidden_acts[c->hidden_act];
+    if (act->kernels != NJ_SILU)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: hidden_act is %s, and llama.cpp computes silu for GGUF files of "
+                    "architecture %s; keep the Hugging Face folder",
+                    where, act->name, arch);
+    if (c->rope_scaling.factor > 0 && strcmp(arch, scales) != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: positions are scaled (llama3), and llama.cpp reads no scale from GGUF "
+                    "files of architecture %s; keep the Hugging Face folder",
+                    where, arch);
+    return NJ_OK;
 }
 
 int gguf_export(const char *from, const char *to, const struct export_options *o, double *bytes)

@@ -5,6 +5,7 @@
 #ifndef NOJIT_TRAINER_GGUF_EXPORT_H
 #define NOJIT_TRAINER_GGUF_EXPORT_H
 
+#include "model/config.h"
 #include "model/mixture.h"
 
 struct export_options {
@@ -14,6 +15,8 @@ struct export_options {
     void *user;
 };
 
+/* Refuses a model that a GGUF file would say wrongly. where: for the message. */
+int gguf_check_model(const struct model_config *c, const char *where);
 /* Writes the weights, tokenizer and chat template of the model at `from` (a folder or a GGUF file) to `to`. Weights
  * that have the wanted type already are copied. *bytes: of the weights as they are written. */
 int gguf_export(const char *from, const char *to, const struct export_options *o, double *bytes);

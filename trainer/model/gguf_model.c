@@ -22,13 +22,12 @@
 /* The first row of an architecture is the family that its files are read as. */
 static const struct arch {
     const char *name, *model_type;
-    bool pairs;  /* heads rotate neighbours: rows of their two halves alternate */
-    bool scales; /* llama.cpp reads rope_freqs.weight */
+    bool pairs; /* heads rotate neighbours: rows of their two halves alternate */
 } archs[] = {
-    {"llama", "llama", true, true},
-    {"llama", "mistral", true, true},
-    {"qwen2", "qwen2", false, false},
-    {"qwen3", "qwen3", false, false},
+    {"llama", "llama", true},
+    {"llama", "mistral", true},
+    {"qwen2", "qwen2", false},
+    {"qwen3", "qwen3", false},
 };
 enum { ARCHS = sizeof archs / sizeof *archs };
 
@@ -76,23 +75,6 @@ static void name_in_layer(int layer, const char *name, char out[128])
         snprintf(out, 128, "blk.%d.%s", layer, name);
     else
         snprintf(out, 128, "%s", name);
-}
-
-int gguf_check_model(const struct model_config *c, const char *where)
-{
-    const struct arch *a = arch_of(c->model_type);
-    const struct hidden_act *act = &hidden_acts[c->hidden_act];
-    if (act->kernels != NJ_SILU)
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: hidden_act is %s, and llama.cpp computes silu for GGUF files of "
-                    "architecture %s; keep the Hugging Face folder",
-                    where, act->name, a->name);
-    if (c->rope_scaling.factor > 0 && !a->scales)
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: positions are scaled (llama3), and llama.cpp reads no scale from GGUF "
-                    "files of architecture %s; keep the Hugging Face folder",
-                    where, a->name);
-    return NJ_OK;
 }
 
 void gguf_tensor_name(const struct tensor_spec *spec, char out[128])

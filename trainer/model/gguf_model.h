@@ -16,8 +16,6 @@ int gguf_config(const char *path, struct model_config *out);
 /* The model's tensors and no others, each of the shape that its role has. */
 int gguf_tensors(const char *path, struct tensors *out);
 
-/* Refuses a model that a GGUF file would say wrongly. where: for the message. */
-int gguf_check_model(const struct model_config *c, const char *where);
 /* general.architecture of a family. */
 const char *gguf_arch(const char *model_type);
 /* "blk.3.attn_q.weight" */

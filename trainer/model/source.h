@@ -17,8 +17,8 @@ int source_tensors(const char *path, struct tensors *out);
 int source_tensors_again(const char *path, struct tensors *out);
 /* Whether it has a config.json of its own, which may say more than struct model_config. */
 bool source_is_folder(const char *path);
-/* Writes DIR/config.json of the model c, which is that of `path` or some of its layers, with weights of that dtype: with all
- * that a folder's own says, where there is one. */
+/* Writes DIR/config.json of the model c, which is that of `path` or some of its layers, with weights of that dtype:
+ * with all that a folder's own says, where there is one. */
 int source_write_config(const char *path, const char *dir, const struct model_config *c,
                         const char *dtype);
 /* Copies what stands beside the weights into dir: tokenizer, chat template, generation settings. */

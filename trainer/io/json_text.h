@@ -40,9 +40,9 @@ bool json_memory_spent(void); /* whether that was the reason */
 
 /* Returns a value as JSON for messages and files, to be freed, or NULL without memory. */
 char *json_shown(const json_t *value, size_t flags);
-/* Write a value as a file, whose numbers read back as they are and which is not there if that fails, or as a
- * line of a file that `where` names. Each write is checked; Jansson, writing to a file itself, passes over the failure of some. They free the value, and end what
- * json_memory_begin() began. Return 0, NJ_E_IO or NJ_E_NOMEM. */
+/* Write a value as a file, whose numbers read back as they are and which is not there if that fails, or as a line
+ * of a file that `where` names. Each write is checked; Jansson, writing to a file itself, passes over the failure of
+ * some. They free the value, and end what json_memory_begin() began. Return 0, NJ_E_IO or NJ_E_NOMEM. */
 int json_write_file(const char *path, json_t *value, size_t flags);
 int json_write_line(FILE *f, const char *where, json_t *value, size_t flags);
 

@@ -205,7 +205,7 @@ static void hear(const char *sentence)
     snprintf(heard, sizeof heard, "%s", sentence);
 }
 
-static void templates_that_stay_behind_are_said(void **state)
+static void chat_templates_that_stay_behind_are_said(void **state)
 {
     (void)state;
     make_folder("named");
@@ -542,7 +542,7 @@ int main(void)
         cmocka_unit_test_setup(names_of_folders_are_checked, clear_environment),
         cmocka_unit_test(gguf_and_apr_files_are_models),
         cmocka_unit_test(tokenizer_files_are_copied),
-        cmocka_unit_test(templates_that_stay_behind_are_said),
+        cmocka_unit_test(chat_templates_that_stay_behind_are_said),
         cmocka_unit_test(side_files_come_from_the_model),
         cmocka_unit_test(files_of_a_folder_appear_whole),
         cmocka_unit_test(folders_appear_whole),

@@ -349,7 +349,7 @@ $(B)/obj/tests/unit/test_cuda_abi.o: INCLUDES += $(if $(CUDA_DIR),-isystem $(CUD
 # the tests; grown by libFuzzer in `make fuzz`.
 FUZZ_SECONDS ?= 30
 FUZZ_trainer := added answers apr chat config encode generation gguf gguf_model gguf_tokenizer gpu_code greeting json jsonl \
-	messages metrics node_list options parquet prompts quantised safetensors shards tasks template tokenizer tokens
+	messages metrics node_list options parquet prompts quantised safetensors shards tasks template tokenizer tokens vocab_files
 FUZZ_runtime := gemm_table index
 FUZZ_tools := elf fatbin gguf_keys keys spirv
 FUZZ_gen := contract

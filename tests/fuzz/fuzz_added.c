@@ -15,7 +15,7 @@ static int add(void)
 {
     json_t *root = json_loads(tokenizer, 0, NULL), *token;
     size_t i;
-    const int rc = added_config(fuzz_folder(), root);
+    const int rc = added_config(fuzz_folder(), root, NULL);
     if (rc == 0)
         json_array_foreach(json_object_get(root, "added_tokens"), i, token)
             FUZZ_CHECK(json_string_length(json_object_get(token, "content")) > 0);

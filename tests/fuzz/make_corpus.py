@@ -1138,6 +1138,18 @@ write_all("added", {
     "nul_in_a_token": '{"pad_token":"a\\u0000"}',
 })
 
+write_all("vocab_files", {
+    "valid": "#version: 0.2\na b\nab a\n",
+    "valid_carriage_returns": "a b\r\nab a",
+    "version_alone": "#version: 0.2\n",
+    "empty_line": "a b\n\nab a\n",
+    "merge_of_one": "ab\n",
+    "merge_of_three": "a b a\n",
+    "merge_unknown": "a c\n",
+    "not_utf8": b"a \xff\n",
+    "nul": b"a b\0\n",
+})
+
 write_all("tokenizer", {
     "valid_spaces": spaces(),
     "valid_spaces_first": spaces(normalizer=None, pre_tokenizer=metaspace()),

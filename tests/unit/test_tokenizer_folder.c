@@ -148,6 +148,83 @@ static void another_vocabulary_is_read_from_token_files_alone(void **state)
     }
 }
 
+/* ---- vocab.json and merges.txt ---- */
+
+/* The bytes of GPT-2's alphabet that the texts need, what is merged of them, and a letter and its mark: e, U+0301. */
+static void make_vocab_files(const char *config, const char *settings, const char *merges)
+{
+    remove_tree(at("model"));
+    make_folder("model");
+    write_text(at("model/vocab.json"),
+               "{\"1\":0,\"2\":1,\"e\":2,\"\u0120\":3,\"12\":4,\"\u0120e\":5,\"\u00c3\":6,"
+               "\"\u00a9\":7,\"\u00cc\":8,\"\u0123\":9,\"#\":10,\"##\":11}");
+    write_text(at("model/merges.txt"), merges);
+    write_text(at("model/config.json"), config);
+    write_text(at("model/tokenizer_config.json"), settings);
+}
+
+/* Opens one, and checks the ids of digits, signs, a space, and a letter with a mark apart. */
+static void check_vocab_files(const char *config, const char *settings, const int32_t *want,
+                              size_t count)
+{
+    struct tokenizer t;
+    make_vocab_files(config, settings, "#version: 0.2\n1 2\r\n\xc4\xa0 e\n# #\n");
+    check_ok(tokenizer_open(at("model"), &t), settings);
+    assert_string_equal(t.refusal, "");
+    check_ids(&t, "12## e\xcc\x81<|endoftext|>", want, count);
+    tokenizer_close(&t);
+}
+
+static void vocabulary_and_merges_are_used_as_their_class_does(void **state)
+{
+    (void)state;
+    static const int32_t gpt2[] = {4, 11, 5, 8, 9, 12}, spaced[] = {3, 4, 11, 5, 8, 9, 12},
+                         qwen2[] = {0, 1, 11, 3, 6, 7, 12};
+    static const struct {
+        const char *config, *settings;
+        const int32_t *ids;
+        size_t count;
+    } rows[] = {
+        {"{\"model_type\":\"llama\"}", "{\"tokenizer_class\":\"GPT2TokenizerFast\"}", gpt2, 6},
+        {"{\"model_type\":\"llama\",\"tokenizer_class\":\"CodeGenTokenizer\"}", "{}", gpt2, 6},
+        {"{\"model_type\":\"qwen3\"}", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", gpt2, 6},
+        {"{}", "{\"tokenizer_class\":\"GPT2Tokenizer\",\"add_prefix_space\":true}", spaced, 7},
+        {"{\"model_type\":\"qwen3\"}", "{}", qwen2, 7},
+        {"{\"model_type\":\"qwen2\"}", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", qwen2, 7},
+        {"{\"model_type\":\"llama\"}", "{\"tokenizer_class\":\"Qwen2Tokenizer\"}", qwen2, 7},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check_vocab_files(rows[i].config, rows[i].settings, rows[i].ids, rows[i].count);
+}
+
+static void vocabularies_of_other_classes_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *settings, *merges, *sentence;
+    } rows[] = {
+        {"{\"model_type\":\"llama\"}", "{}", "", "not for a folder that names none"},
+        {"{}", "{\"tokenizer_class\":\"RobertaTokenizer\"}", "", "not for RobertaTokenizer"},
+        {"{}", "{\"tokenizer_class\":\"GPT2Tokenizer\",\"auto_map\":{}}", "", "code of its own"},
+        {"{\"model_type\":\"mistral\"}", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", "",
+         "copy the model's tokenizer.json there"},
+        {"{}", "{\"tokenizer_class\":\"GPT2Tokenizer\",\"add_bos_token\":true}", "",
+         "add_bos_token is true"},
+        {"{}", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", "1 2\n\n", "an entry of model.merges"},
+    };
+    struct tokenizer t;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        make_vocab_files(rows[i].config, rows[i].settings, rows[i].merges);
+        check_ok(tokenizer_open(at("model"), &t), rows[i].sentence);
+        assert_string_equal(t.kind, "token files");
+        if (!strstr(t.refusal, rows[i].sentence))
+            fail_msg("%s: %s", rows[i].sentence, t.refusal);
+        tokenizer_close(&t);
+    }
+    make_vocab_files("{}", "{\"tokenizer_class\":\"GPT2Tokenizer\"}", "1 \xff\n");
+    check_refused(tokenizer_open(at("model"), &t), NJ_E_FORMAT, "merge 0 is not UTF-8", "merges");
+}
+
 static void a_damaged_tokenizer_is_an_error(void **state)
 {
     (void)state;
@@ -164,6 +241,8 @@ int main(void)
         cmocka_unit_test(tokens_that_are_there_need_no_note),
         cmocka_unit_test(a_vocabulary_of_bytes_is_read_as_bytes),
         cmocka_unit_test(another_vocabulary_is_read_from_token_files_alone),
+        cmocka_unit_test(vocabulary_and_merges_are_used_as_their_class_does),
+        cmocka_unit_test(vocabularies_of_other_classes_are_refused_by_name),
         cmocka_unit_test(a_damaged_tokenizer_is_an_error),
     };
     return cmocka_run_group_tests_name("tokenizer_folder", tests, scratch_begin, scratch_end);

@@ -120,6 +120,7 @@ static int read(const char *dir, const char *name, json_t **out)
 
 struct files {
     json_t *config, *map, *added;
+    const json_t *defaults;
 };
 
 static int read_files(const char *dir, struct files *f)
@@ -131,11 +132,14 @@ static int read_files(const char *dir, struct files *f)
     return rc ? rc : read(dir, "added_tokens.json", &f->added);
 }
 
-/* What a field of the map says, else one of the configuration. */
+/* Returns a field of the map, else of the configuration, else the default. */
 static const json_t *setting(const struct files *f, const char *name)
 {
-    const json_t *value = json_object_get(f->map, name);
-    return value ? value : json_object_get(f->config, name);
+    const json_t *const places[] = {f->map, f->config, f->defaults};
+    const json_t *value = NULL;
+    for (size_t i = 0; i < ROWS(places) && !value; i++)
+        value = json_object_get(places[i], name);
+    return value;
 }
 
 static int append_all(struct adding *a, const struct files *f)
@@ -156,12 +160,12 @@ static int append_all(struct adding *a, const struct files *f)
     return rc;
 }
 
-int added_config(const char *dir, json_t *tokenizer)
+int added_config(const char *dir, json_t *tokenizer, const json_t *defaults)
 {
-    struct files f = {0};
+    struct files f = {.defaults = defaults};
     struct adding a = {.dir = dir};
     int rc = read_files(dir, &f);
-    if (!rc && json_is_object(tokenizer) && (f.config || f.map || f.added)) {
+    if (!rc && json_is_object(tokenizer) && (f.config || f.map || f.added || defaults)) {
         json_memory_begin();
         if (!json_is_array(json_object_get(tokenizer, "added_tokens")))
             json_object_set_new(tokenizer, "added_tokens", json_array());
@@ -175,9 +179,9 @@ int added_config(const char *dir, json_t *tokenizer)
             rc = fail(NJ_E_NOMEM, "%s: out of memory for its added tokens", dir);
     }
     if (!rc && a.fresh > 0)
-        note("%s: %d token%s that tokenizer.json lacks %s added, as transformers does: %s%s", dir,
-             a.fresh, a.fresh == 1 ? "" : "s", a.fresh == 1 ? "is" : "are", a.first,
-             a.fresh == 1 ? "" : ", ...");
+        note("%s: %d token%s that %s lacks %s added, as transformers does: %s%s", dir, a.fresh,
+             a.fresh == 1 ? "" : "s", defaults ? "vocab.json" : "tokenizer.json",
+             a.fresh == 1 ? "is" : "are", a.first, a.fresh == 1 ? "" : ", ...");
     json_decref(f.config);
     json_decref(f.map);
     json_decref(f.added);

@@ -7,10 +7,10 @@
 
 #include <jansson.h>
 
-/* Appends to added_tokens of a tokenizer.json what transformers adds when it loads the folder:
- * added_tokens_decoder, named
- * and extra special tokens of tokenizer_config.json, else added_tokens.json and special_tokens_map.json. Those that
- * are new are noted. Returns 0, NJ_E_IO, NJ_E_FORMAT or NJ_E_NOMEM. */
-int added_config(const char *dir, json_t *tokenizer);
+/* Appends to added_tokens of a tokenizer.json what transformers adds when it loads the folder: added_tokens_decoder,
+ * named and extra special tokens of tokenizer_config.json, else added_tokens.json and special_tokens_map.json.
+ * defaults: named tokens where no file has them, or NULL. Those that are new are noted. Returns 0, NJ_E_IO,
+ * NJ_E_FORMAT or NJ_E_NOMEM. */
+int added_config(const char *dir, json_t *tokenizer, const json_t *defaults);
 
 #endif

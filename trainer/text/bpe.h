@@ -82,9 +82,8 @@ struct span {
     size_t count, capacity;
 };
 
-/* Reads DIR/tokenizer.json, and the tokens that other files of DIR add. What it asks for and is not done here
- * is NJ_E_UNSUPPORTED, by field and
- * value; a damaged file NJ_E_FORMAT. */
+/* Reads DIR/tokenizer.json, or vocab.json and merges.txt, and the tokens that other files of DIR add. What it asks
+ * for and is not done here is NJ_E_UNSUPPORTED, by field and value; a damaged file NJ_E_FORMAT. */
 int bpe_read(const char *dir, struct bpe **out);
 void bpe_free(struct bpe *b);
 /* The id of a token of the vocabulary, or -1. */

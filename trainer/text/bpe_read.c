@@ -13,6 +13,7 @@
 #include "text/bpe_spaces.h"
 #include "text/byte_alphabet.h"
 #include "text/unicode.h"
+#include "text/vocab_files.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -493,19 +494,30 @@ int bpe_from(const char *path, json_t *root, struct bpe **out)
     return rc;
 }
 
+/* Reads tokenizer.json, or makes one of vocab.json and merges.txt; path: its name in sentences. */
+static int read_files(const char *dir, char path[PATH_BYTES], json_t **root, json_t **defaults)
+{
+    const char *const form =
+        vocab_files_are(dir) ? "%s (vocab.json, merges.txt)" : "%s/tokenizer.json";
+    *root = *defaults = NULL;
+    if (snprintf(path, PATH_BYTES, form, dir) >= PATH_BYTES)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    return vocab_files_are(dir) ? vocab_files_json(dir, root, defaults)
+                                : json_read_table(path, "fetch the model again", root);
+}
+
 int bpe_read(const char *dir, struct bpe **out)
 {
     char path[PATH_BYTES];
-    json_t *root;
+    json_t *root, *defaults;
     *out = NULL;
-    if (snprintf(path, sizeof path, "%s/tokenizer.json", dir) >= (int)sizeof path)
-        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    int rc = json_read_table(path, "fetch the model again", &root);
+    int rc = read_files(dir, path, &root, &defaults);
     if (!rc)
-        rc = added_config(dir, root);
+        rc = added_config(dir, root, defaults);
     if (!rc)
         rc = bpe_from(path, root, out);
     json_decref(root);
+    json_decref(defaults);
     return rc;
 }
 

@@ -10,7 +10,7 @@
 #include "text/bpe_read.h"
 #include "text/gguf_pre.h"
 #include "text/metadata.h"
-#include "utf8.h"
+#include "text/unicode.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,15 +158,6 @@ static int read_metadata(struct metadata *m)
 
 /* ---- tokens and merges ---- */
 
-/* UTF-8 without NUL. */
-static bool is_text(struct gguf_text t)
-{
-    uint32_t cp = 1;
-    for (size_t at = 0; at < t.bytes && cp != NOT_UTF8 && cp != 0;)
-        at += utf8_next((const unsigned char *)t.text + at, t.bytes - at, &cp);
-    return cp != NOT_UTF8 && cp != 0;
-}
-
 static int put_token(struct metadata *m, size_t id, const char *text)
 {
     const json_t *same = json_object_get(m->vocab, text);
@@ -193,7 +184,7 @@ static int put_tokens(struct metadata *m)
                         m->g->path, metadata_name(m->g, KEY("token_type")), (int)m->type[id], id);
         if (is_absent(m, id))
             continue;
-        if (!is_text(m->token[id]))
+        if (!unicode_is_text(m->token[id].text, m->token[id].bytes))
             return fail(NJ_E_FORMAT, "%s: token %zu is not UTF-8 text; " AGAIN, m->g->path, id);
         char *text = strndup(m->token[id].text, m->token[id].bytes);
         if (!text)
@@ -207,7 +198,7 @@ static int put_tokens(struct metadata *m)
 static int put_merges(struct metadata *m)
 {
     for (size_t i = 0; i < m->merges; i++) {
-        if (!is_text(m->merge[i]))
+        if (!unicode_is_text(m->merge[i].text, m->merge[i].bytes))
             return fail(NJ_E_FORMAT, "%s: merge %zu is not UTF-8 text; " AGAIN, m->g->path, i);
         json_array_append_new(m->list, json_stringn(m->merge[i].text, m->merge[i].bytes));
     }

@@ -12,6 +12,7 @@
 #include "text/bpe.h"
 #include "text/gguf_tokenizer.h"
 #include "text/metadata.h"
+#include "text/vocab_files.h"
 
 #include <jansson.h>
 #include <omp.h>
@@ -166,7 +167,7 @@ int tokenizer_open(const char *dir, struct tokenizer *out)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     if (metadata_is(dir))
         return open_file(dir, out);
-    if (!holds(dir, "tokenizer.json"))
+    if (!holds(dir, "tokenizer.json") && !vocab_files_are(dir))
         return open_without(dir, out);
     const int rc = read_said(dir, &said);
     out->end_of_text = said.end;

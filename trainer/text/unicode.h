@@ -7,6 +7,8 @@
 
 #include "utf8.h"
 
+#include <stdbool.h>
+
 enum {
     UNICODE_LETTER = 1,   /* \p{L} */
     UNICODE_NUMBER = 2,   /* \p{N} */
@@ -29,6 +31,15 @@ static inline size_t utf8_before(const unsigned char *s, size_t at, uint32_t *cp
             return n;
     *cp = NOT_UTF8;
     return 1;
+}
+
+/* Whether bytes are UTF-8 without NUL. */
+static inline bool unicode_is_text(const char *text, size_t bytes)
+{
+    uint32_t cp = 1;
+    for (size_t at = 0; at < bytes && cp != NOT_UTF8 && cp != 0;)
+        at += utf8_next((const unsigned char *)text + at, bytes - at, &cp);
+    return cp != NOT_UTF8 && cp != 0;
 }
 
 /* End of the stretch from `at` on whose code points all have a wanted class. */

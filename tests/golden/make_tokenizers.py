@@ -224,6 +224,10 @@ def cases():
     yield "gpt2", [[level, json.dumps(many, ensure_ascii=False, separators=(",", ":"))],
                    ['"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true}', '"decoder":null']]
     yield from spaces_cases()
+    # With a token that is looked for in normalized text, too.
+    normalized = '{"id":1300,"content":"\u2460","single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":false},'
+    yield "qwen2", [['"type":"NFC"', '"type":"NFKC"']]
+    yield "qwen2", [['"type":"NFC"', '"type":"NFKC"'], ['"added_tokens":[', '"added_tokens":[' + normalized]]
     # Bytes 4 and 5 without a token of their own: left out, or an unknown token for each, or for several.
     missing = [['"\u0104"', '"Ā4"'], ['"\u0105"', '"Ā5"']]
     yield "gpt2", missing
@@ -250,6 +254,7 @@ CASE_TEXTS = [
     "直到天黑ABC", "It's $5.00 + 10% = ?", "^_^ `x` <y> ~z~ |w|", "© 2026 €9", "STRASSE straſse", "it's IT'S", "  two  spaces ", "the\u0301me",
     "house of the wise", "0 1 22 333 4444 55555", "naïve", "🌊 wave🌊s", "\u00a0x\u3000", "snake_case", "tttthhhh", "Žluťoučký kůň", "\x00a\x07", "ʰªⅷ²",
     "the\u2581other \u2581 the", "</s>the <left> the<right>  the", " </s> ", "<0x41> the", "<tool>the word sword word", "  the", "e e  e the <é>", "_the_ -- the", "e\ne \re", "th\u0004e", " += <  >= != ", "Rain tt the ttt tt  tt", "\u0004\u0005\u0006", "a\u0005\u0004b\u0006 the",
+    "\ufb01ne \u2460\u212b\u00bd\u00b2 \u3322\uff8a\uff9f\uff21", "\u0385 \u03d3 \u1e9b \uc448\u11a7\u11a8 a\u00a8\u0323 \u32ff\u0301 \U0001e030\u0301",
 ]
 
 

@@ -21,12 +21,13 @@ static size_t run_counted(const unsigned char *s, size_t bytes, size_t at, int w
 #define utf8_before(s, at, cp) (steps++, utf8_before(s, at, cp))
 #define unicode_class counted_class
 #define unicode_prepare counted_prepare
-#define unicode_nfc counted_nfc
+#define unicode_normalize counted_normalize
 #define unicode_run counted_run
 size_t unicode_run(const unsigned char *s, size_t bytes, size_t at, int wanted);
 extern uint8_t unicode_class[NOT_UTF8 + 1];
 void unicode_prepare(void);
-int unicode_nfc(const char *text, size_t bytes, char **out, size_t *count, size_t *capacity);
+int unicode_normalize(enum unicode_form form, const char *text, size_t bytes, char **out,
+                      size_t *count, size_t *capacity);
 #include "text/unicode.c"
 #undef unicode_class
 #undef unicode_prepare
@@ -51,7 +52,7 @@ static size_t composed(size_t marks)
     for (size_t i = 0; i < marks; i++)
         memcpy(text + 2 * i, i % 2 ? "\xcc\xa3" : "\xcc\x87", 2);
     steps = 0;
-    assert_int_equal(unicode_nfc(text, 2 * marks, &out, &count, &capacity), 1);
+    assert_int_equal(unicode_normalize(UNICODE_NFC, text, 2 * marks, &out, &count, &capacity), 1);
     assert_int_equal(count, 2 * marks);
     for (size_t i = 0; i < marks; i++)
         assert_memory_equal(out + 2 * i, i < marks / 2 ? "\xcc\xa3" : "\xcc\x87", 2);

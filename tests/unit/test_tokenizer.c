@@ -422,7 +422,7 @@ static const struct {
     {"qwen2", "\"dropout\":null", "\"dropout\":0.1", "model.dropout is 0.1"},
     {"qwen2", "\"end_of_word_suffix\":null", "\"end_of_word_suffix\":\"</w>\"",
      "model.end_of_word_suffix is \"</w>\""},
-    {"qwen2", "\"type\":\"NFC\"", "\"type\":\"NFKC\"", "normalizer is {\"type\":\"NFKC\"}"},
+    {"qwen2", "\"type\":\"NFC\"", "\"type\":\"NFKD\"", "normalizer is {\"type\":\"NFKD\"}"},
     {"qwen2", "\"type\":\"Split\"", "\"type\":\"Metaspace\"", "this Metaspace is not supported"},
     {"qwen2", "\"behavior\":\"Isolated\"", "\"behavior\":\"Removed\"", "behavior must be Isolated"},
     {"qwen2", "\"invert\":false", "\"invert\":true", "without invert"},

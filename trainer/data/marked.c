@@ -99,7 +99,8 @@ static int add_by_pieces(struct run_of_ids *run, const struct template_span *spa
     if (!rc && !same)
         rc = jsonl_bad_line(run->reader, "up to here: the tokenizer changes the text of a "
                                          "conversation, so that where its answers begin cannot be "
-                                         "told; write it in the normal form NFC");
+                                         "told; write it in the normal form of the "
+                                         "tokenizer, NFC or NFKC");
     for (size_t i = 0; i <= 2 * spans; i++) {
         for (size_t k = 0; k < pieces[i].count && !rc; k++)
             rc = add_id(run, i % 2);

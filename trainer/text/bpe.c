@@ -369,7 +369,7 @@ static int encode_raw(void *work, const char *text, size_t bytes)
                          : added_split(&w->bpe->normalized, w->text[0], (size_t)spelt, &v);
     }
     const int changed =
-        !w->bpe->nfc ? 0 : unicode_nfc(text, bytes, &w->text[0], &count, &w->text_capacity[0]);
+        unicode_normalize(w->bpe->form, text, bytes, &w->text[0], &count, &w->text_capacity[0]);
     if (changed < 0)
         return changed;
     return changed ? added_split(&w->bpe->normalized, w->text[0], count, &v)

@@ -6,6 +6,7 @@
 #define NOJIT_TRAINER_BPE_H
 
 #include "text/tokenizer_split.h"
+#include "text/unicode.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,12 +61,12 @@ struct bpe {
     bool fuse_unknown;    /* several in a row become one */
     uint64_t seed;        /* of the hash tables: nobody can choose keys that meet in them */
     bool ignore_merges;   /* a word that is a token is not merged */
-    bool nfc;
+    enum unicode_form form; /* of texts that are encoded */
     bool spaces;            /* of the SentencePiece kind (bpe_spaces.h): symbols are code points */
     enum bpe_prefix prefix; /* of those */
     bool early;      /* the normalizer makes spaces, before tokens of `normalized` are found */
     bool falls_back; /* a code point without token becomes its bytes, of_byte */
-    struct added_set raw, normalized; /* found before and after NFC */
+    struct added_set raw, normalized; /* found before and after normalization */
     struct split stage[STAGES_MOST];
     int stages;
     const char *cut_at;     /* spaces before which a text may be cut, after a letter */

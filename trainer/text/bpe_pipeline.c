@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe_pipeline.c: what a tokenizer.json says happens around the model: NFC before it, the stages
+ * bpe_pipeline.c: what a tokenizer.json says happens around the model: a normal form before it, the stages
  * that cut words, the token that begins a text. Each part is an object with a type, or a Sequence
  * of them.
  */
@@ -56,7 +56,15 @@ static int read_part(struct reading *r, const char *name, const char *list, cons
 static int read_nfc(struct reading *r, const json_t *part)
 {
     (void)part;
-    r->bpe->nfc = true;
+    if (r->bpe->form == UNICODE_AS_IS) /* NFKC is in NFC */
+        r->bpe->form = UNICODE_NFC;
+    return NJ_OK;
+}
+
+static int read_nfkc(struct reading *r, const json_t *part)
+{
+    (void)part;
+    r->bpe->form = UNICODE_NFKC;
     return NJ_OK;
 }
 
@@ -207,8 +215,11 @@ static int read_template(struct reading *r, const json_t *part)
     return NJ_OK;
 }
 
-static const struct part normalizers[] = {
-    {"NFC", read_nfc}, {"Replace", read_replace}, {"Prepend", read_prepend}, {NULL, NULL}};
+static const struct part normalizers[] = {{"NFC", read_nfc},
+                                          {"NFKC", read_nfkc},
+                                          {"Replace", read_replace},
+                                          {"Prepend", read_prepend},
+                                          {NULL, NULL}};
 static const struct part splitters[] = {{"Split", read_split},
                                         {"Digits", read_digits},
                                         {"ByteLevel", read_byte_level},
@@ -234,8 +245,8 @@ static int read_field(struct reading *r, const char *name, const char *list,
 static int check_kind(const struct reading *r)
 {
     const struct bpe *b = r->bpe;
-    const char *field = r->byte_level || b->nfc ? "normalizer" : "pre_tokenizer";
-    if (b->spaces ? !r->byte_level && !b->nfc && (b->prefix != PREFIX_EACH || b->early)
+    const char *field = r->byte_level || b->form ? "normalizer" : "pre_tokenizer";
+    if (b->spaces ? !r->byte_level && !b->form && (b->prefix != PREFIX_EACH || b->early)
                   : r->byte_level && b->prefix == PREFIX_NEVER)
         return NJ_OK;
     return bpe_refuse(r, field, json_object_get(r->root, field),

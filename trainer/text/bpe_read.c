@@ -110,7 +110,7 @@ static int refuse_length(const struct reading *r, json_t *content)
 static char *searched_text(const struct bpe *b, const char *text, size_t *bytes, bool normalized)
 {
     char *out = NULL;
-    if (normalized && b->nfc && unicode_nfc(text, *bytes, &out, bytes, &(size_t){0}) != 0)
+    if (normalized && unicode_normalize(b->form, text, *bytes, &out, bytes, &(size_t){0}) != 0)
         return out;
     const bool early = normalized && b->early, prefix = early && b->prefix == PREFIX_EACH;
     out = malloc(*bytes + 2);

@@ -59,7 +59,7 @@ static bool cuts_like(const struct gguf_pre *pre, const struct bpe *b)
         return false;
     if (at < b->stages && b->stage[at].kind == SPLIT_VALID)
         at++;
-    if (at + 1 != b->stages || pre->ignore_merges != b->ignore_merges)
+    if (b->form == UNICODE_NFKC || at + 1 != b->stages || pre->ignore_merges != b->ignore_merges)
         return false;
     return pre->pattern ? split_is(&b->stage[at], pre->pattern) : b->stage[at].kind == SPLIT_GPT2;
 }
@@ -68,7 +68,7 @@ const struct gguf_pre *gguf_pre_of(const struct bpe *b)
 {
     const struct gguf_pre *found = NULL;
     for (size_t i = 0; i < ROWS; i++)
-        if (cuts_like(&rows[i], b) && (!found || rows[i].nfc == b->nfc))
+        if (cuts_like(&rows[i], b) && (!found || rows[i].nfc == (b->form == UNICODE_NFC)))
             found = &rows[i];
     return found;
 }

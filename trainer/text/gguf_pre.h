@@ -26,7 +26,7 @@ const struct gguf_pre *gguf_pre_find(struct gguf_text name);
 /* All names, for a sentence. */
 const char *gguf_pre_names(char *out, size_t bytes);
 /* The one that cuts texts as b does; NULL if none does. llama.cpp does not normalise texts, so NFC is no reason
- * against one, but one that agrees is preferred. */
+ * against one, but one that agrees is preferred; NFKC, which changes many texts, is. */
 const struct gguf_pre *gguf_pre_of(const struct bpe *b);
 
 #endif

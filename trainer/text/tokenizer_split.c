@@ -46,7 +46,7 @@ struct text {
     size_t bytes;
 };
 
-enum { OTHER = 64 }; /* neither letter, number nor space */
+enum { OTHER = 256 }; /* neither letter, number nor space */
 
 /* Class of the code point at i and its length; 0 past the end. */
 static inline unsigned class_at(const struct text *t, size_t i, size_t *length)

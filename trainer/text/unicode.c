@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unicode.c: classes of code points, and NFC of the few stretches of a text that are not in it.
+ * unicode.c: classes of code points, and NFC or NFKC of the few stretches of a text that are not in it.
  */
 #include "text/unicode.h"
 
@@ -46,31 +46,74 @@ static const struct {
     {0x1f170, 0x1f189, UNICODE_WORD}, {0x1100, 0x11ff, UNICODE_MOVES}, /* Hangul in parts */
 };
 
-/* Marks newer than Unicode 9. The `tokenizers` library, which made the ids that models were trained
- * on, normalises by that version and leaves them where they are. */
+/* Code points that no normal form touches: marks, and such as stand for others, that are newer than Unicode 9 (the
+ * `tokenizers` library, which made the ids that models were trained on, normalises by that version and leaves them
+ * where they are), and U+11A7, which utf8proc joins to a syllable as if it were a consonant. */
 static const struct {
     uint32_t first, last;
-} new_marks[] = {
-    {0x7fd, 0x7fd},     {0x898, 0x89f},     {0x8ca, 0x8d3},     {0x9fe, 0x9fe},
-    {0xc3c, 0xc3c},     {0xd3b, 0xd3c},     {0xeba, 0xeba},     {0x1715, 0x1715},
-    {0x1abf, 0x1ace},   {0x1df6, 0x1dfa},   {0xa82c, 0xa82c},   {0x10d24, 0x10d27},
-    {0x10eab, 0x10eac}, {0x10efd, 0x10eff}, {0x10f46, 0x10f50}, {0x10f82, 0x10f85},
-    {0x11070, 0x11070}, {0x1133b, 0x1133b}, {0x1145e, 0x1145e}, {0x11839, 0x1183a},
-    {0x11930, 0x11930}, {0x11938, 0x11938}, {0x1193d, 0x1193e}, {0x11943, 0x11943},
-    {0x119e0, 0x119e0}, {0x11a34, 0x11a34}, {0x11a47, 0x11a47}, {0x11a99, 0x11a99},
-    {0x11d42, 0x11d42}, {0x11d44, 0x11d45}, {0x11d97, 0x11d97}, {0x11f41, 0x11f42},
-    {0x16ff0, 0x16ff1}, {0x1e08f, 0x1e08f}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae},
-    {0x1e2ec, 0x1e2ef}, {0x1e4ec, 0x1e4ef},
+} apart[] = {
+    /* marks */
+    {0x7fd, 0x7fd},
+    {0x898, 0x89f},
+    {0x8ca, 0x8d3},
+    {0x9fe, 0x9fe},
+    {0xc3c, 0xc3c},
+    {0xd3b, 0xd3c},
+    {0xeba, 0xeba},
+    {0x1715, 0x1715},
+    {0x1abf, 0x1ace},
+    {0x1df6, 0x1dfa},
+    {0xa82c, 0xa82c},
+    {0x10d24, 0x10d27},
+    {0x10eab, 0x10eac},
+    {0x10efd, 0x10eff},
+    {0x10f46, 0x10f50},
+    {0x10f82, 0x10f85},
+    {0x11070, 0x11070},
+    {0x1133b, 0x1133b},
+    {0x1145e, 0x1145e},
+    {0x11839, 0x1183a},
+    {0x11930, 0x11930},
+    {0x11938, 0x11938},
+    {0x1193d, 0x1193e},
+    {0x11943, 0x11943},
+    {0x119e0, 0x119e0},
+    {0x11a34, 0x11a34},
+    {0x11a47, 0x11a47},
+    {0x11a99, 0x11a99},
+    {0x11d42, 0x11d42},
+    {0x11d44, 0x11d45},
+    {0x11d97, 0x11d97},
+    {0x11f41, 0x11f42},
+    {0x16ff0, 0x16ff1},
+    {0x1e08f, 0x1e08f},
+    {0x1e130, 0x1e136},
+    {0x1e2ae, 0x1e2ae},
+    {0x1e2ec, 0x1e2ef},
+    {0x1e4ec, 0x1e4ef},
+    /* such as NFKC would replace */
+    {0x32ff, 0x32ff},
+    {0xa7f1, 0xa7f4},
+    {0xab69, 0xab69},
+    {0x10781, 0x10785},
+    {0x10787, 0x107b0},
+    {0x107b2, 0x107ba},
+    {0x1ccd6, 0x1ccf9},
+    {0x1e030, 0x1e06d},
+    {0x1f16c, 0x1f16c},
+    {0x1fbf0, 0x1fbf9},
+    {0x11a7, 0x11a7},
 };
 
-/* Whether the code point alone is not its own NFC. */
-static bool changes_alone(utf8proc_int32_t cp)
+/* Whether a normal form changes the code point alone; compat: NFKC. */
+static bool changes_alone(utf8proc_int32_t cp, bool compat)
 {
     const utf8proc_property_t *p = utf8proc_get_property(cp);
-    if (p->decomp_seqindex == UINT16_MAX || p->decomp_type != 0)
+    if (p->decomp_seqindex == UINT16_MAX || (p->decomp_type != 0 && !compat))
         return false;
+    const utf8proc_option_t how = compat ? UTF8PROC_COMPAT : 0;
     utf8proc_int32_t parts[32];
-    utf8proc_ssize_t n = utf8proc_decompose_char(cp, parts, 32, UTF8PROC_DECOMPOSE, NULL);
+    utf8proc_ssize_t n = utf8proc_decompose_char(cp, parts, 32, UTF8PROC_DECOMPOSE | how, NULL);
     n = utf8proc_normalize_utf32(parts, n, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
     return n != 1 || parts[0] != cp;
 }
@@ -79,15 +122,18 @@ static void make_classes(void)
 {
     for (uint32_t cp = 0; cp < NOT_UTF8; cp++) {
         unicode_class[cp] = of_category[utf8proc_category((utf8proc_int32_t)cp)];
-        if (changes_alone((utf8proc_int32_t)cp))
+        if (changes_alone((utf8proc_int32_t)cp, false))
             unicode_class[cp] |= UNICODE_MOVES;
+        if (changes_alone((utf8proc_int32_t)cp, true))
+            unicode_class[cp] |= UNICODE_COMPAT;
     }
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         for (uint32_t cp = ranges[i].first; cp <= ranges[i].last; cp++)
             unicode_class[cp] |= ranges[i].class;
-    for (size_t i = 0; i < sizeof new_marks / sizeof *new_marks; i++)
-        for (uint32_t cp = new_marks[i].first; cp <= new_marks[i].last; cp++)
-            unicode_class[cp] = (uint8_t)((unicode_class[cp] & ~UNICODE_MOVES) | UNICODE_APART);
+    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+        for (uint32_t cp = apart[i].first; cp <= apart[i].last; cp++)
+            unicode_class[cp] =
+                (uint8_t)((unicode_class[cp] & ~(UNICODE_MOVES | UNICODE_COMPAT)) | UNICODE_APART);
 }
 
 void unicode_prepare(void)
@@ -96,7 +142,7 @@ void unicode_prepare(void)
     pthread_once(&once, make_classes);
 }
 
-/* ---- NFC ---- */
+/* ---- normal forms ---- */
 
 struct buffer {
     char *text;
@@ -167,10 +213,12 @@ static void order_marks(utf8proc_int32_t *parts, size_t count, utf8proc_int32_t 
     }
 }
 
-/* Appends the NFC of a stretch of valid UTF-8. */
-static int put_composed(struct buffer *b, const unsigned char *text, size_t bytes)
+/* Appends the normal form of a stretch of valid UTF-8. */
+static int put_composed(struct buffer *b, enum unicode_form form, const unsigned char *text,
+                        size_t bytes)
 {
-    const utf8proc_option_t how = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
+    const utf8proc_option_t how = (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE |
+                                                      (form == UNICODE_NFKC ? UTF8PROC_COMPAT : 0));
     utf8proc_ssize_t n = utf8proc_decompose(text, (utf8proc_ssize_t)bytes, NULL, 0, how);
     utf8proc_int32_t *parts = n < 0 ? NULL : malloc((2 * (size_t)n + 1) * sizeof *parts);
     if (!parts)
@@ -194,14 +242,14 @@ static int put_composed(struct buffer *b, const unsigned char *text, size_t byte
 
 /* First place from `at` on where something moves, bytes if there is none; *start is the code point
  * before it, which it may join. */
-static size_t next_move(const unsigned char *s, size_t bytes, size_t at, size_t *start)
+static size_t next_move(const unsigned char *s, size_t bytes, size_t at, int moves, size_t *start)
 {
     uint32_t cp;
     size_t n;
     *start = at;
     for (; at < bytes; at += n) {
         n = utf8_next(s + at, bytes - at, &cp);
-        if (unicode_class[cp] & UNICODE_MOVES)
+        if (unicode_class[cp] & moves)
             break;
         *start = cp == NOT_UTF8 || (unicode_class[cp] & UNICODE_APART) ? at + n : at;
     }
@@ -220,33 +268,35 @@ size_t unicode_run(const unsigned char *s, size_t bytes, size_t at, int wanted)
     return at;
 }
 
-/* Below U+0300, whose first byte is 0xcc, nothing moves. */
-static bool surely_composed(const unsigned char *s, size_t bytes)
+/* Below U+0300, whose first byte is 0xcc, NFC moves nothing; NFKC changes no ASCII. */
+static bool surely_normal(enum unicode_form form, const unsigned char *s, size_t bytes)
 {
     unsigned char most = 0;
     for (size_t i = 0; i < bytes; i++)
         most = s[i] > most ? s[i] : most;
-    return most < 0xcc;
+    return most < (form == UNICODE_NFKC ? 0x80 : 0xcc);
 }
 
-int unicode_nfc(const char *text, size_t bytes, char **out, size_t *count, size_t *capacity)
+int unicode_normalize(enum unicode_form form, const char *text, size_t bytes, char **out,
+                      size_t *count, size_t *capacity)
 {
     const unsigned char *s = (const unsigned char *)text;
+    const int moves = UNICODE_MOVES | (form == UNICODE_NFKC ? UNICODE_COMPAT : 0);
     struct buffer b = {*out, 0, *capacity};
     size_t start = 0, copied = 0;
-    if (surely_composed(s, bytes))
+    if (form == UNICODE_AS_IS || surely_normal(form, s, bytes))
         return 0;
-    size_t at = next_move(s, bytes, 0, &start);
+    size_t at = next_move(s, bytes, 0, moves, &start);
     if (at == bytes)
         return 0;
     int rc = NJ_OK;
     while (at < bytes && !rc) {
-        const size_t end = unicode_run(s, bytes, at, UNICODE_MOVES);
+        const size_t end = unicode_run(s, bytes, at, moves);
         rc = put(&b, s + copied, start - copied);
         if (!rc)
-            rc = put_composed(&b, s + start, end - start);
+            rc = put_composed(&b, form, s + start, end - start);
         copied = end;
-        at = next_move(s, bytes, end, &start);
+        at = next_move(s, bytes, end, moves, &start);
     }
     if (!rc)
         rc = put(&b, s + copied, bytes - copied);

@@ -16,6 +16,7 @@ enum {
     UNICODE_WORD = 8,     /* \w */
     UNICODE_MOVES = 16,   /* NFC may change it, or join it to what stands before it */
     UNICODE_NEWLINE = 32, /* [\r\n] */
+    UNICODE_COMPAT = 64,  /* NFKC changes it */
     UNICODE_APART = 128   /* NFC neither changes nor joins nor moves it */
 };
 
@@ -45,8 +46,11 @@ static inline bool unicode_is_text(const char *text, size_t bytes)
 /* End of the stretch from `at` on whose code points all have a wanted class. */
 size_t unicode_run(const unsigned char *s, size_t bytes, size_t at, int wanted);
 
-/* NFC of text into *out (grown with realloc); bytes that are not UTF-8 stay as they are. Returns
- * 1 with *out filled, 0 if text is NFC already, or NJ_E_NOMEM. */
-int unicode_nfc(const char *text, size_t bytes, char **out, size_t *count, size_t *capacity);
+enum unicode_form { UNICODE_AS_IS, UNICODE_NFC, UNICODE_NFKC };
+
+/* Normalizes text into *out (grown with realloc), as the `tokenizers` library does; bytes that are not UTF-8 stay as
+ * they are. Returns 1 with *out filled, 0 if text has the form already, or NJ_E_NOMEM. */
+int unicode_normalize(enum unicode_form form, const char *text, size_t bytes, char **out,
+                      size_t *count, size_t *capacity);
 
 #endif

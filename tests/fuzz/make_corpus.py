@@ -1233,7 +1233,33 @@ def gguf_tokenizer(more=("<|endoftext|>", "<|x|>", "<u>", "[PAD263]"), types=(3,
 
 
 yes = (BOOL, b"\1")
+
+
+def gguf_scores(more=(), scores=None, types=(), **change):
+    """SentencePiece's, with scores: those of ab and bc are the same."""
+    words = ["\u2581", "a", "b", "c", "\u00e9", "bc", "ab", "cab", "\u2581a", *more]
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{i:02X}>" for i in range(256)), *words, "<u>"]
+    values = [0.0] * 259 + [-9.0] * 5 + [-1.0, -1.0, -2.0, -3.0] + [-4.0] * len(more) + [0.0]
+    scores = values if scores is None else scores
+    return gguf_tokenizer(**{
+        "model": text_of("llama"), "pre": None, "merges": None, "tokens": texts(tokens),
+        "token_type": ints([2, 3, 3] + [6] * 256 + ([1] * len(words) if not types else list(types)) + [4]),
+        "scores": (ARRAY, array(6, len(scores), struct.pack("<%df" % len(scores), *scores))),
+        "bos_token_id": whole(1), "eos_token_id": whole(2), **change})
+
+
 write_all("gguf_tokenizer", {
+    "valid_scores": gguf_scores(),
+    "valid_scores_without_a_space": gguf_scores(add_space_prefix=(BOOL, b"\0"), add_bos_token=(BOOL, b"\0")),
+    "valid_scores_infinite": gguf_scores(scores=[0.0] * 264 + [float("inf"), float("-inf"), -2.0, -3.0, 0.0]),
+    "scores_missing": gguf_scores(scores=[]),
+    "scores_too_few": gguf_scores(scores=[0.0] * 267),
+    "scores_not_numbers": gguf_scores(scores=[float("nan")] * 268),
+    "scores_are_whole": gguf_tokenizer(model=text_of("llama"), scores=ints([0] * 264)),
+    "scores_token_too_long": gguf_scores(more=["a" * 600]),
+    "scores_character_missing": gguf_scores(more=["az"]),
+    "scores_byte_missing": gguf_scores(more=["\u2581b"], token_type=ints([2, 3, 3, 5] + [6] * 255 + [1] * 10 + [4])),
+    "ends_with_eos": gguf_scores(add_eos_token=yes),
     "valid": gguf_tokenizer(),
     "valid_no_vocab": gguf_tokenizer(model=text_of("no_vocab")),
     **{f"valid_{pre}": gguf_tokenizer(pre=text_of(pre), bos_token_id=whole(261)) for pre in ("llama-bpe", "smaug-bpe", "smollm", "gpt-2", "tekken")},

@@ -50,6 +50,7 @@ static void *counted_memcpy(void *to, const void *from, size_t bytes)
 #define gguf_string counted_string
 #define gguf_strings counted_strings
 #define gguf_ints counted_ints
+#define gguf_floats counted_gguf_floats
 #define gguf_tensor_type counted_tensor_type
 #define gguf_type_bytes counted_type_bytes
 #define gguf_compare counted_compare

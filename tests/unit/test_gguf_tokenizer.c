@@ -378,7 +378,7 @@ static void gguf_tokenizers_that_are_not_supported_are_named(void **state)
         struct small file;
         const char *part;
     } cases[] = {
-        {{.model = "llama"}, "tokenizer.ggml.model is 'llama'; byte-level BPE, gpt2, is"},
+        {{.model = "bert"}, "tokenizer.ggml.model is 'bert'; byte-level BPE, gpt2, and"},
         {{.pre = ""}, "tokenizer.ggml.pre, which says how texts are cut into words, is"},
         {{.pre = "qwen35"}, "tokenizer.ggml.pre is 'qwen35', and qwen2, llama-bpe, "},
         {{.pre = "qwen"}, "tokenizer.ggml.pre is 'qwen', and"},

@@ -77,6 +77,7 @@ int gguf_string(const struct gguf *g, const char *key, struct gguf_text *out);
 /* Arrays; free() them. */
 int gguf_strings(const struct gguf *g, const char *key, struct gguf_text **out, size_t *count);
 int gguf_ints(const struct gguf *g, const char *key, int32_t **out, size_t *count);
+int gguf_floats(const struct gguf *g, const char *key, float **out, size_t *count);
 
 /* The number that files have for a type (-1: none), and bytes of a value's element (0: strings, arrays). */
 int gguf_tensor_type(enum nj_tensor_type type);

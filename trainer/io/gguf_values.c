@@ -202,3 +202,20 @@ int gguf_ints(const struct gguf *g, const char *key, int32_t **out, size_t *coun
     }
     return 0;
 }
+
+int gguf_floats(const struct gguf *g, const char *key, float **out, size_t *count)
+{
+    const struct gguf_value *v = gguf_find(g, key);
+    *out = NULL;
+    *count = 0;
+    if (!v)
+        return 0;
+    if (!v->array || v->type != GGUF_F32)
+        return refuse(g, v, "an array of 32-bit numbers");
+    *out = calloc((size_t)v->count + 1, sizeof **out);
+    if (!*out)
+        return fail(NJ_E_NOMEM, "%s: out of memory for %" PRIu64 " numbers", g->path, v->count);
+    memcpy(*out, v->data, (size_t)v->count * sizeof **out);
+    *count = (size_t)v->count;
+    return 0;
+}

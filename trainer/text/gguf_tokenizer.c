@@ -9,6 +9,7 @@
 #include "io/json_text.h"
 #include "text/bpe_read.h"
 #include "text/gguf_pre.h"
+#include "text/gguf_scores.h"
 #include "text/metadata.h"
 #include "text/unicode.h"
 
@@ -26,8 +27,9 @@ struct metadata {
     struct gguf_text *token, *merge;
     int32_t *type;
     size_t tokens, merges;
-    const struct gguf_pre *pre;
-    int64_t bos, eos, padding; /* -1: none */
+    const struct gguf_pre *pre; /* NULL: the vocabulary has scores */
+    bool prefix;                /* with scores: texts get a space before them */
+    int64_t bos, eos, padding;  /* -1: none */
     bool begins;
     json_t *root, *vocab, *added, *list; /* root owns the others; list: of merges */
 };
@@ -56,10 +58,12 @@ static int read_kind(struct metadata *m)
         rc = gguf_string(m->g, KEY("pre"), &pre);
     if (rc)
         return rc;
+    if (is(model, "llama") && !m->g->apr)
+        return gguf_bool(m->g, KEY("add_space_prefix"), true, &m->prefix);
     if (!is(model, "gpt2"))
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: %s is '%.*s'; byte-level BPE, gpt2, is supported: make token files with "
-                    "another program",
+                    "%s: %s is '%.*s'; byte-level BPE, gpt2, and SentencePiece with scores, llama, "
+                    "are supported: make token files with another program",
                     path, metadata_name(m->g, KEY("model")), gguf_shown(model), model.text);
     if (!pre.text)
         return fail(NJ_E_UNSUPPORTED,
@@ -82,11 +86,11 @@ static int read_lists(struct metadata *m)
     int rc = gguf_strings(m->g, KEY("tokens"), &m->token, &m->tokens);
     if (!rc)
         rc = gguf_ints(m->g, KEY("token_type"), &m->type, &types);
-    if (!rc)
+    if (!rc && m->pre)
         rc = gguf_strings(m->g, KEY("merges"), &m->merge, &m->merges);
     if (rc)
         return rc;
-    if (!m->token || !m->type || !m->merge)
+    if (!m->token || !m->type || (m->pre && !m->merge))
         return fail(NJ_E_FORMAT, "%s: %s is missing; " AGAIN, m->g->path,
                     metadata_name(m->g, !m->token  ? KEY("tokens")
                                         : !m->type ? KEY("token_type")
@@ -135,6 +139,20 @@ static int check_apr(const struct gguf *g)
     return 0;
 }
 
+/* llama.cpp puts the end behind prompts, too, where this is true. */
+static int check_end(const struct metadata *m)
+{
+    bool ends;
+    const int rc = gguf_bool(m->g, KEY("add_eos_token"), false, &ends);
+    if (rc || !ends)
+        return rc;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: %s is true, and texts that end with eos_token_id, prompts too, are not "
+                "supported; use the model's Hugging Face folder, or make token files with another "
+                "program",
+                m->g->path, metadata_name(m->g, KEY("add_eos_token")));
+}
+
 static int read_metadata(struct metadata *m)
 {
     int rc = check_apr(m->g);
@@ -149,7 +167,9 @@ static int read_metadata(struct metadata *m)
     if (!rc)
         rc = read_id(m, KEY("padding_token_id"), &m->padding);
     if (!rc)
-        rc = gguf_bool(m->g, KEY("add_bos_token"), m->pre->begins, &m->begins);
+        rc = gguf_bool(m->g, KEY("add_bos_token"), !m->pre || m->pre->begins, &m->begins);
+    if (!rc)
+        rc = check_end(m);
     if (!rc && m->begins && m->bos < 0)
         rc = fail(NJ_E_FORMAT, "%s: texts begin with a token, and %s is missing; " AGAIN,
                   m->g->path, metadata_name(m->g, KEY("bos_token_id")));
@@ -195,6 +215,18 @@ static int put_tokens(struct metadata *m)
     return rc;
 }
 
+static int put_joins(struct metadata *m)
+{
+    bool *normal = calloc(m->tokens + 1, sizeof *normal);
+    if (!normal)
+        return fail(NJ_E_NOMEM, "%s: out of memory for its tokens", m->g->path);
+    for (size_t i = 0; i < m->tokens; i++)
+        normal[i] = m->type[i] == NORMAL;
+    const int rc = gguf_scores_merges(m->g, m->vocab, normal, m->tokens, m->list);
+    free(normal);
+    return rc;
+}
+
 static int put_merges(struct metadata *m)
 {
     for (size_t i = 0; i < m->merges; i++) {
@@ -222,6 +254,8 @@ static json_t *sequence(const char *name, json_t *list)
 
 static json_t *pre_tokenizer(const struct gguf_pre *pre)
 {
+    if (!pre)
+        return json_null();
     json_t *list = json_array();
     if (pre->digits)
         json_array_append_new(list,
@@ -243,13 +277,14 @@ static json_t *token_text(const struct metadata *m, int64_t id)
 static json_t *post_processor(const struct metadata *m)
 {
     if (!m->begins)
-        return byte_level(true);
+        return m->pre ? byte_level(true) : json_null();
     json_t *text = token_text(m, m->bos), *list = json_array(), *tokens = json_object();
     const char *bos = json_string_value(text) ? json_string_value(text) : "";
     json_object_set_new(
         tokens, bos,
         json_pack("{s:s,s:[I],s:[s]}", "id", bos, "ids", (json_int_t)m->bos, "tokens", bos));
-    json_array_append_new(list, byte_level(true));
+    if (m->pre)
+        json_array_append_new(list, byte_level(true));
     json_array_append_new(
         list,
         json_pack("{s:s,s:[{s:{s:s,s:i}},{s:{s:s,s:i}}],"
@@ -263,21 +298,28 @@ static json_t *post_processor(const struct metadata *m)
     return sequence("processors", list);
 }
 
+static json_t *normalizer(const struct metadata *m)
+{
+    if (!m->pre)
+        return gguf_scores_normalizer(m->prefix);
+    return m->pre->nfc ? json_pack("{s:s}", "type", "NFC") : json_null();
+}
+
 static int put_root(struct metadata *m)
 {
     json_t *model =
         json_pack("{s:s,s:n,s:n,s:n,s:n,s:b,s:b,s:b}", "type", "BPE", "dropout", "unk_token",
-                  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 0, "byte_fallback",
-                  0, "ignore_merges", m->pre->ignore_merges);
+                  "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", !m->pre,
+                  "byte_fallback", !m->pre, "ignore_merges", m->pre && m->pre->ignore_merges);
     json_object_set_new(model, "vocab", m->vocab = json_object());
     json_object_set_new(model, "merges", m->list = json_array());
     m->root = json_pack("{s:s,s:n,s:n}", "version", "1.0", "truncation", "padding");
     json_object_set_new(m->root, "added_tokens", m->added = json_array());
-    json_object_set_new(m->root, "normalizer",
-                        m->pre->nfc ? json_pack("{s:s}", "type", "NFC") : json_null());
+    json_object_set_new(m->root, "normalizer", normalizer(m));
     json_object_set_new(m->root, "pre_tokenizer", pre_tokenizer(m->pre));
     json_object_set_new(m->root, "post_processor", post_processor(m));
-    json_object_set_new(m->root, "decoder", byte_level(true));
+    json_object_set_new(m->root, "decoder",
+                        m->pre ? byte_level(true) : gguf_scores_decoder(m->prefix));
     const int failed = json_object_set_new(m->root, "model", model);
     return failed ? fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", m->g->path) : 0;
 }
@@ -326,7 +368,7 @@ static int build(struct metadata *m, json_t **config)
     if (!rc)
         rc = put_tokens(m);
     if (!rc)
-        rc = put_merges(m);
+        rc = m->pre ? put_merges(m) : put_joins(m);
     if (!rc)
         rc = put_config(m, config);
     const bool spent = json_memory_spent();
@@ -371,6 +413,8 @@ int gguf_tokenizer_read(const struct gguf *g, struct bpe **out, int *eos)
     snprintf(name, sizeof name, "%s (%s)", g->path, g->apr ? "tokenizer" : "tokenizer.ggml");
     if (!rc)
         rc = bpe_from(name, tokenizer, out);
+    if (!rc && !m.pre)
+        rc = gguf_scores_rank(g, *out);
     json_decref(tokenizer);
     json_decref(config);
     return rc;

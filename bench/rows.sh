@@ -32,15 +32,6 @@ pair_names="$(names "$pairs" '|')" variant_names="$(names "$variants" '|')"
 kinds="($variant_names)|(($variant_names)-)?($pair_names)"
 known_kinds="${pair_names//|/, }; each also as ${variant_names//|/- or }-, train as fp8s- alone, and ${variant_names//|/, } of distill"
 
-# byte_tokens TEXT OUT: tokens of bytes, for models that have no tokenizer.
-byte_tokens() {
-    local bytes
-    bytes=$(mktemp -d)
-    "$nojit" init --preset nojit-tiny --out "$bytes/model" >/dev/null &&
-        "$nojit" tokenize --model "$bytes/model" --data "$1" --out "$2" >/dev/null 2>&1 || refuse "no tokens could be made of $1"
-    rm -rf "$bytes"
-}
-
 # Before anything is made: what a script is told, and whether this device can do it.
 # accepts WORD...: nojit takes these words and the arguments, with models of a moment.
 accepts() {
@@ -132,7 +123,6 @@ prepare() {
         [ -f "$f" ] && cp "$f" "$WORK/text/${f//\//_}.txt"
     done
     [ -n "$(ls -A "$WORK/text")" ] || cp README.md "$WORK/text/README.txt"
-    [ -e "$WORK/text.bin" ] || byte_tokens "$WORK/text" "$WORK/text.bin"
 }
 
 # command_of KIND: the words of nojit that make such a row
@@ -147,7 +137,7 @@ command_of() {
     esac
     # shellcheck disable=SC2207 # words
     command+=($(column "$pairs" "$pair" 3) $(column "$variants" "$(variant_of "$1")" 2))
-    command+=(--data "$WORK/text.bin" --device "$DEVICE" --lr 1e-4 --warmup-steps 1 --gemm-table "$WORK/gemm.txt" --out "$WORK/run" --json)
+    command+=(--data "$WORK/text" --tokenizer bytes --device "$DEVICE" --lr 1e-4 --warmup-steps 1 --gemm-table "$WORK/gemm.txt" --out "$WORK/run" --json)
 }
 # run LOG STEPS BATCH SEQ: trains, and prints how many seconds after its start the first step was done.
 run() {

@@ -17,7 +17,6 @@ if [ "$DEVICE" = simulated ]; then
 fi
 : "${SHAPES:=tiny base half-billion}"
 cat LICENSE LICENSE >"$scratch/text.txt"
-byte_tokens "$scratch/text.txt" "$scratch/text.bin"
 bytes() { sed -nE "s/^ *\"$1\": ([0-9]+),?$/\1/p" "$scratch/run/receipt.json"; }
 # within A B: A is B, but for 2 % and the 2 MiB in which a driver gives memory.
 within() { awk -v a="$1" -v b="$2" 'BEGIN { d = a > b ? a - b : b - a; exit !(d <= 0.02 * b || d < 2097152) }'; }
@@ -26,7 +25,7 @@ try() { # SHAPE PRESET BATCH SEQ: distils a model into itself
     [[ " $SHAPES " == *" $1 "* ]] || return 0
     rm -rf "$scratch/run"
     [ -d "$scratch/$2" ] || "$nojit" init --preset "$2" --out "$scratch/$2" >/dev/null
-    if ! "$nojit" distill --teacher "$scratch/$2" --student "$scratch/$2" --data "$scratch/text.bin" --batch-size "$3" --seq-len "$4" --steps 2 \
+    if ! "$nojit" distill --teacher "$scratch/$2" --student "$scratch/$2" --data "$scratch/text.txt" --tokenizer bytes --batch-size "$3" --seq-len "$4" --steps 2 \
         --device cuda --allow-self-distillation --out "$scratch/run" >"$scratch/out" 2>&1; then
         wrong+="$1: $(tail -n 1 "$scratch/out"); "
         return

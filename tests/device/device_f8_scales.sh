@@ -11,14 +11,13 @@ head -c 700 /usr/share/common-licenses/LGPL-3 >"$d/text.txt"
 created() { "$nojit" init --preset nojit-tiny --num-layers 1 --out "$d/$1" "${@:2}" >"$scratch/out"; }
 # Gate and up, and the head, have 2^22 elements: those that are multiplied so on a GPU.
 wide=(--hidden-size 128 --heads 1 --kv-heads 1 --head-dim 64)
-byte_tokens "$d/text.txt" "$d/text.bin"
 created student "${wide[@]}" --intermediate-size 16384 --vocab-size 32768
 created teacher "${wide[@]}" --intermediate-size 128 --vocab-size 32768 --seed 5
 created narrow "${wide[@]}" --intermediate-size 16384
 created small "${wide[@]}" --intermediate-size 256 --seed 5
 created odd --hidden-size 528 --heads 2 --kv-heads 1 --head-dim 64 --intermediate-size 4096
 distilled() { # OUT TEACHER STUDENT OPTION...
-    NOJIT_SIM_DEVICE=$gpu "$nojit" distill --teacher "$d/$2" --student "$d/$3" --data "$d/text.bin" --device cuda --batch-size 1 --seq-len 128 \
+    NOJIT_SIM_DEVICE=$gpu "$nojit" distill --teacher "$d/$2" --student "$d/$3" --data "$d/text.txt" --tokenizer bytes --device cuda --batch-size 1 --seq-len 128 \
         --lr 1e-3 --gemm-table none --out "$d/$1" "${@:4}" >"$scratch/out" 2>&1 || tail -n 1 "$scratch/out" >&2
 }
 loss() { sed -nE 's/.*"loss": ([0-9.e-]+).*/\1/p' "$d/$1/metrics.jsonl" | tail -n 1; }

@@ -15,10 +15,9 @@ created model --intermediate-size 4096
 created wide --intermediate-size 512 --vocab-size 8200
 created long --hidden-size 128 --intermediate-size 128 --vocab-size 32776
 created teacher --hidden-size 128 --intermediate-size 128 --vocab-size 32776 --seed 5
-byte_tokens "$d/text.txt" "$d/text.bin"
 trained() { # OUT OPTION...
-    NOJIT_SIM_DEVICE=h100 "$nojit" "${command:-train}" --student "$d/${model:-model}" --data "$d/text.bin" --device cuda --batch-size 1 --seq-len 32 --steps 2 --lr 1e-3 \
-        --gemm-table none --out "$d/$1" "${@:2}" >"$scratch/out" 2>&1 || tail -n 1 "$scratch/out" >&2
+    NOJIT_SIM_DEVICE=h100 "$nojit" "${command:-train}" --student "$d/${model:-model}" --data "$d/text.txt" --tokenizer bytes --device cuda --batch-size 1 \
+        --seq-len 32 --steps 2 --lr 1e-3 --gemm-table none --out "$d/$1" "${@:2}" >"$scratch/out" 2>&1 || tail -n 1 "$scratch/out" >&2
 }
 loss() { sed -nE 's/.*"loss": ([0-9.e-]+).*/\1/p' "$d/$1/metrics.jsonl" | tail -n 1; }
 near() { # NAME OUT OTHER
@@ -45,5 +44,5 @@ command=distill model=long trained long_f8 "${pair[@]}" --student-dtype fp8
 if grep -q "FP8 GEMMs in the LM head: logits and gradients$" "$scratch/out" && clean; then ok "gradients of the LM head are in FP8 where they fit"; else not_ok "gradients of the LM head are in FP8 where they fit" "$(cat "$scratch/out"); $(counted)"; fi
 near "with them the loss is near, and another, too" long_f8 long_plain
 NOJIT_SIM_DEVICE=t4 refuses "--student-dtype fp8 on a GPU without FP8 GEMMs is refused" 2 'from sm_89 on, and .* is sm_75; leave --student-dtype out' \
-    "$nojit" train --student "$d/model" --data "$d/text.bin" --device cuda --out "$d/x" --student-dtype fp8
+    "$nojit" train --student "$d/model" --data "$d/text.txt" --tokenizer bytes --device cuda --out "$d/x" --student-dtype fp8
 finish

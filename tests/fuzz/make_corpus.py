@@ -1255,7 +1255,7 @@ write_all("gguf_tokenizer", {
     "scores_missing": gguf_scores(scores=[]),
     "scores_too_few": gguf_scores(scores=[0.0] * 267),
     "scores_not_numbers": gguf_scores(scores=[float("nan")] * 268),
-    "scores_are_whole": gguf_tokenizer(model=text_of("llama"), scores=ints([0] * 264)),
+    "scores_are_whole": gguf_tokenizer(model=text_of("llama"), bos_token_id=whole(261), scores=ints([0] * 264)),
     "scores_token_too_long": gguf_scores(more=["a" * 600]),
     "scores_character_missing": gguf_scores(more=["az"]),
     "scores_byte_missing": gguf_scores(more=["\u2581b"], token_type=ints([2, 3, 3, 5] + [6] * 255 + [1] * 10 + [4])),

@@ -79,12 +79,6 @@ exact() {
     done
 }
 
-# byte_tokens TEXT OUT: makes a token file of the bytes of TEXT, for models that have no tokenizer and a vocabulary larger than bytes.
-byte_tokens() {
-    "$BUILD/nojit" init --preset nojit-tiny --out "$scratch/bytes" >"$scratch/out" 2>&1 &&
-        "$BUILD/nojit" tokenize --model "$scratch/bytes" --data "$1" --out "$2" >"$scratch/out" 2>&1
-}
-
 # needs KEY|ARCH...: in a build without one of them (ONLY, ARCHS) the script says so and ends.
 needs() {
     local what lacks=""

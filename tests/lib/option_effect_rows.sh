@@ -307,6 +307,7 @@ effect "$both eval generate doctor" verbose elsewhere gpu.sh
 effect "$both" data-weights elsewhere cli_data.sh
 effect "$both" packing elsewhere cli_data.sh
 effect "$both eval tokenize generate" template-date elsewhere template_date.sh
+for cmd in $both eval generate tokenize plan; do effect $cmd tokenizer elsewhere tokenizer_bytes.sh; done
 for option in overlong fields train-on-prompts skip-unusable split; do effect "$both" $option elsewhere cli_rows.sh; done
 for option in fields split train-on-prompts skip-unusable show seq-len packing overlong; do effect tokenize $option elsewhere cli_rows.sh; done
 for option in fields split train-on-prompts skip-unusable; do effect eval $option elsewhere cli_rows.sh; done

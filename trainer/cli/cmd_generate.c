@@ -83,7 +83,7 @@ static int continue_prompts(struct run *r)
 
 static int generate(struct run *r)
 {
-    int err = tokenizer_open(r->student, &r->tokenizer);
+    int err = tokenizer_open_as(r->student, (enum tokenizer_choice)r->s->tokenizer, &r->tokenizer);
     if (!err)
         err = run_engine_options(r);
     if (!err)

@@ -33,7 +33,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     const struct split_choice split = {(enum data_split)s->split, SPLIT_AUTO};
     int err = model_resolve(s->student, dir, sizeof dir);
     if (!err)
-        err = tokenizer_open(dir, t);
+        err = tokenizer_open_as(dir, (enum tokenizer_choice)s->tokenizer, t);
     if (!err && tokenizer_missing_text(t, text, sizeof text) != NULL)
         progress_say(p, "%s", text);
     if (!err)
@@ -78,7 +78,7 @@ static int show(const struct settings *s, struct progress *p, struct tokenizer *
     };
     int err = model_resolve(s->student, dir, sizeof dir);
     if (!err)
-        err = tokenizer_open(dir, t);
+        err = tokenizer_open_as(dir, (enum tokenizer_choice)s->tokenizer, t);
     if (!err)
         err = data_open(&options, t, &d);
     if (!err)

@@ -74,10 +74,11 @@ int run_open_tokenizer(struct run *r)
 {
     struct model_config student, teacher;
     struct tokenizer other;
+    const enum tokenizer_choice choice = (enum tokenizer_choice)r->s->tokenizer;
     char text[256];
     int err = source_config(r->student, &student);
     if (!err)
-        err = tokenizer_open(r->student, &r->tokenizer);
+        err = tokenizer_open_as(r->student, choice, &r->tokenizer);
     if (err)
         return err;
     if (tokenizer_missing_text(&r->tokenizer, text, sizeof text) != NULL)
@@ -87,7 +88,7 @@ int run_open_tokenizer(struct run *r)
         return 0;
     err = source_config(r->teacher, &teacher);
     if (!err)
-        err = tokenizer_open(r->teacher, &other);
+        err = tokenizer_open_as(r->teacher, choice, &other);
     if (err)
         return err;
     r->vocab = config_common_vocab(&student, &teacher);

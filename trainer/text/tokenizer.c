@@ -122,14 +122,21 @@ static bool holds(const char *dir, const char *name)
            access(path, F_OK) == 0;
 }
 
-/* Token files can be used; a text cannot. */
-static int take_none(const char *dir, const struct said *said, struct tokenizer *t)
+/* Finds a file of another kind of tokenizer; NULL: there is none. */
+static const char *find_other(const char *dir)
 {
     static const char *const others[] = {"tekken.json", "tokenizer.model", "vocab.json",
                                          "tokenizer.tiktoken", "spiece.model"};
-    const char *found = NULL;
-    for (size_t i = 0; i < sizeof others / sizeof *others && !found; i++)
-        found = holds(dir, others[i]) ? others[i] : NULL;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (holds(dir, others[i]))
+            return others[i];
+    return NULL;
+}
+
+/* Token files can be used; a text cannot. */
+static int take_none(const char *dir, const struct said *said, struct tokenizer *t)
+{
+    const char *found = find_other(dir);
     t->end_of_text = said->end;
     if (found)
         return take_bpe(t, fail(NJ_E_UNSUPPORTED,
@@ -139,7 +146,8 @@ static int take_none(const char *dir, const struct said *said, struct tokenizer 
                                 dir, found, dir, dir));
     return take_bpe(t, fail(NJ_E_UNSUPPORTED,
                             "%s: no tokenizer.json, and a vocabulary of %d tokens is not one of "
-                            "bytes; copy the model's tokenizer.json there",
+                            "bytes; copy the model's tokenizer.json there, or give --tokenizer "
+                            "bytes if it is to read bytes",
                             dir, said->vocab));
 }
 
@@ -172,6 +180,54 @@ int tokenizer_open(const char *dir, struct tokenizer *out)
     const int rc = read_said(dir, &said);
     out->end_of_text = said.end;
     return rc ? rc : take_bpe(out, bpe_read(dir, &out->bpe));
+}
+
+static int refuse_bytes(const char *dir, const char *found)
+{
+    return fail(NJ_E_ARG,
+                "--tokenizer bytes is for models without a tokenizer, and %s has %s; leave the "
+                "option out",
+                dir, found);
+}
+
+static int open_file_bytes(const char *path, struct tokenizer *t)
+{
+    struct gguf g;
+    int rc = metadata_open(path, &g);
+    if (rc)
+        return rc;
+    rc = gguf_tokenizer_is(&g) ? refuse_bytes(path, "one in its metadata")
+                               : take_bytes(t, BYTE_IDS + 1);
+    gguf_close(&g);
+    return rc;
+}
+
+static int open_bytes(const char *dir, struct tokenizer *t)
+{
+    struct said said;
+    const char *found = holds(dir, "tokenizer.json") ? "tokenizer.json" : find_other(dir);
+    if (found)
+        return refuse_bytes(dir, found);
+    const int rc = read_said(dir, &said);
+    if (rc)
+        return rc;
+    if (said.vocab >= 0 && said.vocab < BYTE_IDS)
+        return fail(NJ_E_ARG,
+                    "--tokenizer bytes needs 256 tokens, and the vocabulary of %s has %d; leave "
+                    "the option out",
+                    dir, said.vocab);
+    return take_bytes(t, said.vocab == BYTE_IDS ? BYTE_IDS : BYTE_IDS + 1);
+}
+
+int tokenizer_open_as(const char *dir, enum tokenizer_choice choice, struct tokenizer *out)
+{
+    if (choice == TOKENIZER_AUTO)
+        return tokenizer_open(dir, out);
+    memset(out, 0, sizeof *out);
+    snprintf(out->dir, sizeof out->dir, "%s", dir);
+    if (strlen(dir) + sizeof "/tokenizer.json" > PATH_BYTES)
+        return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
+    return metadata_is(dir) ? open_file_bytes(dir, out) : open_bytes(dir, out);
 }
 
 void tokenizer_close(struct tokenizer *t)

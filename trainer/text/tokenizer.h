@@ -28,13 +28,16 @@ struct tokenizer {
     void *user;
 };
 
-/* DIR without tokenizer.json whose config.json, if there is one, has 256 to 384 tokens, or a GGUF file without
- * tokenizer:
- * bytes. With one: "bpe", or, if it asks for what is not supported, "token files", and so is a model of more tokens
- * without one: encoding is then NJ_E_UNSUPPORTED with the refusal. end_of_text is
- * eos_token_id of DIR/config.json or of the file, or, if that ends a turn of a chat, the token that ends
- * documents. */
+/* In the order of --tokenizer's choices. */
+enum tokenizer_choice { TOKENIZER_AUTO, TOKENIZER_BYTES };
+
+/* Opens the tokenizer of a folder or a GGUF file: "bpe", or, if it asks for what is not supported, "token files":
+ * encoding is then NJ_E_UNSUPPORTED with the refusal. One without a tokenizer works on "bytes" if its config.json, if
+ * there is one, has 256 to 384 tokens, else on "token files". end_of_text is eos_token_id of DIR/config.json or of the
+ * file, or, if that ends a turn of a chat, the token that ends documents. */
 int tokenizer_open(const char *dir, struct tokenizer *out);
+/* The same, but with TOKENIZER_BYTES "bytes" whatever the vocabulary; NJ_E_ARG if there is a tokenizer. */
+int tokenizer_open_as(const char *dir, enum tokenizer_choice choice, struct tokenizer *out);
 void tokenizer_close(struct tokenizer *t);
 /* Begins every text; -1: nothing does. */
 int32_t tokenizer_begin_of_text(const struct tokenizer *t);

@@ -91,6 +91,20 @@ else
     not_ok "training on a token file has the losses of training on its text" "$(cat "$d/losses")"
 fi
 
+# Of the SentencePiece kind: a completion goes on behind its prompt without a space of its own, and the answers of a conversation are found.
+mkdir "$d/llama2"
+cp tests/golden/tokenizer-llama2.json "$d/llama2/tokenizer.json"
+echo '{"eos_token_id": 2}' >"$d/llama2/config.json"
+echo '{"chat_template": "{% for m in messages %}{{ m.role + m.content + eos_token }}{% endfor %}", "eos_token": "<tool>"}' >"$d/llama2/tokenizer_config.json"
+echo '{"text": "the house of the wise"}' >"$d/whole.jsonl"
+echo '{"prompt": "the house", "completion": " of the wise"}' >"$d/parts.jsonl"
+echo '{"messages": [{"role": "user", "content": "the <tool> house"}, {"role": "assistant", "content": "of the wise"}]}' >"$d/chat.jsonl"
+for f in whole parts; do "$nojit" tokenize --model "$d/llama2" --data "$d/$f.jsonl" --out "$d/$f.ids" >"$scratch/out" 2>&1; done
+ids() { od -An -t d4 -j1024 -N $(($(od -An -t d4 -j16 -N4 "$1") * 4)) "$1"; }
+ok_if "a completion begins with no space" "$(ids "$d/parts.ids") and $(ids "$d/whole.ids")" [ "$(ids "$d/parts.ids")" = "$(ids "$d/whole.ids")" ]
+shown=$("$nojit" tokenize --model "$d/llama2" --data "$d/chat.jsonl" --show 1 2>&1) || true
+ok_if "the answer of a conversation is found" "$shown" grep -qF -- '-] assistantof the wise<tool>[-' <<<"$shown"
+
 # A student without the teacher's tokens has nothing to compare.
 cp -r "$d/model" "$d/teacher"
 cp "$d/qwen2/tokenizer.json" "$d/teacher/"

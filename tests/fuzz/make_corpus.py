@@ -1254,7 +1254,7 @@ write_all("gguf_tokenizer", {
     "valid_scores_infinite": gguf_scores(scores=[0.0] * 264 + [float("inf"), float("-inf"), -2.0, -3.0, 0.0]),
     "scores_missing": gguf_scores(scores=[]),
     "scores_too_few": gguf_scores(scores=[0.0] * 267),
-    "scores_not_numbers": gguf_scores(scores=[float("nan")] * 268),
+    "scores_not_numbers": gguf_scores(scores=[float("nan")] * 269),
     "scores_are_whole": gguf_tokenizer(model=text_of("llama"), bos_token_id=whole(261), scores=ints([0] * 264)),
     "scores_token_too_long": gguf_scores(more=["a" * 600]),
     "scores_character_missing": gguf_scores(more=["az"]),

@@ -182,6 +182,32 @@ static void numbers_of_a_file_read_back_as_they_are(void **state)
     check_text(at("short.json"), "[1e-5,0.02]");
 }
 
+/* As in Python's bytes.decode(errors="replace"). */
+static void code_points_cut_short_are_replaced_once(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"\x61\xf0\x9f\x98", "\x61\xef\xbf\xbd"},
+        {"\xf0\x9f\x98\x62", "\xef\xbf\xbd\x62"},
+        {"\xe2\x82\x63", "\xef\xbf\xbd\x63"},
+        {"\xe0\x80\x64", "\xef\xbf\xbd\xef\xbf\xbd\x64"},
+        {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xf0\x80\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xf4\x90\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xc3", "\xef\xbf\xbd"},
+        {"\xc3\xc3\xa9", "\xef\xbf\xbd\xc3\xa9"},
+        {"\xff\xfe", "\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\x80\x81", "\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xf1\x80\xe2\x82\xf0", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+        {"\xe2\x82\xac\xe2\x82", "\xe2\x82\xac\xef\xbf\xbd"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *text = json_c_text(rows[i][0]);
+        assert_string_equal(json_string_value(text), rows[i][1]);
+        json_decref(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +221,7 @@ int main(void)
         cmocka_unit_test(one_write_that_fails_is_noticed),
         cmocka_unit_test(a_file_that_cannot_be_written_is_not_there),
         cmocka_unit_test(numbers_of_a_file_read_back_as_they_are),
+        cmocka_unit_test(code_points_cut_short_are_replaced_once),
     };
     return cmocka_run_group_tests_name("json", tests, scratch_begin, scratch_end);
 }

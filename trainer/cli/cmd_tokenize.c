@@ -24,18 +24,21 @@ static void advance(void *user, size_t bytes)
     progress_bytes(w->progress, w->done, w->total);
 }
 
+static int open_tokenizer(const struct settings *s, struct tokenizer *t)
+{
+    char dir[PATH_BYTES];
+    const int err = model_resolve(s->student, dir, sizeof dir);
+    return err ? err : tokenizer_open_as(dir, (enum tokenizer_choice)s->tokenizer, t);
+}
+
 static int run(const struct settings *s, struct progress *p, struct tokenizer *t)
 {
-    char dir[PATH_BYTES], text[256], took[32];
+    char took[32];
     struct tokenized done;
     struct watch watch = {p, 0, 0};
     const struct row_rules rules = run_row_rules(s);
     const struct split_choice split = {(enum data_split)s->split, SPLIT_AUTO};
-    int err = model_resolve(s->student, dir, sizeof dir);
-    if (!err)
-        err = tokenizer_open_as(dir, (enum tokenizer_choice)s->tokenizer, t);
-    if (!err && tokenizer_missing_text(t, text, sizeof text) != NULL)
-        progress_say(p, "%s", text);
+    int err = open_tokenizer(s, t);
     if (!err)
         err = tokenize_bytes(s->data.path, s->data.count, &split, &watch.total);
     t->encoded = advance;
@@ -62,7 +65,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
 /* Prints documents instead of writing a file. */
 static int show(const struct settings *s, struct progress *p, struct tokenizer *t)
 {
-    char dir[PATH_BYTES], text[512];
+    char text[512];
     struct data *d = NULL;
     const struct data_options options = {
         .paths = s->data.path,
@@ -76,9 +79,7 @@ static int show(const struct settings *s, struct progress *p, struct tokenizer *
         .vocab_size = INT32_MAX,
         .all_rows = true,
     };
-    int err = model_resolve(s->student, dir, sizeof dir);
-    if (!err)
-        err = tokenizer_open_as(dir, (enum tokenizer_choice)s->tokenizer, t);
+    int err = open_tokenizer(s, t);
     if (!err)
         err = data_open(&options, t, &d);
     if (!err)

@@ -20,7 +20,11 @@ static int add_form(struct reader *r, const json_t *object, const struct row *ro
     if (row->form == ROW_TEXT)
         return jsonl_add_value(r, row->text, true);
     rc = jsonl_add_value(r, row->prompt, false);
-    return rc ? rc : jsonl_add_value(r, row->completion, true);
+    if (!rc)
+        rc = jsonl_add_value(r, row->completion, true);
+    if (!rc)
+        r->part[r->parts - 1].follows = json_string_length(row->prompt) > 0;
+    return rc;
 }
 
 static int add_document(struct reader *r, json_t *object)

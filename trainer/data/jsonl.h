@@ -20,6 +20,7 @@ struct span;
 struct part {
     size_t begin, end;                 /* in reader.text */
     bool loss, starts, ends, end_loss; /* starts, ends: a document; end_loss: end of text has one */
+    bool follows;                      /* it goes on behind the part before it */
     bool rendered;      /* by a chat template, which has written all tokens but the last */
     size_t span, spans; /* of it: stretches that have a loss, in reader.spans */
 };

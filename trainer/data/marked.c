@@ -36,30 +36,41 @@ static int add_id(struct run_of_ids *run, bool loss)
     return rc;
 }
 
+/* Finds how many bytes of a text an id at its beginning stands for, less a space that a tokenizer of the SentencePiece
+ * kind has put there; -1: it is not at its beginning. */
+static long spelt(const struct tokenizer *t, int32_t id, const char *text, size_t left)
+{
+    size_t bytes;
+    bool special;
+    const char *token = tokenizer_token(t, id, &bytes, &special);
+    if (token && bytes <= left && memcmp(token, text, bytes) == 0)
+        return (long)bytes;
+    const bool space = token && bytes > 0 && token[0] == ' ' && t->bpe->prefix != PREFIX_NEVER;
+    return space && bytes - 1 <= left && memcmp(token + 1, text, bytes - 1) == 0 ? (long)bytes - 1
+                                                                                 : -1;
+}
+
 /* Whether the texts of the ids, one behind the other, are the text. */
 static bool spells(const struct tokenizer *t, const struct span *s)
 {
     size_t at = 0;
     for (size_t i = 0; i < s->count; i++) {
-        size_t bytes;
-        bool special;
-        const char *token = tokenizer_token(t, s->ids[i], &bytes, &special);
-        if (!token || bytes > s->bytes - at || memcmp(token, s->text + at, bytes) != 0)
+        const long bytes = spelt(t, s->ids[i], s->text + at, s->bytes - at);
+        if (bytes < 0)
             return false;
-        at += bytes;
+        at += (size_t)bytes;
     }
     return at == s->bytes;
 }
 
 static int add_by_texts(struct run_of_ids *run, const struct template_span *span, size_t spans,
-                        size_t count)
+                        const struct span *s)
 {
     int rc = NJ_OK;
     size_t at = 0, k = 0;
-    for (size_t i = 0; i < count && !rc; i++) {
-        size_t bytes;
-        bool special;
-        tokenizer_token(run->reader->tokenizer, run->ids[i], &bytes, &special);
+    for (size_t i = 0; i < s->count && !rc; i++) {
+        const size_t bytes =
+            (size_t)spelt(run->reader->tokenizer, s->ids[i], s->text + at, s->bytes - at);
         while (k < spans && span[k].end <= at)
             k++;
         rc = add_id(run, k < spans && at + bytes > span[k].begin);
@@ -75,7 +86,7 @@ static int encode_pieces(const struct reader *r, const struct template_span *spa
     size_t at = 0, n = 0;
     for (size_t i = 0; i <= 2 * spans; i++) {
         const size_t end = i == 2 * spans ? s->bytes : i % 2 ? span[i / 2].end : span[i / 2].begin;
-        pieces[i] = (struct span){.text = s->text + at, .bytes = end - at};
+        pieces[i] = (struct span){.text = s->text + at, .bytes = end - at, .follows = at > 0};
         at = end;
     }
     const int rc = tokenizer_encode_spans(r->tokenizer, pieces, 2 * spans + 1);
@@ -120,7 +131,7 @@ int marked_add(struct reader *r, const struct part *p, const struct span *ids)
     if (p->loss) /* all of it has */
         rc = segment_add(r->segment, ids->ids, ids->count, true);
     else
-        rc = spells(r->tokenizer, ids) ? add_by_texts(&run, span, p->spans, ids->count)
+        rc = spells(r->tokenizer, ids) ? add_by_texts(&run, span, p->spans, ids)
                                        : add_by_pieces(&run, span, p->spans, ids);
     if (!rc && !ended)
         rc = segment_add(r->segment, &end, 1, false);

@@ -26,6 +26,7 @@ static int flush(struct reader *r)
     for (size_t i = 0; i < r->parts; i++) {
         spans[i].text = r->text ? r->text + r->part[i].begin : ""; /* no part has a byte */
         spans[i].bytes = r->part[i].end - r->part[i].begin;
+        spans[i].follows = r->part[i].follows;
     }
     int rc = tokenizer_encode_spans(r->tokenizer, spans, r->parts);
     if (rc)

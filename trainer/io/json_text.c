@@ -17,6 +17,20 @@
 #include "io/regular.h"
 #include "utf8.h"
 
+/* Returns how many bytes that are no UTF-8 one U+FFFD stands for, as in Python and in Unicode's recommendation: the
+ * beginning of a code point that is cut short, or one byte. */
+static size_t bad_bytes(const unsigned char *s, size_t left)
+{
+    const unsigned char c = s[0], low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    const unsigned char high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    const size_t most = c >= 0xf0 && c <= 0xf4 ? 3 : c >= 0xe0 && c <= 0xef ? 2 : 1;
+    size_t n = 1;
+    if (most > 1 && left > 1 && s[1] >= low && s[1] <= high)
+        for (n = 2; n < most && n < left && (s[n] & 0xc0) == 0x80;)
+            n++;
+    return n;
+}
+
 json_t *json_text(const char *text, size_t bytes)
 {
     static const char replacement[] = "\xef\xbf\xbd";
@@ -28,6 +42,8 @@ json_t *json_text(const char *text, size_t bytes)
         uint32_t cp;
         length = utf8_next((const unsigned char *)text + at, bytes - at, &cp);
         const bool bad = cp == NOT_UTF8;
+        if (bad)
+            length = bad_bytes((const unsigned char *)text + at, bytes - at);
         memcpy(valid + n, bad ? replacement : text + at, bad ? 3 : length);
         n += bad ? 3 : length;
     }

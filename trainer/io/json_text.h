@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Each byte that is no part of UTF-8 becomes U+FFFD. NULL without memory. */
+/* What is no UTF-8 becomes U+FFFD, one for each code point that is cut short, else one for each byte. NULL without
+ * memory. */
 json_t *json_text(const char *text, size_t bytes);
 static inline json_t *json_c_text(const char *text)
 {

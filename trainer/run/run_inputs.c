@@ -75,14 +75,11 @@ int run_open_tokenizer(struct run *r)
     struct model_config student, teacher;
     struct tokenizer other;
     const enum tokenizer_choice choice = (enum tokenizer_choice)r->s->tokenizer;
-    char text[256];
     int err = source_config(r->student, &student);
     if (!err)
         err = tokenizer_open_as(r->student, choice, &r->tokenizer);
     if (err)
         return err;
-    if (tokenizer_missing_text(&r->tokenizer, text, sizeof text) != NULL)
-        progress_say(&r->progress, "%s", text);
     r->vocab = student.vocab_size;
     if (r->teacher[0] == '\0')
         return 0;

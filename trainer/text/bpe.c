@@ -47,7 +47,9 @@ struct bpe_work {
     size_t text_capacity[2];
     struct split_place *place[STAGES_MOST];
     struct split_budget left;
-    bool first; /* nothing of the text has been encoded */
+    bool first;   /* nothing of the text has been encoded */
+    bool follows; /* and it goes on behind another */
+    bool missed;  /* a byte without a token has been met */
     /* the text that is being encoded */
     const struct bpe *bpe;
     struct span *span;
@@ -187,6 +189,7 @@ static void put_symbols(const struct bpe *b, struct bpe_work *w, const unsigned 
         const int32_t id = symbol_at(b, word + i, n - i, &more);
         const bool fused = unknown && b->fuse_unknown;
         unknown = id < 0;
+        w->missed = w->missed || unknown;
         if (unknown && (fused || b->unknown < 0))
             continue;
         w->symbol[count] = (struct symbol){unknown ? b->unknown : id, count - 1, count + 1};
@@ -335,7 +338,7 @@ static bool takes_prefix(const struct bpe_work *w, const char *text, size_t byte
 {
     char first[4] = "";
     const size_t n = spaces_fold(text, bytes < 3 ? bytes : 3, first);
-    const enum bpe_prefix prefix = w->bpe->prefix;
+    const enum bpe_prefix prefix = w->follows ? PREFIX_NEVER : w->bpe->prefix;
     return n > 0 && first[0] != ' ' &&
            (prefix == PREFIX_LACKING || (prefix == PREFIX_FIRST && w->first));
 }
@@ -344,7 +347,7 @@ static int encode_text(void *work, const char *text, size_t bytes)
 {
     struct bpe_work *w = work;
     const bool prefix = w->bpe->spaces && takes_prefix(w, text, bytes);
-    w->first = false;
+    w->first = w->follows = false;
     if (!w->bpe->spaces || (w->bpe->early && !prefix))
         return encode_words(w, 0, text, bytes);
     const long count = spell_spaces(w, 1, text, bytes, prefix);
@@ -354,7 +357,7 @@ static int encode_text(void *work, const char *text, size_t bytes)
 static int encode_token(void *work, int32_t id)
 {
     struct bpe_work *w = work;
-    w->first = false;
+    w->first = w->follows = false;
     return push_ids(w->span, &id, 1);
 }
 
@@ -364,7 +367,8 @@ static int encode_raw(void *work, const char *text, size_t bytes)
     const struct added_visitor v = {w, encode_text, encode_token};
     size_t count;
     if (w->bpe->early) {
-        const long spelt = spell_spaces(w, 0, text, bytes, w->bpe->prefix == PREFIX_EACH);
+        const bool prefix = w->bpe->prefix == PREFIX_EACH && !w->follows;
+        const long spelt = spell_spaces(w, 0, text, bytes, prefix);
         return spelt < 0 ? (int)spelt
                          : added_split(&w->bpe->normalized, w->text[0], (size_t)spelt, &v);
     }
@@ -381,9 +385,18 @@ int bpe_encode(const struct bpe *b, struct bpe_work *w, struct span *span)
     w->bpe = b;
     w->span = span;
     w->left = split_budget(span->bytes);
-    w->first = true;
+    w->first = !span->follows;
+    w->follows = span->follows;
     const struct added_visitor v = {w, encode_raw, encode_token};
     return added_split(&b->raw, span->text, span->bytes, &v);
+}
+
+bool bpe_missed(const struct bpe *b)
+{
+    for (int i = 0; i < b->works; i++)
+        if (b->work[i]->missed)
+            return true;
+    return false;
 }
 
 /* ---- tokens ---- */

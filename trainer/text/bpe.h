@@ -35,7 +35,7 @@ struct bpe_merge {
     uint32_t rank;
 };
 
-/* Which texts begin with a space that they do not have. */
+/* Which texts begin with a space that they do not have; none that follows another. */
 enum bpe_prefix {
     PREFIX_NEVER,
     PREFIX_EACH,    /* each stretch between added tokens */
@@ -55,12 +55,12 @@ struct bpe {
     size_t by_text_slots; /* a power of two */
     struct bpe_merge *merge;
     size_t merge_slots;
-    int32_t of_byte[256]; /* -1: no token stands for the byte */
-    int missing_bytes;    /* how many of those there are */
-    int32_t unknown;      /* what they become; -1: nothing */
-    bool fuse_unknown;    /* several in a row become one */
-    uint64_t seed;        /* of the hash tables: nobody can choose keys that meet in them */
-    bool ignore_merges;   /* a word that is a token is not merged */
+    int32_t of_byte[256];   /* -1: no token stands for the byte */
+    int missing_bytes;      /* how many of those there are */
+    int32_t unknown;        /* what they become; -1: nothing */
+    bool fuse_unknown;      /* several in a row become one */
+    uint64_t seed;          /* of the hash tables: nobody can choose keys that meet in them */
+    bool ignore_merges;     /* a word that is a token is not merged */
     enum unicode_form form; /* of texts that are encoded */
     bool spaces;            /* of the SentencePiece kind (bpe_spaces.h): symbols are code points */
     enum bpe_prefix prefix; /* of those */
@@ -79,6 +79,7 @@ struct bpe {
 struct span {
     const char *text;
     size_t bytes;
+    bool follows; /* it goes on behind another text, so no space is put before it */
     int32_t *ids; /* grown with realloc */
     size_t count, capacity;
 };
@@ -100,6 +101,8 @@ void added_prepare(struct added_set *set);
 struct bpe_work *bpe_work_new(void);
 void bpe_work_free(struct bpe_work *w);
 int bpe_encode(const struct bpe *b, struct bpe_work *w, struct span *span);
+/* Whether a byte without a token has been met. */
+bool bpe_missed(const struct bpe *b);
 /* Calls each(user, text, bytes) or token(user, id) for the parts of a text, in order. */
 struct added_visitor {
     void *user;

@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/gguf.h"
 #include "io/json_text.h"
+#include "io/notes.h"
 #include "io/path.h"
 #include "text/bpe.h"
 #include "text/gguf_tokenizer.h"
@@ -241,18 +242,6 @@ int32_t tokenizer_begin_of_text(const struct tokenizer *t)
     return t->bpe ? t->bpe->begin_of_text : -1;
 }
 
-const char *tokenizer_missing_text(const struct tokenizer *t, char *out, size_t bytes)
-{
-    if (!t->bpe || t->bpe->missing_bytes == 0)
-        return NULL;
-    snprintf(out, bytes,
-             "the tokenizer has no token for %d of the 256 bytes; text with these bytes is encoded "
-             "as in the tokenizers library: they %s",
-             t->bpe->missing_bytes,
-             t->bpe->unknown < 0 ? "are dropped" : "become its unknown token");
-    return out;
-}
-
 int32_t tokenizer_added(const struct tokenizer *t, const char *text)
 {
     return t->bpe ? bpe_find_added(t->bpe, text) : -1;
@@ -282,6 +271,16 @@ static int encode_bytes(struct span *s)
     return rc;
 }
 
+/* Says that bytes of a text have no token. */
+static void note_missing(const struct bpe *b)
+{
+    if (b->missing_bytes > 0 && bpe_missed(b))
+        note("the tokenizer has no token for %d of the 256 bytes, and some of those are in the "
+             "text: "
+             "as in the tokenizers library, they %s",
+             b->missing_bytes, b->unknown < 0 ? "are dropped" : "become its unknown token");
+}
+
 int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t count)
 {
     char why[256] = "";
@@ -299,6 +298,8 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t
             }
         }
     }
+    if (t->bpe && !failed)
+        note_missing(t->bpe);
     return failed ? fail(failed, "%s", why) : NJ_OK;
 }
 
@@ -357,7 +358,8 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, 
                      size_t *count, size_t *capacity)
 {
     const size_t piece = (size_t)1 << 17;
-    struct span all = {text, bytes, *ids, *count, *capacity};
+    struct span all = {.text = text, .bytes = bytes, .ids = *ids, .count = *count,
+                       .capacity = *capacity};
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
     struct span *spans = malloc((bytes / piece + 1) * sizeof *spans);

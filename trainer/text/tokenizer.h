@@ -41,13 +41,11 @@ int tokenizer_open_as(const char *dir, enum tokenizer_choice choice, struct toke
 void tokenizer_close(struct tokenizer *t);
 /* Begins every text; -1: nothing does. */
 int32_t tokenizer_begin_of_text(const struct tokenizer *t);
-/* What users are to hear of bytes that no token stands for, or NULL where there are none. */
-const char *tokenizer_missing_text(const struct tokenizer *t, char *out, size_t bytes);
 /* The id of an added token, or -1. */
 int32_t tokenizer_added(const struct tokenizer *t, const char *text);
 
 /* Appends the ids of text, added tokens found in it included, to *ids (grown with realloc). What is
- * no UTF-8 becomes the tokens of its bytes. One call at a time for a tokenizer; it uses all
+ * no UTF-8 becomes the tokens of its bytes; bytes that no token stands for are noted (io/notes.h). One call at a time for a tokenizer; it uses all
  * threads. */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
                      size_t *count, size_t *capacity);

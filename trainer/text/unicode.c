@@ -35,15 +35,54 @@ static const struct {
     uint32_t first, last;
     uint8_t class;
 } ranges[] = {
-    {0x09, 0x0d, UNICODE_SPACE},      {0x0a, 0x0a, UNICODE_NEWLINE},
-    {0x0d, 0x0d, UNICODE_NEWLINE},    {0x20, 0x20, UNICODE_SPACE},
-    {0x85, 0x85, UNICODE_SPACE},      {0xa0, 0xa0, UNICODE_SPACE},
-    {0x1680, 0x1680, UNICODE_SPACE},  {0x2000, 0x200a, UNICODE_SPACE},
-    {0x2028, 0x2029, UNICODE_SPACE},  {0x202f, 0x202f, UNICODE_SPACE},
-    {0x205f, 0x205f, UNICODE_SPACE},  {0x3000, 0x3000, UNICODE_SPACE},
-    {0x200c, 0x200d, UNICODE_WORD},   {0x24b6, 0x24e9, UNICODE_WORD}, /* joiners; circled letters */
-    {0x1f130, 0x1f149, UNICODE_WORD}, {0x1f150, 0x1f169, UNICODE_WORD},
-    {0x1f170, 0x1f189, UNICODE_WORD}, {0x1100, 0x11ff, UNICODE_MOVES}, /* Hangul in parts */
+    {0x09, 0x0d, UNICODE_SPACE},
+    {0x0a, 0x0a, UNICODE_NEWLINE},
+    {0x0d, 0x0d, UNICODE_NEWLINE},
+    {0x20, 0x20, UNICODE_SPACE},
+    {0x85, 0x85, UNICODE_SPACE},
+    {0xa0, 0xa0, UNICODE_SPACE},
+    {0x1680, 0x1680, UNICODE_SPACE},
+    {0x2000, 0x200a, UNICODE_SPACE},
+    {0x2028, 0x2029, UNICODE_SPACE},
+    {0x202f, 0x202f, UNICODE_SPACE},
+    {0x205f, 0x205f, UNICODE_SPACE},
+    {0x3000, 0x3000, UNICODE_SPACE},
+    {0x200c, 0x200d, UNICODE_WORD},
+    {0x24b6, 0x24e9, UNICODE_WORD}, /* joiners; circled letters */
+    {0x1f130, 0x1f149, UNICODE_WORD},
+    {0x1f150, 0x1f169, UNICODE_WORD},
+    {0x1f170, 0x1f189, UNICODE_WORD},
+    {0x1100, 0x11ff, UNICODE_MOVES}, /* Hangul in parts */
+    /* letters and numbers that Unicode 16 has more than 15, which utf8proc may have; the library has them */
+    {0x1c89, 0x1c8a, UNICODE_LETTER},
+    {0xa7cb, 0xa7cd, UNICODE_LETTER},
+    {0xa7da, 0xa7dc, UNICODE_LETTER},
+    {0x105c0, 0x105f3, UNICODE_LETTER},
+    {0x10d40, 0x10d49, UNICODE_NUMBER},
+    {0x10d4a, 0x10d65, UNICODE_LETTER},
+    {0x10d6f, 0x10d85, UNICODE_LETTER},
+    {0x10ec2, 0x10ec4, UNICODE_LETTER},
+    {0x11380, 0x11389, UNICODE_LETTER},
+    {0x1138b, 0x1138b, UNICODE_LETTER},
+    {0x1138e, 0x1138e, UNICODE_LETTER},
+    {0x11390, 0x113b5, UNICODE_LETTER},
+    {0x113b7, 0x113b7, UNICODE_LETTER},
+    {0x113d1, 0x113d1, UNICODE_LETTER},
+    {0x113d3, 0x113d3, UNICODE_LETTER},
+    {0x116d0, 0x116e3, UNICODE_NUMBER},
+    {0x11bc0, 0x11be0, UNICODE_LETTER},
+    {0x11bf0, 0x11bf9, UNICODE_NUMBER},
+    {0x13460, 0x143fa, UNICODE_LETTER},
+    {0x16100, 0x1611d, UNICODE_LETTER},
+    {0x16130, 0x16139, UNICODE_NUMBER},
+    {0x16d40, 0x16d6c, UNICODE_LETTER},
+    {0x16d70, 0x16d79, UNICODE_NUMBER},
+    {0x18cff, 0x18cff, UNICODE_LETTER},
+    {0x1ccf0, 0x1ccf9, UNICODE_NUMBER},
+    {0x1e5d0, 0x1e5ed, UNICODE_LETTER},
+    {0x1e5f0, 0x1e5f0, UNICODE_LETTER},
+    {0x1e5f1, 0x1e5fa, UNICODE_NUMBER},
+    {0x2ebf0, 0x2ee5d, UNICODE_LETTER},
 };
 
 /* Code points that no normal form touches: marks, and such as stand for others, that are newer than Unicode 9 (the

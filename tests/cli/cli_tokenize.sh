@@ -105,6 +105,10 @@ ok_if "a completion begins with no space" "$(ids "$d/parts.ids") and $(ids "$d/w
 shown=$("$nojit" tokenize --model "$d/llama2" --data "$d/chat.jsonl" --show 1 2>&1) || true
 ok_if "the answer of a conversation is found" "$shown" grep -qF -- '-] assistantof the wise<tool>[-' <<<"$shown"
 
+echo '{"eos_token_id": 5000}' >"$d/llama2/config.json"
+refuses "an end of text beyond the tokenizer" 1 'texts end with eos_token_id of the model.s config.json, 5000, and the vocabulary ends at 1004; correct' \
+    "$nojit" tokenize --model "$d/llama2" --data "$d/whole.jsonl" --out "$d/no.bin"
+
 # A student without the teacher's tokens has nothing to compare.
 cp -r "$d/model" "$d/teacher"
 cp "$d/qwen2/tokenizer.json" "$d/teacher/"

@@ -283,15 +283,25 @@ int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
     return rc;
 }
 
+static int refuse_id(const struct segment *s, int64_t at, int32_t id, int vocab_size)
+{
+    if (s->owned && id == s->end_of_text)
+        return fail(NJ_E_FORMAT,
+                    "%s: texts end with eos_token_id of the model's config.json, %d, and the "
+                    "vocabulary ends at %d; correct eos_token_id",
+                    s->path, id, vocab_size - 1);
+    return fail(NJ_E_FORMAT,
+                "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
+                "leave that token out, or make the file with this model's tokenizer",
+                s->path, at, id, vocab_size - 1);
+}
+
 int segment_check(const struct segment *s, int64_t first, size_t n, const int32_t *ids,
                   int vocab_size)
 {
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= vocab_size)
-            return fail(NJ_E_FORMAT,
-                        "%s: token %" PRId64 " is %d, the vocabulary of this run ends at %d; "
-                        "leave that token out, or make the file with this model's tokenizer",
-                        s->path, first + (int64_t)i, ids[i], vocab_size - 1);
+            return refuse_id(s, first + (int64_t)i, ids[i], vocab_size);
     return NJ_OK;
 }
 

@@ -101,12 +101,12 @@ echo '{"prompt": "the house", "completion": " of the wise"}' >"$d/parts.jsonl"
 echo '{"messages": [{"role": "user", "content": "the <tool> house"}, {"role": "assistant", "content": "of the wise"}]}' >"$d/chat.jsonl"
 for f in whole parts; do "$nojit" tokenize --model "$d/llama2" --data "$d/$f.jsonl" --out "$d/$f.ids" >"$scratch/out" 2>&1; done
 ids() { od -An -t d4 -j1024 -N $(($(od -An -t d4 -j16 -N4 "$1") * 4)) "$1"; }
-ok_if "a completion begins with no space" "$(ids "$d/parts.ids") and $(ids "$d/whole.ids")" [ "$(ids "$d/parts.ids")" = "$(ids "$d/whole.ids")" ]
+ok_if "a completion gets no space of its own before it" "$(ids "$d/parts.ids") and $(ids "$d/whole.ids")" [ "$(ids "$d/parts.ids")" = "$(ids "$d/whole.ids")" ]
 shown=$("$nojit" tokenize --model "$d/llama2" --data "$d/chat.jsonl" --show 1 2>&1) || true
-ok_if "the answer of a conversation is found" "$shown" grep -qF -- '-] assistantof the wise<tool>[-' <<<"$shown"
+ok_if "the answers of a conversation are found where the tokenizer puts spaces before texts" "$shown" grep -qF -- '-] assistantof the wise<tool>[-' <<<"$shown"
 
 echo '{"eos_token_id": 5000}' >"$d/llama2/config.json"
-refuses "an end of text beyond the tokenizer" 1 'texts end with eos_token_id of the model.s config.json, 5000, and the vocabulary ends at 1004; correct' \
+refuses "an eos_token_id beyond the tokenizer is named, not the data" 1 'texts end with eos_token_id of the model.s config.json, 5000, and the vocabulary ends at 1004; correct' \
     "$nojit" tokenize --model "$d/llama2" --data "$d/whole.jsonl" --out "$d/no.bin"
 
 # A student without the teacher's tokens has nothing to compare.

@@ -358,8 +358,8 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, 
                      size_t *count, size_t *capacity)
 {
     const size_t piece = (size_t)1 << 17;
-    struct span all = {.text = text, .bytes = bytes, .ids = *ids, .count = *count,
-                       .capacity = *capacity};
+    struct span all = {
+        .text = text, .bytes = bytes, .ids = *ids, .count = *count, .capacity = *capacity};
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
     struct span *spans = malloc((bytes / piece + 1) * sizeof *spans);

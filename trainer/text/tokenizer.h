@@ -44,9 +44,9 @@ int32_t tokenizer_begin_of_text(const struct tokenizer *t);
 /* The id of an added token, or -1. */
 int32_t tokenizer_added(const struct tokenizer *t, const char *text);
 
-/* Appends the ids of text, added tokens found in it included, to *ids (grown with realloc). What is
- * no UTF-8 becomes the tokens of its bytes; bytes that no token stands for are noted (io/notes.h). One call at a time for a tokenizer; it uses all
- * threads. */
+/* Appends the ids of text, added tokens found in it included, to *ids (grown with realloc). What is no UTF-8 becomes
+ * the tokens of its bytes; bytes that no token stands for are noted (io/notes.h). One call at a time for a tokenizer;
+ * it uses all threads. */
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
                      size_t *count, size_t *capacity);
 /* Appends to each span (bpe.h) the ids of its text, by all threads. Not for "token files". */

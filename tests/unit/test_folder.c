@@ -58,27 +58,6 @@ static void a_home_in_a_variable_is_found(void **state)
     check_refused(model_resolve("a/b", found, sizeof found), NJ_E_IO, "(~other/hf/hub/", "~other");
 }
 
-static char heard[1024];
-
-static void hear(const char *sentence)
-{
-    snprintf(heard, sizeof heard, "%s", sentence);
-}
-
-static void more_chat_templates_are_said_to_stay_behind(void **state)
-{
-    (void)state;
-    make_folder("templates");
-    make_folder("templates-to");
-    notes_to(hear);
-    check_ok(side_files_copy(at("templates"), at("templates-to")), "copy");
-    assert_string_equal(heard, "");
-    make_path("templates/additional_chat_templates");
-    check_ok(side_files_copy(at("templates"), at("templates-to")), "copy");
-    assert_non_null(strstr(heard, "templates/additional_chat_templates is not copied"));
-    notes_to(NULL);
-}
-
 static void cache_is_searched(void **state)
 {
     (void)state;
@@ -536,7 +515,6 @@ int main(void)
         cmocka_unit_test_setup(paths_are_taken_as_they_are, clear_environment),
         cmocka_unit_test_setup(cache_is_searched, clear_environment),
         cmocka_unit_test_setup(a_home_in_a_variable_is_found, clear_environment),
-        cmocka_unit_test(more_chat_templates_are_said_to_stay_behind),
         cmocka_unit_test_setup(caches_hold_files, clear_environment),
         cmocka_unit_test_setup(caches_of_others_are_not_believed, clear_environment),
         cmocka_unit_test_setup(names_of_folders_are_checked, clear_environment),

@@ -22,7 +22,6 @@ int segment_begin_text(struct segment *s, const struct tokenizer *t)
                     "add it",
                     s->path);
     /* A model's end of text may lie beyond its tokenizer's table. */
-    s->end_of_text = t->end_of_text;
     s->id_bytes = t->vocab_size <= 65536 && t->end_of_text < 65536 ? 2 : 4;
     return NJ_OK;
 }

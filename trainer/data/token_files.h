@@ -13,7 +13,6 @@ struct segment {
     char *path;
     int64_t first, count; /* place in the stream of all files; ids */
     int id_bytes;         /* 2: uint16_t, 4: int32_t */
-    int32_t end_of_text;  /* of text: the id that ends it */
     struct data_file file;
     size_t ids_at,
         mask_at; /* bytes; mask: bit i of byte i / 8: id i has a loss as a target; 0: all have */

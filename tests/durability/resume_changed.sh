@@ -98,6 +98,7 @@ done
 # ---- every line of settings.txt counts, and every number of the engine has one there or in progress.txt
 names=$(cut -d' ' -f1 "$d/whole/checkpoint-60/settings.txt")
 for name in $names; do
+    [ "$name" != template-date ] || continue # a resumed run takes it from there (template_date.sh)
     begin
     sed -i "s/^$name .*/$name other/" "$d/run/checkpoint-60/settings.txt"
     refuses "a checkpoint made with another $name is refused" 2 "^nojit train: $d/run/checkpoint-60 was made with $name other, this run has $name .*; repeat the options of the run" go_on

@@ -28,7 +28,7 @@ static void check_prompts(const struct tokenizer *t, const struct prompts *p)
         prompts_get(p, 1, i, &one);
         check_ids(t, one.ids, one.count);
         check_ids(t, one.teacher_ids, one.teacher_count);
-        FUZZ_CHECK(one.index >= 0 && one.index < prompts_count(p));
+        FUZZ_CHECK(one.index >= 0 && one.index < prompts_count(p) + prompts_dropped(p));
         FUZZ_CHECK(!one.id || *one.id);
     }
 }

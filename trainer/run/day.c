@@ -33,12 +33,11 @@ int day_use(const char *given, char day[DAY_BYTES])
     if (given == NULL) {
         localtime_r(&now, &at);
         strftime(day, DAY_BYTES, "%Y-%m-%d", &at);
-    } else {
-        snprintf(day, DAY_BYTES, "%s", given);
+        given = day;
     }
-    if (!read_day(given != NULL ? given : day, &at))
+    if (!read_day(given, &at))
         return fail(NJ_E_ARG, "--template-date %s: there is no such day; write it as 2026-11-27",
-                    given != NULL ? given : day);
+                    given);
     strftime(day, DAY_BYTES, "%Y-%m-%d", &at);
     template_set_day(&at);
     return 0;

@@ -62,9 +62,10 @@ static int read_kind(struct metadata *m)
         return gguf_bool(m->g, KEY("add_space_prefix"), true, &m->prefix);
     if (!is(model, "gpt2"))
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: %s is '%.*s'; byte-level BPE, gpt2, and SentencePiece with scores, llama, "
-                    "are supported: make token files with another program",
-                    path, metadata_name(m->g, KEY("model")), gguf_shown(model), model.text);
+                    "%s: %s is '%.*s'; byte-level BPE, gpt2,%s supported: make token files with "
+                    "another program",
+                    path, metadata_name(m->g, KEY("model")), gguf_shown(model), model.text,
+                    m->g->apr ? " is" : " and SentencePiece with scores, llama, are");
     if (!pre.text)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: " KEY("pre") ", which says how texts are cut into words, is missing; "

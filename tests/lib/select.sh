@@ -20,7 +20,7 @@ units() {
 # of_tier TIER: passes on the tests of a tier. quick is part of test, and test of all; a test that tests/tiers.txt does not name is quick.
 of_tier() {
     awk -v tier="$1" '
-        BEGIN { within["quick"] = " quick "; within["test"] = " quick test "; within["all"] = " quick test all "; within["long"] = " long " }
+        BEGIN { within["quick"] = " quick "; within["test"] = " quick test "; within["all"] = " quick test all "; within["long"] = " long "; within["threads"] = " threads " }
         FNR == NR { if ($1 !~ /^#/) tiers[$1] = $0; next }
         {
             known[$1] = 1
@@ -52,13 +52,13 @@ changed_tests() {
 select_tests() {
     case $1 in
     units) units ;;
-    quick | test | all | long) every_test | of_tier "$1" ;;
+    quick | test | all | long | threads) every_test | of_tier "$1" ;;
     changed)
         changed_tests "$2" | sort -u >"$work/changed"
         every_test | awk 'FNR == NR { wanted[$1] = 1; next } $1 in wanted' "$work/changed" -
         ;;
     *)
-        echo "usage: tests/run.sh units|quick|test|all|long|changed [COMMIT]" >&2
+        echo "usage: tests/run.sh units|threads|quick|test|all|long|changed [COMMIT]" >&2
         return 2
         ;;
     esac

@@ -99,8 +99,8 @@ static int check_stops(const struct settings *s)
 {
     for (size_t i = 0; i < s->stop.count; i++)
         if (s->stop.path[i][0] == '\0')
-            return fail(NJ_E_ARG, "--stop: a text is empty; give texts that are to end what is "
-                                  "written");
+            return fail(NJ_E_ARG, "--stop: a text is empty; remove it or give the text to stop "
+                                  "at");
     return 0;
 }
 

@@ -56,7 +56,7 @@ static void look_up_device(const struct settings *s, struct train_options *o, st
     nj_context_destroy(ctx);
 }
 
-/* That of a GPU which is not here, or less where --memory-budget says so. */
+/* Set the budget of an absent GPU, or --memory-budget if that is less. */
 static void take_gpu(const struct gpu *g, const struct train_options *o, struct budget *out)
 {
     out->bytes = gpu_budget(g);

@@ -393,7 +393,7 @@ static int write_models(struct run *r)
     return err || r->s->export_types.count == 0 ? err : write_exports(r);
 }
 
-/* Returns the failure of a run whose model has come to nothing, which is there all the same. */
+/* Returns the error of a run that has diverged; its model is written all the same. */
 static int refuse_diverged(const struct run *r)
 {
     const struct trend *t = &r->trend;

@@ -27,8 +27,7 @@ static int check_output(void)
 struct function {
     enum command command;
     int (*run)(const struct settings *s);
-    const char
-        *doing; /* what is said of all that takes long and has no name of its own; NULL: nothing */
+    const char *doing; /* name of the work for wait messages; NULL: none */
 };
 
 static const struct function functions[] = {
@@ -125,7 +124,7 @@ static const struct command_info *command_named(const char *word)
     return NULL;
 }
 
-/* What other programs call a command of ours. */
+/* Command names of other programs, with the command to use here. */
 static const struct {
     const char *word, *remedy;
 } other_commands[] = {

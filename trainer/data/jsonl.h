@@ -61,7 +61,7 @@ struct reader {
 
 /* Reads all rows of the segment's file, which is open, and frees what r owns. */
 int rows_read(struct reader *r);
-/* The same of a file by its path; rules, notes: of its segment, or NULL. */
+/* Reads all rows of the file at path; rules and notes are those of its segment, or NULL. */
 int rows_read_file(struct reader *r, char *path, const struct row_rules *rules,
                    struct row_notes *notes);
 /* Encodes the parts that there are where their texts fill a batch. For a reader whose rows can all be used: not one of

@@ -194,8 +194,8 @@ static int check_fields(const struct row_rules *rules)
     const int rc = row_fields_check(rules, &names);
     if (rc || column_of(rules, 0, &bytes) || column_of(rules, 1, &bytes))
         return rc;
-    return fail(NJ_E_ARG, "--fields: it says neither which column is the prompt nor which holds "
-                          "messages; add prompt=COLUMN or messages=COLUMN");
+    return fail(NJ_E_ARG, "--fields names neither a prompt column nor a messages column; "
+                          "add prompt=COLUMN or messages=COLUMN");
 }
 
 /* Makes a row whose fields are called as prompts call them. */

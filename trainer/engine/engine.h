@@ -147,7 +147,7 @@ struct plan_region {
     size_t bytes;
     const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
 };
-/* What one rank executes in a step of training, for an estimate of its time. */
+/* Work of one rank in a training step, from which its time is estimated. */
 struct step_work {
     double tokens;                   /* of all ranks */
     double gemm, gemm_f8, attention; /* operations; what is recomputed counts */

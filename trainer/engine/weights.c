@@ -56,8 +56,8 @@ static int fill_elements(struct engine *e, const struct load_item *i, int64_t fi
 {
     loading_convert(e, i->tensor, first, count, i->T, staged);
     if (i->path && !weights_finite(e, staged, count, i->T))
-        note("%s: tensor %s contains NaN or infinity: a run that reads it fails, and so does an "
-             "export",
+        note("%s: tensor %s contains NaN or infinity: runs and exports of this model will fail; "
+             "fetch the model again or use an earlier checkpoint",
              i->path, i->tensor->name);
     return 0;
 }

@@ -18,7 +18,7 @@ int fail_status(int code);
 
 /* A code of the trainer alone: the run was interrupted and saved (exit status 130). */
 #define NJ_INTERRUPTED (-1000)
-/* Another: the run has ended, and its model has come to nothing (exit status 5). */
+/* A code of the trainer alone: the run has ended and has diverged (exit status 5). */
 #define NJ_DIVERGED (-1002)
 /* Another: the run has failed, and another of its ranks knows why. */
 #define NJ_ELSEWHERE (-1001)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is no UTF-8 becomes U+FFFD, one for each code point that is cut short, else one for each byte. NULL without
+/* Returns the text as JSON. Invalid UTF-8 becomes U+FFFD: one for each truncated code point, otherwise one for each byte. NULL without
  * memory. */
 json_t *json_text(const char *text, size_t bytes);
 static inline json_t *json_c_text(const char *text)

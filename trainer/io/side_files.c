@@ -144,7 +144,7 @@ static void note_templates(const char *from)
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/additional_chat_templates", from);
     if (access(path, F_OK) == 0)
-        note("%s is not copied; put it beside what is saved yourself", path);
+        note("%s is not copied; copy it into the saved folder if you need it", path);
 }
 
 int side_files_copy(const char *from, const char *to)

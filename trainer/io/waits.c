@@ -16,8 +16,8 @@
 
 enum { DEPTH = 4, FIRST_SECONDS = 4, NEXT_SECONDS = 60 };
 
-/* `mutex` guards all below but for who hears, which `speaking` does; that is taken first, and held while a word is
- * said. */
+/* `mutex` guards everything below except the callback, which `speaking` guards. Take `speaking` first; it is held during the
+ * callback. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, speaking = PTHREAD_MUTEX_INITIALIZER;
 static bool started; /* the thread was, or cannot be */
 static double first_seconds, spoke;
@@ -51,7 +51,7 @@ static bool make_word(char *out, size_t bytes)
 {
     pthread_mutex_lock(&mutex);
     struct wait *w = innermost();
-    const bool due = w != NULL && now() >= due_at(w);
+    const bool due = w != NULL && first_seconds > 0 && now() >= due_at(w);
     if (due) {
         snprintf(out, bytes, "%s%s%s (%.0f s so far)", w->what, w->detail[0] != '\0' ? ": " : "",
                  w->detail, now() - w->began);
@@ -70,18 +70,22 @@ static void doze(void)
     nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * seconds)}, NULL);
 }
 
-static void *watch(void *unused)
+static void say_due(void)
 {
     char line[512];
+    if (!make_word(line, sizeof line))
+        return;
+    pthread_mutex_lock(&speaking);
+    if (hears != NULL)
+        hears(hearer, line);
+    pthread_mutex_unlock(&speaking);
+}
+
+static void *watch(void *unused)
+{
     (void)unused;
-    for (;; doze()) {
-        if (!make_word(line, sizeof line))
-            continue;
-        pthread_mutex_lock(&speaking);
-        if (hears != NULL)
-            hears(hearer, line);
-        pthread_mutex_unlock(&speaking);
-    }
+    for (;; doze())
+        say_due();
     return NULL;
 }
 
@@ -141,8 +145,10 @@ void wait_begin(const char *format, ...)
     pthread_mutex_unlock(&mutex);
 }
 
+/* What is due is said here if the thread is late, so that it does not depend on when the thread runs. */
 void wait_end(void)
 {
+    say_due();
     pthread_mutex_lock(&mutex);
     depth -= depth > 0;
     pthread_mutex_unlock(&mutex);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * waits.h: a word about what takes long. Whoever begins something that may take longer than a few seconds names it; if
+ * waits.h: messages about long waits. Code that begins something that may take longer than a few seconds names it; if
  * nothing is said for that long, a thread says what is being done, and then again every minute. What is done sooner
  * leaves no trace. NOJIT_WAIT_SECONDS is how long (4); 0: never.
  */
@@ -18,7 +18,7 @@ void wait_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void wait_usual(double seconds);
 /* Notes that something else has been said just now. */
 void waits_spoke(void);
-/* Chooses who hears the words; NULL: nobody. None is being said any more to whom it was before. */
+/* Sets the callback for messages; NULL: none. On return the previous callback is no longer running. */
 void waits_to(void (*say)(void *user, const char *line), void *user);
 
 #endif

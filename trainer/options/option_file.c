@@ -89,9 +89,8 @@ static int set_scalar(struct reader *r, const struct option_match *m, const yaml
     if (is_null(n))
         return fail_at(r, n, NJ_E_ARG, "the value is missing; leave the line out for the default");
     if (is_octal(m->o, n))
-        return fail_at(
-            r, n, NJ_E_ARG,
-            "a number begins with 0, which some readers take for octal; write it without");
+        return fail_at(r, n, NJ_E_ARG,
+                       "a number begins with 0, which YAML 1.1 reads as octal; remove the 0");
     const char *value = keep(r->s, text(n));
     if (value == NULL)
         return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
@@ -219,7 +218,7 @@ static const yaml_node_t *find(struct reader *r, const yaml_node_t *mapping, con
     return NULL;
 }
 
-/* What a run that is repeated says anew: where it writes, and what people see of it. */
+/* Returns whether a repeated run sets this option itself: where it writes and what it shows. */
 static bool is_own(const struct option *o)
 {
     static const char *const own[] = {"out",  "log",     "resume", "config",
@@ -241,7 +240,7 @@ static bool is_default(const struct reader *r, const struct option *o, const yam
            strcmp(text(value), option_text(o, r->s, NULL, 0, now, sizeof now)) == 0;
 }
 
-/* What --batch-size auto came to in that run, where the value is auto. */
+/* Returns the batch size that --batch-size auto chose in that run, or else the value itself. */
 static const yaml_node_t *chosen(struct reader *r, const yaml_node_t *root, const struct option *o,
                                  const yaml_node_t *value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_idle.c: options that were given and have no effect beside the others: whoever gave them expects something.
+ * option_idle.c: notes about given options that have no effect with the other options.
  */
 #include "options/options.h"
 

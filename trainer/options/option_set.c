@@ -106,7 +106,7 @@ static const char *alias_of(const struct option *o, const char *value)
     return NULL;
 }
 
-/* The same, where every word for true and false counts as one. */
+/* Returns our spelling of a value; all words for true, and all for false, are equivalent. */
 static const char *our_value(const struct option *o, const char *value)
 {
     const int truth = option_truth(value);

@@ -133,7 +133,7 @@ void progress_close(struct progress *p)
         (void)remove(p->log_path);
 }
 
-/* Of the lines and the log, which the thread that has a word about a wait writes, too. */
+/* Guards the terminal lines and the log; the thread that reports waits writes them, too. */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
 static void show_line(struct progress *p, const char *line, bool lasting)

@@ -60,7 +60,7 @@ enum {
     WHOLE_LOSS = TO_TEACHER | BIT(OBJECTIVE)
 };
 
-/* What a metric's numbers depend on. Metrics without a row are compared between all runs. */
+/* Facts on which a metric depends. Metrics without a row are compared between all runs. */
 static const struct measure {
     const char *name;
     unsigned facts;

@@ -11,7 +11,7 @@
 #include "template/template.h"
 #include "text/chat.h"
 
-/* That of runs which did not record one. */
+/* Date of runs that did not record one. */
 static const char before[] = "2024-07-26";
 
 /* Reads a day, with its day of the week and of the year; false where there is none such. */

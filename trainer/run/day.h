@@ -12,7 +12,7 @@
 int day_use(const char *given, char day[DAY_BYTES]);
 /* Chooses the day of a run, which all of its ranks have: r->day. */
 int run_take_day(struct run *r);
-/* Says it, where conversations have it. */
+/* Prints the run's date if the chat template writes it. */
 int run_say_day(struct run *r);
 
 #endif

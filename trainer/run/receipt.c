@@ -257,7 +257,7 @@ static void add_ranks(json_t *to, const struct run *r)
                                       p->size, "launcher", p->size > 1 ? p->launcher : ""));
 }
 
-/* What the answers of the steps done were like. */
+/* Adds the statistics of the answers of all completed steps. */
 static void add_answers(json_t *to, const struct run *r)
 {
     const struct rollout_stats *a = &r->rollouts.all;

@@ -131,7 +131,7 @@ static void say_fallback(struct run *r, const struct nj_device_info *d)
         progress_say(&r->progress, "running on %s by Vulkan: %s", d->name, d->fallback);
 }
 
-/* Several ranks fall back to nothing, so what to do without a GPU is said. */
+/* Reports why no device was opened. Several ranks do not fall back to the CPU, so the message names --device cpu. */
 static int fail_device(const struct run *r, int err)
 {
     if (r->ctx == NULL)

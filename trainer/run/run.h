@@ -102,7 +102,7 @@ int run_device_options(const struct settings *s, const struct nj_device_info *d,
                        struct train_options *o);
 /* Models, data and checkpoints; else rank 0 alone does, and run_share_models() and the like bring what is in them. */
 bool run_reads(const struct run *r);
-/* What the run leaves in OUT: "model" or "adapters". */
+/* Returns the name of the run's result in OUT: "model" or "adapters". */
 const char *run_result_name(const struct run *r);
 /* As --dtype says it. */
 const char *run_dtype_name(const struct run *r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trend.h: whether a run has come to nothing: its loss has risen for good.
+ * trend.h: detection of divergence: a loss that has risen for good.
  */
 #ifndef NOJIT_TRAINER_TREND_H
 #define NOJIT_TRAINER_TREND_H

@@ -35,7 +35,7 @@ struct bpe_merge {
     uint32_t rank;
 };
 
-/* Which texts begin with a space that they do not have; none that follows another. */
+/* Texts that get a space before them; a text that follows another never does. */
 enum bpe_prefix {
     PREFIX_NEVER,
     PREFIX_EACH,    /* each stretch between added tokens */

@@ -36,7 +36,7 @@ enum tokenizer_choice { TOKENIZER_AUTO, TOKENIZER_BYTES };
  * there is one, has 256 to 384 tokens, else on "token files". end_of_text is eos_token_id of DIR/config.json or of the
  * file, or, if that ends a turn of a chat, the token that ends documents. */
 int tokenizer_open(const char *dir, struct tokenizer *out);
-/* The same, but with TOKENIZER_BYTES "bytes" whatever the vocabulary; NJ_E_ARG if there is a tokenizer. */
+/* Opens it as tokenizer_open() does; with TOKENIZER_BYTES always as "bytes", or NJ_E_ARG if there is a tokenizer. */
 int tokenizer_open_as(const char *dir, enum tokenizer_choice choice, struct tokenizer *out);
 void tokenizer_close(struct tokenizer *t);
 /* Begins every text; -1: nothing does. */

@@ -69,7 +69,8 @@ while IFS='|' read -r command with given; do
         ok_if "$command $word without $with is said to have no effect" "$(cat "$scratch/err")" grep -qx "nojit $command: $word has no effect without $with" "$scratch/err"
     done
 done <<'END'
-distill|--on-policy|--max-new 9 --group 2 --rollout-temperature 1 --rollout-top-p 0.5 --reuse 2 --kv-dtype int8 --rollout-batch 4
+distill|--on-policy|--max-new 9 --group 2 --rollout-temperature 1 --rollout-top-p 0.5 --reuse 2 --rollout-batch 4
+distill|--on-policy or --sample-prompt|--kv-dtype int8
 train|--sample-prompt|--sample-tokens 9 --sample-temperature 1 --sample-min-p 0.1
 generate|--prompts|--batch-size 3 --skip-unusable
 eval|--data|--fields text=a --train-on-prompts --skip-unusable

@@ -180,6 +180,11 @@ static void names_are_as_users_and_drivers_write_them(void **state)
     assert_string_equal(gpu_of_device("NVIDIA A100-SXM4-40GB")->name, "a100-40gb");
     assert_string_equal(gpu_of_device("NVIDIA A100 80GB PCIe")->name, "a100");
     assert_null(gpu_of_device("NVIDIA GeForce RTX 4090 Laptop GPU"));
+    assert_null(gpu_of_device("NVIDIA GeForce RTX 3090 Ti"));
+    assert_null(gpu_of_device("NVIDIA GeForce RTX 4090 D"));
+    assert_string_equal(gpu_of_device("NVIDIA GeForce RTX 2080 Ti")->name, "rtx2080ti");
+    assert_string_equal(gpu_of_device("NVIDIA GH200 480GB")->name, "gh200");
+    assert_string_equal(gpu_of_device("NVIDIA H100 NVL")->name, "h100-nvl");
     assert_null(gpu_of_device("NVIDIA L40"));
     assert_non_null(strstr(gpu_names(names, sizeof names), ", h200, "));
     for (const struct gpu *g = gpu_table; g->name != NULL; g++) {

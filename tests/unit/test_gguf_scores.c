@@ -85,7 +85,7 @@ static void what_is_not_supported_is_named(void **state)
         {"scores_missing", "tokenizer.ggml.scores has 0 entries for 269 tokens; fetch"},
         {"scores_too_few", "tokenizer.ggml.scores has 267 entries"},
         {"scores_are_whole", "tokenizer.ggml.scores is an array of i32, not"},
-        {"scores_not_numbers", "the score of token 264 is not a number"},
+        {"scores_not_numbers", "the score of token 0 is not a number"},
         {"scores_token_too_long", "token 268 has 600 bytes; at most 512"},
         {"scores_character_missing", "token 268, 'az', has a character that is no token"},
         {"scores_byte_missing", "1 of the 256 bytes have no token"},

@@ -437,7 +437,7 @@ static void fields_name_columns_of_prompts(void **state)
     check_refused(open_fields("prompt=question", "{\"prompt\": \"a\"}", &p), NJ_E_FORMAT,
                   "the object has neither prompt nor messages", "a column that is not there");
     check_refused(open_fields("id=key", "{\"prompt\": \"a\"}", &p), NJ_E_ARG,
-                  "says neither which column is the prompt nor which holds messages", "no prompt");
+                  "names neither a prompt column nor a messages column", "no prompt");
     check_refused(open_fields("prompt=q,completion=a", "{\"q\": \"a\"}", &p), NJ_E_ARG,
                   "--fields completion=a: there is no such name", "completion");
 }

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/screen.h"
 #include "io/error.h"
+#include "io/waits.h"
 #include "model/source.h"
 #include "record/sample.h"
 #include "run/day.h"
@@ -25,6 +26,7 @@ static int print_text(struct run *r, const int32_t *prompt, size_t count)
         return fail(NJ_E_NOMEM, "out of memory for the text");
     if (!r->s->chat)
         fputs(r->s->prompt, out);
+    wait_now("writing the text");
     const int err = sample_continue(&how, prompt, (int64_t)count, r->s->max_tokens, out);
     if (terminal)
         fclose(out);

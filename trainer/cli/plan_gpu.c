@@ -100,7 +100,7 @@ static void say_estimate(struct run *r, const struct plan *p, const struct plan_
                      "time of the run", "unknown");
     progress_say(&r->progress,
                  g->of->measured && r->options.dtype != NJ_F32
-                     ? "estimated from the shapes; within 8 %% of each step measured on this GPU "
+                     ? "estimated from the shapes; each step measured on this GPU is in the range "
                        "(docs/planning.md)"
                      : "estimated from the shapes; never measured on this GPU (docs/planning.md)");
 }

@@ -170,7 +170,7 @@ static int add_row(struct reader *r, json_t *object)
 
 /* ---- columns ---- */
 
-/* Fields that --fields may give a column to. The first two count only if it does, where it is given. */
+/* Fields that --fields may give a column to. With --fields, prompt and messages count only if they are named there. */
 static const char *const named[] = {"prompt", "messages", "teacher_prompt", "id", "max_tokens"};
 enum { NAMED = sizeof named / sizeof *named, ASKING = 2 };
 static const char *const beside[] = {"tools", "documents", "chat_template_kwargs"};

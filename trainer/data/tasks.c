@@ -193,7 +193,8 @@ struct before {
 
 static int check_texts(const struct collector *c, const struct before *b, const json_t *choices)
 {
-    uint64_t bytes = b->bytes * (uint64_t)json_array_size(choices);
+    const size_t each = b->bytes + json_string_length(b->delimiter);
+    uint64_t bytes = each * (uint64_t)json_array_size(choices);
     for (size_t i = 0; i < json_array_size(choices); i++)
         bytes += json_string_length(json_array_get(choices, i));
     return bytes > TEXTS_MOST

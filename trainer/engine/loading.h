@@ -12,6 +12,7 @@
 #include "io/tensor_hash.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define LOADING_WEIGHTS "loading weights"
 
@@ -25,7 +26,8 @@ struct load_item {
     size_t unit_bytes; /* of each in the staging buffer */
     char *to;          /* on the device */
     /* What its way needs. */
-    const char *path; /* of the model, for sentences */
+    const char *path;  /* of the model, for sentences */
+    atomic_flag *told; /* that the model has a weight which is not finite */
     enum nj_dtype T;
     enum nj_tensor_type type;
     float *scale;

@@ -55,7 +55,7 @@ static int fill_elements(struct engine *e, const struct load_item *i, int64_t fi
                          char *staged)
 {
     loading_convert(e, i->tensor, first, count, i->T, staged);
-    if (i->path && !weights_finite(e, staged, count, i->T))
+    if (i->path && !weights_finite(e, staged, count, i->T) && !atomic_flag_test_and_set(i->told))
         note("%s: tensor %s contains NaN or infinity: runs and exports of this model will fail; "
              "fetch the model again or use an earlier checkpoint",
              i->path, i->tensor->name);
@@ -117,6 +117,7 @@ struct reading {
     weights_matrix *matrix;
     size_t at, end;
     bool in_arena; /* tensor `at` is */
+    atomic_flag told;
 };
 
 /* A tied embedding is in the arena, and the head's matrix as well. */
@@ -133,6 +134,7 @@ static bool next_tensor(void *user, struct load_item *out)
             *out =
                 item_of(t, tensor_elements(s), r->T, r->arena + (size_t)first * dtype_bytes(r->T));
             out->path = r->dir;
+            out->told = &r->told;
             return true;
         }
         r->in_arena = false;
@@ -229,8 +231,14 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
     if (rc != 0)
         return rc;
     begin_reading(e, &w);
-    struct reading r = {
-        .e = e, .dir = dir, .w = &w, .p = &n->p, .T = to.T, .arena = to.w, .matrix = matrix};
+    struct reading r = {.e = e,
+                        .dir = dir,
+                        .w = &w,
+                        .p = &n->p,
+                        .T = to.T,
+                        .arena = to.w,
+                        .matrix = matrix,
+                        .told = ATOMIC_FLAG_INIT};
     rc = read_tensors(dir, &r, hash);
     tensors_close(&w);
     return rc;
@@ -242,15 +250,19 @@ bool weights_finite(const struct engine *e, const char *data, int64_t count, enu
 {
     const uint32_t wide = 0x7f800000,
                    narrow = nj_context_device(e->ctx)->lp_is_f16 ? 0x7c00 : 0x7f80;
-    const uint32_t *x = (const uint32_t *)(const void *)data;
-    const uint16_t *y = (const uint16_t *)(const void *)data;
     uint32_t bad = 0; /* an exponent of ones */
 #pragma omp simd reduction(| : bad)
-    for (int64_t i = 0; i < (T == NJ_F32 ? count : 0); i++)
-        bad |= (x[i] & wide) == wide;
+    for (int64_t i = 0; i < (T == NJ_F32 ? count : 0); i++) {
+        uint32_t x;
+        memcpy(&x, data + 4 * i, sizeof x);
+        bad |= (x & wide) == wide;
+    }
 #pragma omp simd reduction(| : bad)
-    for (int64_t i = 0; i < (T == NJ_F32 ? 0 : count); i++)
-        bad |= (y[i] & narrow) == narrow;
+    for (int64_t i = 0; i < (T == NJ_F32 ? 0 : count); i++) {
+        uint16_t y;
+        memcpy(&y, data + 2 * i, sizeof y);
+        bad |= (y & narrow) == narrow;
+    }
     return bad == 0;
 }
 

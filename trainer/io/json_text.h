@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns the text as JSON. Invalid UTF-8 becomes U+FFFD: one for each truncated code point, otherwise one for each byte. NULL without
- * memory. */
+/* Returns the text as JSON. Invalid UTF-8 becomes U+FFFD: one for each truncated code point, otherwise one for each
+ * byte. NULL without memory. */
 json_t *json_text(const char *text, size_t bytes);
 static inline json_t *json_c_text(const char *text)
 {

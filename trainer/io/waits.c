@@ -14,10 +14,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "utf8.h"
+
 enum { DEPTH = 4, FIRST_SECONDS = 4, NEXT_SECONDS = 60 };
 
-/* `mutex` guards everything below except the callback, which `speaking` guards. Take `speaking` first; it is held during the
- * callback. */
+/* `mutex` guards everything below except the callback, which `speaking` guards. Take `speaking` first; it is held
+ * during the callback. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, speaking = PTHREAD_MUTEX_INITIALIZER;
 static bool started; /* the thread was, or cannot be */
 static double first_seconds, spoke;
@@ -55,6 +57,7 @@ static bool make_word(char *out, size_t bytes)
     if (due) {
         snprintf(out, bytes, "%s%s%s (%.0f s so far)", w->what, w->detail[0] != '\0' ? ": " : "",
                  w->detail, now() - w->began);
+        make_printable(out);
         w->due = NEXT_SECONDS;
         spoke = now();
     }
@@ -73,10 +76,8 @@ static void doze(void)
 static void say_due(void)
 {
     char line[512];
-    if (!make_word(line, sizeof line))
-        return;
     pthread_mutex_lock(&speaking);
-    if (hears != NULL)
+    if (make_word(line, sizeof line) && hears != NULL)
         hears(hearer, line);
     pthread_mutex_unlock(&speaking);
 }

@@ -16,6 +16,11 @@ static bool has_samples(const struct settings *s)
 {
     return s->sample_prompts.count > 0;
 }
+
+static bool decodes(const struct settings *s)
+{
+    return writes_answers(s) || has_samples(s);
+}
 static bool counts_epochs(const struct settings *s)
 {
     return s->steps == 0;
@@ -60,8 +65,8 @@ static const struct idle {
     {CMD_DISTILL,
      "--on-policy",
      writes_answers,
-     {"max-new", "group", "rollout-temperature", "rollout-top-p", "reuse", "kv-dtype",
-      "rollout-batch"}},
+     {"max-new", "group", "rollout-temperature", "rollout-top-p", "reuse", "rollout-batch"}},
+    {CMD_DISTILL, "--on-policy or --sample-prompt", decodes, {"kv-dtype"}},
     {CMD_DISTILL | CMD_TRAIN,
      "--sample-prompt",
      has_samples,

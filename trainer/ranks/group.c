@@ -304,12 +304,18 @@ int group_meet(struct group *g, struct meeting m)
     return link_start(g);
 }
 
+static void begin_share(const struct group *g)
+{
+    wait_begin(group_leads(g) ? "sending other ranks what was read"
+                              : "waiting for what rank 0 reads");
+}
+
 int group_share(struct group *g, void *data, size_t bytes)
 {
     if (!g->link)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
-    wait_begin("waiting for what rank 0 reads");
+    begin_share(g);
     const int err = exchange_share(g->link->exchange, data, bytes, SHARE_SECONDS);
     wait_end();
     if (err)
@@ -323,7 +329,7 @@ int group_deal(struct group *g, int rank, void *data, size_t bytes)
     if (!g->link)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
-    wait_begin("waiting for what rank 0 reads");
+    begin_share(g);
     const int err = exchange_deal(g->link->exchange, rank, data, bytes, SHARE_SECONDS);
     wait_end();
     if (err)

@@ -22,8 +22,10 @@ const struct gpu gpu_table[] = {
     {"l4", "L4", 89, 22.5, 121, 242, 30.3, 300, false, false},
     {"l40s", "L40S", 89, 45.0, 362, 733, 91.6, 864, false, false},
     {"rtx4090", "RTX 4090", 89, 24.0, 165, 330, 82.6, 1008, false, false},
+    {"h100-nvl", "H100 NVL", 90, 93.1, 835, 1671, 60, 3938, false, false},
     {"h100-pcie", "H100 PCIe", 90, 79.6, 756, 1513, 51, 2039, false, false},
     {"h100", "H100", 90, 79.6, 989, 1979, 67, 3350, false, true},
+    {"gh200", "GH200", 90, 94.5, 989, 1979, 67, 4000, false, false},
     {"h200", "H200", 90, 140.4, 989, 1979, 67, 4800, false, true},
     {"b200", "B200", 100, 179.1, 2250, 4500, 80, 8000, false, false},
     {"rtx5090", "RTX 5090", 120, 31.8, 209, 838, 104.8, 1792, false, false},
@@ -44,11 +46,15 @@ static bool has_words(const char *name, const char *words)
 
 const struct gpu *gpu_of_device(const char *device)
 {
-    if (has_words(device, "Laptop")) /* slower chips by the same names */
-        return NULL;
-    for (const struct gpu *g = gpu_table; g->name != NULL; g++)
-        if (has_words(device, g->device))
+    static const char *const others[] = {"Laptop", "Ti", "D",
+                                         "SUPER"}; /* chips by the same names */
+    for (const struct gpu *g = gpu_table; g->name != NULL; g++) {
+        bool other = false;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+            other |= has_words(device, others[i]) && !has_words(g->device, others[i]);
+        if (has_words(device, g->device) && !other)
             return g;
+    }
     return NULL;
 }
 

@@ -95,16 +95,15 @@ static void say_wait(void *progress, const char *line)
 int progress_open(struct progress *p, const char *log_path, bool aside)
 {
     memset(p, 0, sizeof *p);
-    waits_to(say_wait, p);
     p->aside = aside;
     const char *kind = getenv("TERM");
     p->terminal = isatty(fileno(screen(p))) && (kind == NULL || strcmp(kind, "dumb") != 0);
     p->started = seconds_now();
-    if (log_path == NULL)
-        return 0;
     p->log_path = log_path;
-    p->log_new = access(log_path, F_OK) != 0;
-    return open_log(p);
+    p->log_new = log_path != NULL && access(log_path, F_OK) != 0;
+    const int err = log_path != NULL ? open_log(p) : 0;
+    waits_to(say_wait, p); /* last, since another thread says words from here on */
+    return err;
 }
 
 int progress_check(const struct progress *p)

@@ -9,6 +9,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "io/waits.h"
 
 int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, size_t *count)
 {
@@ -73,6 +74,7 @@ static int write_tokens(void *user, const struct decode_prompt *p, const int32_t
         fwrite((const char *)t->said.text.at + t->written, 1, sure - t->written, t->out);
     t->written = sure > t->written ? sure : t->written;
     fflush(t->out);
+    waits_spoke();
     return t->said.by != NULL;
 }
 

@@ -342,7 +342,7 @@ static int fill(struct run *r, struct list *list, size_t count, const struct val
 
 static int batch(struct run *r, const struct arguments *a, struct value *out)
 {
-    struct list *from, *to, *row;
+    struct list *from, *to = NULL, *row;
     int64_t count;
     int rc = argument_whole(r, &a->at[1], "the size of a batch must be a whole number", 0, &count);
     if (!rc)
@@ -371,7 +371,7 @@ static int batch(struct run *r, const struct arguments *a, struct value *out)
 /* The first slices have one more where the items do not go up. */
 static int slice(struct run *r, const struct arguments *a, struct value *out)
 {
-    struct list *from, *to, *row;
+    struct list *from, *to = NULL, *row;
     int64_t slices;
     int rc = argument_whole(r, &a->at[1], "the number of slices must be whole", 0, &slices);
     if (!rc && slices == 0)
@@ -447,7 +447,7 @@ static int add_group(struct run *r, const struct arguments *a, const struct valu
 
 static int groupby(struct run *r, const struct arguments *a, struct value *out)
 {
-    struct list *to, *items = NULL, *keys;
+    struct list *to = NULL, *items = NULL, *keys;
     struct keyed k;
     struct value all;
     int rc = value_items(r, SELF, &k.items);

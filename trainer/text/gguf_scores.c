@@ -36,10 +36,17 @@ static int read_scores(const struct gguf *g, size_t tokens, float **out)
 {
     size_t count;
     const int rc = gguf_floats(g, SCORES, out, &count);
-    if (rc || (*out && count == tokens))
+    if (rc)
         return rc;
+    size_t i = 0;
+    while (*out && i < count && !isnan((*out)[i]))
+        i++;
+    if (*out && i == count && count == tokens)
+        return NJ_OK;
     free(*out);
     *out = NULL;
+    if (i < count)
+        return fail(NJ_E_FORMAT, "%s: the score of token %zu is not a number; " AGAIN, g->path, i);
     return fail(NJ_E_FORMAT, "%s: %s has %zu entries for %zu tokens; " AGAIN, g->path,
                 metadata_name(g, SCORES), count, tokens);
 }
@@ -134,9 +141,6 @@ static int collect(const struct gguf *g, const float *score, json_t *vocab, cons
         const int points = count_points(text, bytes);
         if (rc || !normal[i] || points < 2 || strchr(text, ' '))
             continue;
-        if (isnan(score[i]))
-            return fail(NJ_E_FORMAT, "%s: the score of token %d is not a number; " AGAIN, g->path,
-                        i);
         if (bytes > TOKEN_BYTES_MOST)
             return fail(NJ_E_UNSUPPORTED, "%s: token %d has %zu bytes; at most %d are supported",
                         g->path, i, bytes, TOKEN_BYTES_MOST);

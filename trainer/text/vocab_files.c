@@ -147,8 +147,9 @@ static int read_merges(struct folder *f)
     f->merges = json_array();
     while (!rc && (bytes = getline(&line, &room, file)) >= 0)
         rc = add_line(f, path, line, (size_t)bytes);
-    if (!rc && ferror(file))
-        rc = fail(NJ_E_IO, "%s: cannot be read; " AGAIN, path);
+    if (!rc && !feof(file))
+        rc = ferror(file) ? fail(NJ_E_IO, "%s: cannot be read; " AGAIN, path)
+                          : fail(NJ_E_NOMEM, "out of memory for a line of %s", path);
     if (!rc && json_array_size(f->merges) == 0)
         rc = fail(NJ_E_FORMAT, "%s: there is no merge in it; " AGAIN, path);
     free(line);

@@ -178,6 +178,23 @@ static void cutting_a_text_changes_no_id(void **state)
     free(text);
 }
 
+/* A token may reach over the end of a line, unlike over a space. */
+static void texts_of_sentencepiece_are_cut_at_spaces_alone(void **state)
+{
+    (void)state;
+    enum { BYTES = 400 };
+    char text[BYTES + 1] = "";
+    struct tokenizer t =
+        open_golden("llama2", "{\"type\":\"Prepend\",\"prepend\":\"\u2581\"},", "");
+    for (int i = 0; i < BYTES; i += 4)
+        memcpy(text + i, "abc\n", 4);
+    assert_int_equal(tokenizer_cut(&t, text, BYTES, 50), BYTES);
+    for (int i = 3; i < BYTES; i += 4)
+        text[i] = ' ';
+    assert_true(tokenizer_cut(&t, text, BYTES, 50) < BYTES);
+    tokenizer_close(&t);
+}
+
 /* Where only digits are cut out, a word goes on over spaces. */
 static void words_over_spaces_are_not_cut(void **state)
 {
@@ -549,6 +566,7 @@ int main(void)
         cmocka_unit_test(ids_are_the_librarys),
         cmocka_unit_test(edited_ids_are_the_librarys),
         cmocka_unit_test(cutting_a_text_changes_no_id),
+        cmocka_unit_test(texts_of_sentencepiece_are_cut_at_spaces_alone),
         cmocka_unit_test(words_over_spaces_are_not_cut),
         cmocka_unit_test(scanners_equal_oniguruma),
         cmocka_unit_test(bad_utf8_is_kept),

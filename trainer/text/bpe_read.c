@@ -408,14 +408,15 @@ static int check_model(const struct reading *r, const json_t *model)
                : bpe_refuse(r, "model.vocab", NULL, "it must be an object");
 }
 
-/* Spaces before which every text may be cut, if a letter stands before them: words end there, and
- * no added token reaches over. */
+/* Finds the spaces before which every text may be cut, if a letter stands before them: words end there, and no added
+ * token reaches over. */
 static const char *find_cuts(const struct bpe *b)
 {
     const struct added_set *const sets[] = {&b->raw, &b->normalized};
-    bool words = false, space = true, line = true;
+    bool words = false, space = true, line = false;
     for (int i = 0; i < b->stages; i++) {
         words = words || split_ends_words(&b->stage[i]);
+        line = line || split_ends_lines(&b->stage[i]);
         if (!split_allows_cuts(&b->stage[i]))
             return "";
     }

@@ -458,6 +458,11 @@ bool split_ends_words(const struct split *s)
            s->kind == SPLIT_SPACE;
 }
 
+bool split_ends_lines(const struct split *s)
+{
+    return s->kind == SPLIT_GPT2 || s->kind == SPLIT_WORDS;
+}
+
 bool split_allows_cuts(const struct split *s)
 {
     return split_ends_words(s) || s->kind == SPLIT_DIGITS;

@@ -53,9 +53,10 @@ long split_next(const struct split *s, struct split_place **place, struct split_
                 const char *text, size_t bytes, size_t at);
 struct split_budget split_budget(size_t bytes);
 void split_free_place(struct split_place *place);
-/* Whether a piece ends wherever a space follows an ASCII letter (words), or at least does not depend
- * on what stands beyond such a place (cuts). */
+/* Returns whether a piece ends wherever a space (words) or the end of a line (lines) follows an ASCII letter, or at
+ * least does not depend on what stands beyond such a place (cuts). */
 bool split_ends_words(const struct split *s);
+bool split_ends_lines(const struct split *s);
 bool split_allows_cuts(const struct split *s);
 
 #endif

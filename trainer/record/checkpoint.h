@@ -53,7 +53,7 @@ void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const cha
                         void *user);
 /* The part of it that removes. */
 void checkpoints_settle(struct checkpoints *c);
-/* What c->resume has under NAME in its settings; false without one or without it. */
+/* Finds the value of a setting in c->resume, or that of an earlier nojit which did not write it; false without either. */
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);
 /* Whether the run that c->resume belongs to had c->settings; reads c->found. */
 int checkpoints_check(struct checkpoints *c);

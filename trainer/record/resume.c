@@ -123,7 +123,7 @@ static const char *meaning(const char *name)
     return "";
 }
 
-/* What the runs of an earlier nojit had, whose settings lack it. */
+/* Finds the value that runs of an earlier nojit had, whose settings lack it; false: it has no such value. */
 static bool value_before(const char *name, char *out, size_t bytes)
 {
     static const char *const value[][2] = {
@@ -246,7 +246,7 @@ bool checkpoints_setting(const struct checkpoints *c, const char *name, char *ou
 {
     char text[SETTINGS_BYTES];
     return c->resume[0] != '\0' && read_text(c->resume, "settings.txt", text, sizeof text) == 0 &&
-           value_of(text, name, out, bytes);
+           (value_of(text, name, out, bytes) || value_before(name, out, bytes));
 }
 
 bool checkpoints_progress(const struct checkpoints *c, const char *name, char *out, size_t bytes)

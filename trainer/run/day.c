@@ -11,9 +11,6 @@
 #include "template/template.h"
 #include "text/chat.h"
 
-/* Date of runs that did not record one. */
-static const char before[] = "2024-07-26";
-
 /* Reads a day, with its day of the week and of the year; false where there is none such. */
 static bool read_day(const char *text, struct tm *out)
 {
@@ -47,9 +44,8 @@ int run_take_day(struct run *r)
 {
     char was[DAY_BYTES];
     const char *given = r->s->template_date;
-    const struct checkpoints *c = &r->checkpoints;
-    if (given == NULL && c->resume[0] != '\0')
-        given = checkpoints_setting(c, "template-date", was, sizeof was) ? was : before;
+    if (given == NULL && checkpoints_setting(&r->checkpoints, "template-date", was, sizeof was))
+        given = was;
     int err = group_leads(r->group) ? day_use(given, r->day) : 0;
     if (!err)
         err = group_share(r->group, r->day, sizeof r->day);

@@ -15,9 +15,10 @@ options=(--student "$d/student" --data "$d/text.txt" --seq-len 32 --batch-size 2
 
 NOJIT_WAIT_SECONDS=1e-4 "$nojit" train "${options[@]}" --eval-data "$d/text.txt" --steps 2 --save-every 1 --log "$d/lines" --out "$d/run" >"$d/log" 2>&1
 for what in 'measuring held-out text at step 0' 'saving the state of step 1' 'writing the model'; do
-    ok_if "a word: $what" "$(cat "$d/log")" grep -qE "^$what \([0-9]+ s so far\)\$" "$d/log"
+    ok_if "a word is said about $what" "$(cat "$d/log")" grep -qE "^$what \([0-9]+ s so far\)\$" "$d/log"
 done
-ok_if "--log has the words, too" "$(diff "$d/log" "$d/lines")" cmp -s "$d/log" "$d/lines"
+grep -v '^nojit train: starting ' "$d/log" >"$d/begun" # what is said before the file is open is not in it
+ok_if "--log has the words, too" "$(diff "$d/begun" "$d/lines")" cmp -s "$d/begun" "$d/lines"
 NOJIT_WAIT_SECONDS=600 "$nojit" train "${options[@]}" --eval-data "$d/text.txt" --steps 2 --out "$d/quick" >"$d/log" 2>&1
 ok_if "what is done soon leaves no word" "$(cat "$d/log")" test "$(grep -c 'so far' "$d/log")" = 0
 NOJIT_WAIT_SECONDS=1e-4 "$nojit" doctor --device cpu >"$d/log" 2>"$d/err"

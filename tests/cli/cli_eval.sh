@@ -45,7 +45,7 @@ printf '\0\0\300\177' | dd of="$d/nan/model.safetensors" bs=1 conv=notrunc statu
     seek=$(($(stat -c %s "$d/nan/model.safetensors") - 4))
 broken() { "$nojit" eval --model "$1" --data "$d/text.txt" --seq-len 64 --device cpu "${@:2}"; }
 refuses "eval refuses weights that are not finite" 1 'not finite: weight of the student [a-z0-9._]+ contains NaN or infinity' broken "$d/nan" --json
-ok_if "NaN is said when a model is loaded" "$(cat "$scratch/err")" grep -qE "^nojit eval: $d/nan: tensor [a-z0-9._]+ contains NaN or infinity: a run that reads it fails" "$scratch/err"
+ok_if "NaN is said when a model is loaded" "$(cat "$scratch/err")" grep -qE "^nojit eval: $d/nan: tensor [a-z0-9._]+ contains NaN or infinity: runs and exports of this model will fail" "$scratch/err"
 if [ -s "$scratch/out" ]; then not_ok "eval prints no figures of weights that are not finite" "$(cat "$scratch/out")"; else ok "eval prints no figures of weights that are not finite"; fi
 refuses "eval refuses a teacher that is not finite" 1 'weight of the teacher [a-z0-9._]+ contains NaN or infinity' broken "$d/student" --teacher "$d/nan"
 finish

@@ -195,7 +195,7 @@ static void chat_templates_that_stay_behind_are_said(void **state)
     assert_string_equal(heard, "");
     make_folder("named/additional_chat_templates");
     check_ok(side_files_check(at("named")), "check");
-    assert_non_null(strstr(heard, "named/additional_chat_templates is not copied; put it beside"));
+    assert_non_null(strstr(heard, "named/additional_chat_templates is not copied; copy it into"));
     heard[0] = '\0';
     notes_to(hear);
     check_ok(side_files_copy(at("named"), at("untold")), "copy");

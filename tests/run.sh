@@ -7,13 +7,13 @@
 # Each test has a folder and a cache of its own. Prints a line per test as it ends, what was skipped, where the time went, and
 # `N passed, N failed, N skipped`. A test that dies, or has no verdict, is a failure.
 # $BUILD is the build folder: test-logs/NAME is what a test printed, test-results the verdict of each check, test-times the CPU seconds
-# of each test, test-junit.xml the results for forges. $JOBS is the number of tests at a time (the processors); each takes its share of
+# and seconds of each test, test-junit.xml the results for forges. $JOBS is the number of tests at a time (one more than the processors, as some wait); each takes its share of
 # the processors as OMP_NUM_THREADS, but for the harness, which takes all.
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/.." || exit
 tier=${1:-test}
-: "${BUILD:=build}" "${JOBS:=$(nproc)}"
+: "${BUILD:=build}" "${JOBS:=$(($(nproc) + 1))}"
 export BUILD OMP_WAIT_POLICY=passive # threads that wait leave the cores to others
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((($(nproc) + JOBS - 1) / JOBS))}
 log=$BUILD/test-logs
@@ -120,7 +120,7 @@ if [ "$tier" = long ]; then export EVERY=1; fi
 select_tests "$tier" "${2-HEAD}" >"$work/selected" || exit
 longest_first <"$work/selected" | run_all
 cat "$work"/results/* >"$results"
-for counts in "$work"/counts/*; do echo "$(basename "$counts") $(cut -d' ' -f5 "$counts")"; done >"$BUILD/test-times"
+for counts in "$work"/counts/*; do echo "$(basename "$counts") $(cut -d' ' -f5 "$counts") $(cut -d' ' -f4 "$counts")"; done >"$BUILD/test-times"
 junit >"$BUILD/test-junit.xml"
 if [[ $tier =~ ^(quick|test|all)$ ]]; then
     contracts=(--gpu "$BUILD/check-gpu.results" --tree "$(tests/lib/treehash.sh)")

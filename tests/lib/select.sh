@@ -64,8 +64,8 @@ select_tests() {
     esac
 }
 
-# longest_first: sorts by the CPU seconds of tests/record.txt; a test that it does not know goes first.
+# longest_first: sorts by the seconds of tests/record.txt; a test that it does not know goes first.
 longest_first() {
-    awk 'FNR == NR { if ($1 !~ /^#/) seconds[$1] = $2; next } { print ($1 in seconds ? seconds[$1] : 1e6) "\t" $0 }' tests/record.txt - |
+    awk 'FNR == NR { if ($1 !~ /^#/) seconds[$1] = $3; next } { print ($1 in seconds ? seconds[$1] : 1e6) "\t" $0 }' tests/record.txt - |
         sort -t "$(printf '\t')" -k1,1nr -s | cut -f 2
 }

@@ -53,7 +53,8 @@ void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const cha
                         void *user);
 /* The part of it that removes. */
 void checkpoints_settle(struct checkpoints *c);
-/* Finds the value of a setting in c->resume, or that of an earlier nojit which did not write it; false without either. */
+/* Finds the value of a setting in c->resume, or the one that an earlier nojit had and did not write; false without
+ * either. */
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes);
 /* Whether the run that c->resume belongs to had c->settings; reads c->found. */
 int checkpoints_check(struct checkpoints *c);

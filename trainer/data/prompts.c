@@ -173,8 +173,6 @@ static int add_row(struct reader *r, json_t *object)
 /* Fields that --fields may give a column to. With --fields, prompt and messages count only if they are named there. */
 static const char *const named[] = {"prompt", "messages", "teacher_prompt", "id", "max_tokens"};
 enum { NAMED = sizeof named / sizeof *named, ASKING = 2 };
-static const char *const beside[] = {"tools", "documents", "chat_template_kwargs"};
-enum { BESIDE = sizeof beside / sizeof *beside };
 
 static const char *column_of(const struct row_rules *rules, int i, size_t *bytes)
 {
@@ -209,9 +207,9 @@ static json_t *rename_row(const struct row_rules *rules, const json_t *object)
         if (value)
             json_object_set(row, named[i], value);
     }
-    for (int i = 0; row && i < BESIDE; i++)
-        if (json_object_get(object, beside[i]))
-            json_object_set(row, beside[i], json_object_get(object, beside[i]));
+    for (int i = 0; row && i < ROW_BESIDE; i++)
+        if (json_object_get(object, row_beside[i]))
+            json_object_set(row, row_beside[i], json_object_get(object, row_beside[i]));
     return row;
 }
 
@@ -329,14 +327,12 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
 static bool prompts_read(const struct reader *r, const char *column)
 {
     const struct collector *c = r->user;
-    bool reads = false;
+    bool reads = row_is_beside(column);
     for (int i = 0; i < NAMED && !reads; i++) {
         size_t bytes;
         const char *name = column_of(&c->rules, i, &bytes);
         reads = name && bytes == strlen(column) && memcmp(name, column, bytes) == 0;
     }
-    for (int i = 0; i < BESIDE && !reads; i++)
-        reads = strcmp(column, beside[i]) == 0;
     return reads;
 }
 

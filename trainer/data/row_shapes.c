@@ -36,16 +36,14 @@ static const char *const meant[] = {
 };
 enum { MEANT = sizeof meant / sizeof *meant };
 
-/* Columns beside a conversation that its chat template reads, or that are refused with it. */
-static const char *const beside[] = {"tools", "documents", "chat_template_kwargs"};
-enum { BESIDE = sizeof beside / sizeof *beside };
+const char *const row_beside[ROW_BESIDE] = {"tools", "documents", "chat_template_kwargs"};
 
-static bool is_beside(const char *name)
+bool row_is_beside(const char *name)
 {
     int i = 0;
-    while (i < BESIDE && strcmp(name, beside[i]) != 0)
+    while (i < ROW_BESIDE && strcmp(name, row_beside[i]) != 0)
         i++;
-    return i < BESIDE;
+    return i < ROW_BESIDE;
 }
 
 /* A word of --fields, "prompt=question,completion=answer": its pairs, one at a time. */
@@ -133,7 +131,7 @@ int row_rules_check(const struct row_rules *rules)
 bool row_reads(const struct row_rules *rules, const char *column)
 {
     size_t bytes;
-    bool reads = is_beside(column);
+    bool reads = row_is_beside(column);
     for (int i = 0; i < COLUMNS && !reads; i++) {
         const char *named = row_column(rules, columns[i], &bytes);
         reads = named && is_name(named, bytes, column);
@@ -422,7 +420,7 @@ static int check_others(const struct found *f, const struct shape *shape, json_t
     json_object_foreach(object, name, value)
     {
         if (rc || !row_gives(value) || takes(f, shape, value) ||
-            (may_chat(f, shape) && is_beside(name)))
+            (may_chat(f, shape) && row_is_beside(name)))
             continue;
         rc = told ? NJ_OK : check_meant(f, name);
         if (!rc && f->r->segment->notes)

@@ -22,6 +22,11 @@ int row_read(struct reader *r, json_t *object, struct row *out);
 void row_free(struct row *row);
 /* The column that --fields names for `name`, or `name`. */
 const char *row_column(const struct row_rules *rules, const char *name, size_t *bytes);
+/* Columns beside a conversation that its chat template reads, or that are refused with it. */
+enum { ROW_BESIDE = 3 };
+extern const char *const row_beside[ROW_BESIDE];
+bool row_is_beside(const char *name);
+
 /* Names that --fields may give columns to. */
 struct row_names {
     const char *const *at;

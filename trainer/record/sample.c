@@ -60,14 +60,10 @@ static int write_tokens(void *user, const struct decode_prompt *p, const int32_t
                         enum decode_end end)
 {
     struct text *t = user;
-    const int kept = end == DECODE_STOPPED ? count - 1 : count;
+    int kept = end == DECODE_STOPPED ? count - 1 : count;
     (void)p;
-    for (int i = 0; i < kept && !t->said.by; i++) {
-        size_t bytes;
-        const char *text = tokenizer_decode(t->how->tokenizer, ids[i], &bytes);
-        if (!stop_add(&t->how->stops, &t->said, text, bytes))
-            return fail(NJ_E_NOMEM, "out of memory for the text");
-    }
+    if (!stop_add_tokens(&t->how->stops, &t->said, t->how->tokenizer, ids, &kept))
+        return fail(NJ_E_NOMEM, "out of memory for the text");
     const size_t sure =
         end == DECODE_MORE ? stop_sure(&t->how->stops, &t->said) : t->said.text.count;
     if (sure > t->written)

@@ -31,6 +31,20 @@ bool stop_add(const struct stop_texts *s, struct stopped_text *t, const char *te
     return true;
 }
 
+bool stop_add_tokens(const struct stop_texts *s, struct stopped_text *t, const struct tokenizer *k,
+                     const int32_t *ids, int *count)
+{
+    for (int i = 0; i < *count && !t->by; i++) {
+        size_t bytes;
+        const char *text = tokenizer_decode(k, ids[i], &bytes);
+        if (!stop_add(s, t, text, bytes))
+            return false;
+        if (t->by)
+            *count = i + 1;
+    }
+    return true;
+}
+
 size_t stop_sure(const struct stop_texts *s, const struct stopped_text *t)
 {
     const char *text = t->text.at;

@@ -6,6 +6,7 @@
 #define NOJIT_TRAINER_STOP_TEXT_H
 
 #include "data/pool.h"
+#include "text/tokenizer.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,6 +26,9 @@ struct stopped_text {
 };
 /* Adds a token's text, after which the earliest of the texts that end it counts; false without memory. */
 bool stop_add(const struct stop_texts *s, struct stopped_text *t, const char *text, size_t bytes);
+/* Adds the texts of tokens up to the one that ends it; *count becomes how many those are. False without memory. */
+bool stop_add_tokens(const struct stop_texts *s, struct stopped_text *t, const struct tokenizer *k,
+                     const int32_t *ids, int *count);
 /* Returns how much of the text no later token can take back. */
 size_t stop_sure(const struct stop_texts *s, const struct stopped_text *t);
 

@@ -212,17 +212,14 @@ static int look_for_stop(const struct texts *t, struct text *a, const int32_t *i
                          enum decode_end *end)
 {
     const struct stop_texts stops = texts_stop_texts(t->run->s);
-    const int kept = *end == DECODE_STOPPED ? *count - 1 : *count;
-    for (int i = 0; i < kept && stops.count > 0; i++) {
-        size_t bytes;
-        const char *text = tokenizer_decode(&t->run->tokenizer, ids[i], &bytes);
-        if (!stop_add(&stops, &a->said, text, bytes))
-            return fail(NJ_E_NOMEM, "out of memory for an answer");
-        if (a->said.by) {
-            *count = i + 1;
-            *end = DECODE_STOPPED;
-            return 0;
-        }
+    int kept = *end == DECODE_STOPPED ? *count - 1 : *count;
+    if (stops.count == 0)
+        return 0;
+    if (!stop_add_tokens(&stops, &a->said, &t->run->tokenizer, ids, &kept))
+        return fail(NJ_E_NOMEM, "out of memory for an answer");
+    if (a->said.by) {
+        *count = kept;
+        *end = DECODE_STOPPED;
     }
     return 0;
 }

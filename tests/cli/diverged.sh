@@ -19,6 +19,9 @@ ok_if "a run that has diverged writes its model" "$(ls "$d/wild")" test -s "$d/w
 refuses "a run of several ranks that has diverged says so" 5 '^nojit train: this run has diverged: ' train ranks 3 --gpus 2
 refuses "a run that has diverged names its best model" 5 "; $d/best/best has the lowest held-out loss\$" \
     train best 3 --warmup-steps 19 --eval-data "$d/text.txt" --keep-best --eval-every 1
+train saved 3 --save-every 15 || true
+refuses "a diverged run that is resumed when it has ended says so again" 5 \
+    "^nojit train: this run has diverged, as $d/saved/receipt.json says; lower --lr, " train saved 3 --save-every 15 --resume auto
 ok_if "the receipt of a run that has diverged says so" "$(grep diverged "$d/wild/receipt.json")" grep -q '"diverged": true' "$d/wild/receipt.json"
 ok_if "a large perplexity is printed in a few digits" "$(grep 'held out' "$d/wild.log")" \
     grep -qE 'held out at step 20: ce [0-9.]+  perplexity [0-9.]+e\+[0-9]+$' "$d/wild.log"

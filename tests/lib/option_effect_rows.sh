@@ -197,14 +197,14 @@ effect plan lora-target-modules compare 'a < b' "$(plan_json --lora-r 4 --lora-t
 # ---- run
 device() {
     why="$(head -n 3 "$d/$cmd.log")" && grep -q '^device .* (cpu), float32' "$d/$cmd.log" || return 1
-    if [ -e /dev/nvidiactl ]; then
+    if [ "${DEVICE:-}" = cuda ]; then
         go --device cuda && grep -q '^device .* (cuda)' "$d/log"
     else
         fails 1 driver --device cuda
     fi
 }
 effect "$both" device device
-no_gpu() { [ -e /dev/nvidiactl ] || { ! "$@" --device cuda >/dev/null && why="$(cat "$d/err")" && grep -q driver "$d/err"; }; }
+no_gpu() { [ "${DEVICE:-}" = cuda ] || { ! "$@" --device cuda >/dev/null && why="$(cat "$d/err")" && grep -q driver "$d/err"; }; }
 effect eval device no_gpu eval_json
 effect generate device no_gpu write_text
 effect plan device differs "$(plan_json)" "$(plan_json --device cuda)"

@@ -397,6 +397,11 @@ static int write_models(struct run *r)
 static int refuse_diverged(const struct run *r)
 {
     const struct trend *t = &r->trend;
+    if (r->done)
+        return fail(NJ_DIVERGED,
+                    "this run has diverged, as %s/receipt.json says; lower --lr, or "
+                    "add --warmup-steps, and start again in another folder",
+                    r->s->out);
     return fail(NJ_DIVERGED,
                 "this run has diverged: the %s of its last steps is %.4f, after %.4f; lower --lr, "
                 "or add --warmup-steps, and start again in another folder%s%s%s",

@@ -60,11 +60,16 @@ bool checkpoints_setting(const struct checkpoints *c, const char *name, char *ou
 int checkpoints_check(struct checkpoints *c);
 /* What c->found has under NAME. */
 bool checkpoints_progress(const struct checkpoints *c, const char *name, char *out, size_t bytes);
-/* Finds the last step of the finished run whose model OUT holds, if a run of so many steps with this patience would do
- * no more; else 0. *early: it ended before its last step, as its held-out loss no longer fell. A receipt that cannot be
- * read is an error. */
-int checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patience, int64_t *done,
-                     bool *early);
+/* A run that has ended. */
+struct ended_run {
+    int64_t steps; /* done; 0: it has not ended */
+    bool early;    /* before its last step, as its held-out loss no longer fell */
+    bool diverged;
+};
+/* Finds the finished run whose model OUT holds, if a run of so many steps with this patience would do no more. A
+ * receipt that cannot be read is an error. */
+int checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patience,
+                     struct ended_run *out);
 /* Once the state of `step` is loaded: checkpoints of later steps become checkpoint-N.old; *aside is
  * their number. Removes what is older than the newest `keep`. */
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside);

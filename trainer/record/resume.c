@@ -281,13 +281,12 @@ static int64_t option_of(const json_t *receipt, const char *name)
     return text != NULL ? strtoll(text, NULL, 10) : -1;
 }
 
-int checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patience, int64_t *done,
-                     bool *early)
+int checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patience,
+                     struct ended_run *out)
 {
     char path[4200];
     json_t *receipt;
-    *done = 0;
-    *early = false;
+    *out = (struct ended_run){0};
     if (!holds_model(c->out) || !holds(c->out, "receipt.json"))
         return 0;
     snprintf(path, sizeof path, "%s/receipt.json", c->out);
@@ -297,12 +296,13 @@ int checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patienc
         return err;
     const int64_t last = json_integer_value(json_object_get(receipt, "steps_done"));
     const json_t *applied = json_object_get(receipt, "applied");
-    *early = steps > last && last >= c->last &&
-             json_is_true(json_object_get(receipt, "stopped_early")) &&
-             json_integer_value(json_object_get(applied, "steps")) == steps &&
-             option_of(receipt, "early-stop-patience") == patience;
+    const bool early = steps > last && last >= c->last &&
+                       json_is_true(json_object_get(receipt, "stopped_early")) &&
+                       json_integer_value(json_object_get(applied, "steps")) == steps &&
+                       option_of(receipt, "early-stop-patience") == patience;
+    if (early || (last > c->last && last >= steps))
+        *out = (struct ended_run){last, early, json_is_true(json_object_get(receipt, "diverged"))};
     json_decref(receipt);
-    *done = *early || (last > c->last && last >= steps) ? last : 0;
     return 0;
 }
 

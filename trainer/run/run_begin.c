@@ -222,20 +222,18 @@ static int check_checkpoint(struct run *r)
 }
 
 /* A run that ended has its model, and its newest checkpoint may be older. */
-static int find_done(const struct run *r, int64_t *last, bool *early)
+static int find_done(const struct run *r, struct ended_run *ended)
 {
-    *last = 0;
     if (r->s->resume == NULL || strcmp(r->s->resume, "auto") != 0 ||
         r->checkpoints.resume[0] == '\0')
         return 0;
-    return checkpoints_done(&r->checkpoints, r->options.steps, r->s->early_stop_patience, last,
-                            early);
+    return checkpoints_done(&r->checkpoints, r->options.steps, r->s->early_stop_patience, ended);
 }
 
-static void say_done(struct run *r, long long last, bool early)
+static void say_done(struct run *r, const struct ended_run *ended)
 {
-    const long long steps = (long long)r->options.steps;
-    if (early)
+    const long long steps = (long long)r->options.steps, last = (long long)ended->steps;
+    if (ended->early)
         progress_say(
             &r->progress,
             "nothing left to do: the run stopped early, at step %lld of %lld; %s in %s; raise "
@@ -336,21 +334,21 @@ int run_begin(struct run *r, int64_t *first)
 {
     struct beginning b = {0};
     const bool leads = group_leads(r->group);
-    bool early = false;
-    int64_t last = 0;
+    struct ended_run ended = {0};
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
     int err = compare_ranks(r);
     if (!err && leads)
         err = check_checkpoint(r);
     if (!err && leads)
-        err = find_done(r, &last, &early);
-    b.done = last > 0;
+        err = find_done(r, &ended);
+    b.done = ended.steps > 0;
     snprintf(b.resume, sizeof b.resume, "%s", r->checkpoints.resume);
     if (!err)
         err = share_beginning(r, &b);
     r->done = b.done;
-    if (!err && last > 0)
-        say_done(r, (long long)last, early);
+    r->diverged = ended.diverged;
+    if (!err && ended.steps > 0)
+        say_done(r, &ended);
     if (err || b.done)
         return err;
     if (r->checkpoints.resume[0] != '\0')

@@ -115,6 +115,7 @@ static void faults_of_a_file_of_options_are_named(void **state)
         {"steps: 010\n", "run.yaml:1: a number begins with 0"},
         {"<<: {lr: 1}\n", "run.yaml:1: merge keys"},
         {"log: !include a\n", "run.yaml:1: tags (!include"},
+        {"data: !include [a]\n", "run.yaml:1: tags (!include"},
         {"data:\n\t- a\n", "run.yaml:2: not YAML: found character that cannot start any token; "
                            "indent by spaces"},
         {"learning_rate: fast\n", "run.yaml:1: --learning_rate fast: not a number"},

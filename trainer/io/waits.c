@@ -26,6 +26,7 @@ static double first_seconds, spoke;
 static int depth; /* beyond DEPTH nothing is named */
 static struct wait {
     char what[256], detail[128];
+    int behind;        /* rank that has not begun it, or -1 */
     double began, due; /* due: seconds of silence before the next word */
 } waits[DEPTH];
 static void (*hears)(void *user, const char *line);
@@ -43,6 +44,16 @@ static struct wait *innermost(void)
     return depth > 0 && depth <= DEPTH ? &waits[depth - 1] : NULL;
 }
 
+static void describe(const struct wait *w, char *out, size_t bytes)
+{
+    const bool detailed = w->detail[0] != '\0', held_up = w->behind >= 0;
+    char behind[64] = "";
+    if (held_up)
+        snprintf(behind, sizeof behind, "rank %d has not begun it", w->behind);
+    snprintf(out, bytes, "%s%s%s%s%s (%.0f s so far)", w->what, detailed || held_up ? ": " : "",
+             w->detail, detailed && held_up ? "; " : "", behind, now() - w->began);
+}
+
 static double due_at(const struct wait *w)
 {
     return (w->began > spoke ? w->began : spoke) + w->due;
@@ -55,8 +66,7 @@ static bool make_word(char *out, size_t bytes)
     struct wait *w = innermost();
     const bool due = w != NULL && first_seconds > 0 && now() >= due_at(w);
     if (due) {
-        snprintf(out, bytes, "%s%s%s (%.0f s so far)", w->what, w->detail[0] != '\0' ? ": " : "",
-                 w->detail, now() - w->began);
+        describe(w, out, bytes);
         make_printable(out);
         w->due = NEXT_SECONDS;
         spoke = now();
@@ -138,7 +148,7 @@ void wait_begin(const char *format, ...)
     depth++;
     struct wait *w = innermost();
     if (w != NULL && first_seconds > 0) {
-        *w = (struct wait){.began = now(), .due = first_seconds};
+        *w = (struct wait){.behind = -1, .began = now(), .due = first_seconds};
         va_start(args, format);
         vsnprintf(w->what, sizeof w->what, format, args);
         va_end(args);
@@ -178,6 +188,15 @@ void wait_detail(const char *format, ...)
         vsnprintf(w->detail, sizeof w->detail, format, args);
         va_end(args);
     }
+    pthread_mutex_unlock(&mutex);
+}
+
+void wait_behind(int rank)
+{
+    pthread_mutex_lock(&mutex);
+    struct wait *w = innermost();
+    if (w != NULL)
+        w->behind = rank;
     pthread_mutex_unlock(&mutex);
 }
 

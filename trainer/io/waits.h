@@ -14,6 +14,8 @@ void wait_end(void);
 /* Names it otherwise, or adds how far it is; nothing where nothing has begun. */
 void wait_now(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void wait_detail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Adds the rank that it is held up by, beside the detail; -1: none. */
+void wait_behind(int rank);
 /* Gives it so many more seconds before a word is due, as where it has always taken as long. */
 void wait_usual(double seconds);
 /* Notes that something else has been said just now. */

@@ -79,11 +79,16 @@ static bool has_own_tag(const yaml_node_t *n)
     return strncmp((const char *)n->tag, standard, sizeof standard - 1) != 0;
 }
 
+static int refuse_tag(const struct reader *r, const yaml_node_t *n)
+{
+    return fail_at(r, n, NJ_E_ARG,
+                   "tags (!include and the like) are not read; write the value itself");
+}
+
 static int set_scalar(struct reader *r, const struct option_match *m, const yaml_node_t *n)
 {
     if (has_own_tag(n))
-        return fail_at(r, n, NJ_E_ARG,
-                       "tags (!include and the like) are not read; write the value itself");
+        return refuse_tag(r, n);
     if (n->type != YAML_SCALAR_NODE)
         return fail_at(r, n, NJ_E_ARG, "a value is expected here, not a list or a mapping");
     if (is_null(n))
@@ -101,6 +106,8 @@ static int set_scalar(struct reader *r, const struct option_match *m, const yaml
 static int set_list(struct reader *r, const struct option_match *m, const yaml_node_t *list)
 {
     const yaml_node_item_t *i = list->data.sequence.items.start;
+    if (has_own_tag(list))
+        return refuse_tag(r, list);
     if (m->o->kind != OPT_LIST && list->data.sequence.items.top - i != 1)
         return fail_at(r, list, NJ_E_ARG, "this option takes one value, not a list");
     int err = 0;

@@ -227,24 +227,17 @@ void group_done(struct group *g)
     pthread_mutex_unlock(&g->link->mutex);
 }
 
-/* Adds to what rank 0 waits for which rank has not begun it; *named: that is said now. The mutex is held. */
-static void name_behind(const struct group *g, bool *named)
+/* Names the rank that has not begun what rank 0 waits for, if there is one. The mutex is held. */
+static void name_behind(const struct group *g)
 {
     const struct link *l = g->link;
-    const int behind =
-        group_leads(g) && l->what[0] != '\0' ? exchange_behind(l->exchange, l->stage) : -1;
-    if (behind >= 0)
-        wait_detail("rank %d has not begun it", behind);
-    else if (*named)
-        wait_detail("%s", "");
-    *named = behind >= 0;
+    wait_behind(group_leads(g) && l->what[0] != '\0' ? exchange_behind(l->exchange, l->stage) : -1);
 }
 
 static void *watch(void *group)
 {
     const struct group *g = group;
     struct link *l = g->link;
-    bool named = false;
     for (bool over = false; !over; poll(NULL, 0, WATCH_MS)) {
         pthread_mutex_lock(&l->mutex);
         over = l->finished;
@@ -254,7 +247,7 @@ static void *watch(void *group)
         if (!over && is_overdue(l, WATCH_MS))
             end_overdue(g);
         if (!over)
-            name_behind(g, &named);
+            name_behind(g);
         pthread_mutex_unlock(&l->mutex);
     }
     return NULL;

@@ -56,7 +56,7 @@ endif
 $(NJ_GENERATED) $(NJ_UNITS:%=$(NJ_BUILD)/gen/inst/%.cu) $(NJ_SHADERS:%=$(NJ_BUILD)/gen/inst/%.comp): $(NJ_BUILD)/gen/list.mk ;
 
 ifneq ($(NJ_SHARED),$(NJ_BUILD))
-$(NJ_UNITS:%=$(NJ_SHARED)/gen/inst/%.cu): $(NJ_SHARED)/%: $(NJ_BUILD)/%
+$(NJ_UNITS:%=$(NJ_SHARED)/gen/inst/%.cu) $(NJ_SHADERS:%=$(NJ_SHARED)/gen/inst/%.comp): $(NJ_SHARED)/%: $(NJ_BUILD)/%
 	$(Q)mkdir -p $(@D)
 	$(Q)cmp -s $< $@ || cp $< $@
 endif
@@ -117,7 +117,7 @@ $(NJ_OWN_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_KER
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  GLSL   $*")
 	$(Q)$(nj-glslc) $(patsubst %,-DKEY_%,$(wordlist 2,9,$(subst ., ,$*)))
-$(NJ_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_BUILD)/gen/inst/%.comp $(NJ_SHARED)/stamp/glslc
+$(NJ_SHADERS:%=$(NJ_SHARED)/spirv/%.spv): $(NJ_SHARED)/spirv/%.spv: $(NJ_SHARED)/gen/inst/%.comp $(NJ_SHARED)/stamp/glslc
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  GLSL   $*")
 	$(Q)$(nj-glslc)

@@ -34,6 +34,8 @@ if ! scripts/setup_host.sh $host "$cross" 2>"$scratch/err" && ! { command -v $ho
 fi
 emulator=$(sed -n 's/^EMULATOR := //p' "$cross/setup.mk")
 
+shared() { find "$BUILD"/{spirv,unit,ptx,cubin} -type f -printf '%p %T@\n' | sort; }
+shared >"$d/shared"
 parsers=$(printf "$cross/fuzz/%s " $(ls tests/fuzz/corpus))
 sim="$cross/sim/libcuda.so.1 $cross/sim/libcublasLt.so.13"
 if made -j2 "$cross/checked" "$cross/blobcheck" $parsers $sim >"$scratch/log" 2>&1 && made "$cross/checked" >"$scratch/again" 2>&1; then
@@ -43,6 +45,9 @@ else
     finish
     exit
 fi
+# Else the next make builds this machine's binary anew, beside tests that run it.
+ok_if "a build for another machine leaves the shared code as it is" "$(shared | comm -23 "$d/shared" - | head -n 3)" \
+    [ -z "$(shared | comm -23 "$d/shared" -)" ]
 is_aarch64() { [ "$(od -An -tx1 -j18 -N2 "$1" | tr -d ' ')" = b700 ]; } # e_machine
 elsewhere=$(($(wc -l <"$BUILD/gen/keys.txt") - $(keys_of sm_121 | wc -l))) # keys that another arch alone has
 same_code() { # what both versions of blobcheck print of the binary

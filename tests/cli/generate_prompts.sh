@@ -54,6 +54,17 @@ ok_if "generate with the same seed writes the same texts" "" cmp -s "$d/all" <(g
 ok_if "generate with another seed writes other texts" "$(cat "$d/all")" test "$(generate --prompts "$d/prompts.jsonl" --seed 2 | column text)" != "$(column text <"$d/all")"
 ok_if "a file's first text is that of --prompt" "$(sed -n 1p "$d/all")" test "The GNU General$(printf '%b' "$(sed -n 1p "$d/all" | column text | sed 's/^"//; s/"$//')")" = "$(generate --prompt "The GNU General")"
 
+# ---- several texts for a prompt
+generate --prompts "$d/prompts.jsonl" --num-return-sequences 3 >"$d/three"
+ok_if "--num-return-sequences 3 writes three lines per prompt, with their index" "$(column index <"$d/three" | tr '\n' ' ')" \
+    test "$(column id <"$d/three" | uniq -c | tr -s ' \n' ' ') $(column index <"$d/three" | tr -d '\n')" = ' 3 "first" 3 17 3 2 3 -2.5 3 4  012012012012012'
+ok_if "the texts for a prompt differ" "$(head -n 3 "$d/three")" test "$(head -n 3 "$d/three" | column text | sort -u | wc -l)" = 3
+ok_if "the first of several texts is the one text" "$(head -n 1 "$d/three")" test "$(head -n 1 "$d/three" | column text)" = "$(head -n 1 "$d/all" | column text)"
+ok_if "one text per prompt has no index" "" test -z "$(column index <"$d/all")"
+refuses "several texts by greedy decoding are refused" 2 '--num-return-sequences 3: with --temperature 0 all of them are the same' \
+    "$nojit" generate --model "$d/model" --prompts "$d/prompts.jsonl" --num-return-sequences 3 --temperature 0
+refuses "several texts without a file of prompts are refused" 2 '--num-return-sequences is for --prompts' "$nojit" generate --model "$d/model" --prompt a --num-return-sequences 3
+
 # ---- sampling
 greedy() { generate --prompts "$d/prompts.jsonl" "$@"; }
 greedy --temperature 0 >"$d/greedy"

@@ -327,7 +327,7 @@ room() {
 }
 effect generate seq-len room
 effect generate max-tokens is "$(write_text --temperature 0 --max-tokens 5 | wc -c) $(write_text --temperature 0 --max-tokens 9 | wc -c)" "7 11"
-for option in prompts skip-unusable chat batch-size ignore-eos seed temperature min-p top-k top-p stop repetition-penalty fields; do
+for option in prompts skip-unusable num-return-sequences chat batch-size ignore-eos seed temperature min-p top-k top-p stop repetition-penalty fields; do
     effect generate $option elsewhere generate_prompts.sh
 done
 effect generate kv-dtype elsewhere on_policy.sh # what it does to the plan

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/chat_loop.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
 #include "io/error.h"
@@ -27,7 +28,7 @@ static int print_text(struct run *r, const int32_t *prompt, size_t count)
     if (!r->s->chat)
         fputs(r->s->prompt, out);
     wait_now("writing the text");
-    const int err = sample_continue(&how, prompt, (int64_t)count, r->s->max_tokens, out);
+    const int err = sample_continue(&how, prompt, (int64_t)count, r->s->max_tokens, out, NULL);
     if (terminal)
         fclose(out);
     if (!err)
@@ -74,7 +75,7 @@ static int continue_prompts(struct run *r)
         err = texts_positions(r, "the longest prompt",
                               prompts_longest_text(prompts, r->s->max_tokens));
     if (!err)
-        err = texts_rows(r, prompts_count(prompts));
+        err = texts_rows(r, prompts_count(prompts) * r->s->num_return_sequences);
     if (!err)
         err = run_open_engine(r);
     if (!err)
@@ -94,7 +95,22 @@ static int generate(struct run *r)
         return err;
     r->options.batch_size = r->options.seq_len = 1; /* it does nothing but write */
     r->options.steps = 0;
-    return r->s->prompts.count > 0 ? continue_prompts(r) : continue_prompt(r);
+    if (r->s->prompts.count > 0)
+        return continue_prompts(r);
+    return r->s->chat && r->s->prompt[0] == '\0' ? chat_loop(r) : continue_prompt(r);
+}
+
+static int check_sequences(const struct settings *s)
+{
+    if (s->num_return_sequences > 1 && s->prompts.count == 0)
+        return fail(NJ_E_ARG, "--num-return-sequences is for --prompts; leave it out, or put the "
+                              "prompt into a file");
+    if (s->num_return_sequences > 1 && s->sample_temperature == 0)
+        return fail(NJ_E_ARG,
+                    "--num-return-sequences %lld: with --temperature 0 all of them are "
+                    "the same; raise it",
+                    (long long)s->num_return_sequences);
+    return 0;
 }
 
 static int check_stops(const struct settings *s)
@@ -119,6 +135,8 @@ int cmd_generate(const struct settings *s)
     if (!err && s->fields.count > 0 && s->prompts.count == 0)
         err =
             fail(NJ_E_ARG, "--fields names columns of --prompts, and there are none; leave it out");
+    if (!err)
+        err = check_sequences(s);
     if (!err)
         err = check_stops(s);
     if (err)

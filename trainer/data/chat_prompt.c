@@ -13,29 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends a turn; false without memory. */
-static bool add_turn(json_t *messages, const char *role, const char *text)
+bool messages_add(json_t *messages, const char *role, json_t *content)
 {
     json_t *turn = json_object();
-    const bool set = json_object_set_new_nocheck(turn, "role", json_string(role)) == 0 &&
-                     json_object_set_new_nocheck(turn, "content", json_string_nocheck(text)) == 0;
+    bool set = json_object_set_new_nocheck(turn, "role", json_string(role)) == 0;
+    set = json_object_set_new_nocheck(turn, "content", content) == 0 && set;
     if (set)
         return json_array_append_new(messages, turn) == 0;
     json_decref(turn);
     return false;
-}
-
-static int render(struct reader *r, const char *system, const char *text)
-{
-    json_memory_begin();
-    json_t *messages = json_array();
-    bool made = !system || add_turn(messages, "system", system);
-    made = made && add_turn(messages, "user", text);
-    int rc = json_memory_end() || !made ? fail(NJ_E_NOMEM, "out of memory for the prompt") : NJ_OK;
-    if (!rc)
-        rc = jsonl_add_question(r, NULL, messages);
-    json_decref(messages);
-    return rc;
 }
 
 static int encode(const struct reader *r, int32_t **ids, size_t *count)
@@ -51,8 +37,7 @@ static void free_reader(struct reader *r)
     jsonl_free_chat(r);
 }
 
-int prompt_of_chat(const struct tokenizer *t, const char *system, const char *text, int32_t **ids,
-                   size_t *count)
+int prompt_of_messages(const struct tokenizer *t, json_t *messages, int32_t **ids, size_t *count)
 {
     struct segment s = {.path = (char[]){"the prompt"}};
     struct reader r = {.segment = &s, .tokenizer = t, .line = 1};
@@ -61,7 +46,7 @@ int prompt_of_chat(const struct tokenizer *t, const char *system, const char *te
     int rc = t->vocab_size > 0 ? chat_find(t->dir, t, &r.chat)
                                : fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
     if (!rc)
-        rc = render(&r, system, text);
+        rc = jsonl_add_question(&r, NULL, messages);
     if (!rc)
         rc = encode(&r, ids, count);
     if (rc) {
@@ -69,6 +54,21 @@ int prompt_of_chat(const struct tokenizer *t, const char *system, const char *te
         *ids = NULL;
     }
     free_reader(&r);
+    return rc;
+}
+
+int prompt_of_chat(const struct tokenizer *t, const char *system, const char *text, int32_t **ids,
+                   size_t *count)
+{
+    *ids = NULL;
+    json_memory_begin();
+    json_t *messages = json_array();
+    bool made = !system || messages_add(messages, "system", json_string_nocheck(system));
+    made = made && messages_add(messages, "user", json_string_nocheck(text));
+    int rc = json_memory_end() || !made ? fail(NJ_E_NOMEM, "out of memory for the prompt") : NJ_OK;
+    if (!rc)
+        rc = prompt_of_messages(t, messages, ids, count);
+    json_decref(messages);
     return rc;
 }
 
@@ -93,7 +93,8 @@ static int render_answered(struct reader *r)
 {
     json_memory_begin();
     json_t *messages = json_array();
-    const bool made = add_turn(messages, "user", "a") && add_turn(messages, "assistant", "b");
+    const bool made = messages_add(messages, "user", json_string("a")) &&
+                      messages_add(messages, "assistant", json_string("b"));
     int rc = json_memory_end() || !made ? fail(NJ_E_NOMEM, "out of memory for a conversation")
                                         : jsonl_add_messages(r, NULL, messages);
     json_decref(messages);

@@ -5,6 +5,8 @@
 #ifndef NOJIT_TRAINER_PROMPTS_H
 #define NOJIT_TRAINER_PROMPTS_H
 
+#include <jansson.h>
+
 #include "data/data.h"
 
 struct prompts_options {
@@ -65,6 +67,11 @@ bool prompts_chats(const struct prompts *p);
 /* Over all ids, and where each prompt ends. */
 uint64_t prompts_hash(const struct prompts *p);
 
+/* Renders a conversation, a list of {role, content} that ends with a user's, up to where the assistant begins, and
+ * encodes it. *ids is malloc()'d, NULL on failure. */
+int prompt_of_messages(const struct tokenizer *t, json_t *messages, int32_t **ids, size_t *count);
+/* Appends a turn to such a list; false without memory. */
+bool messages_add(json_t *messages, const char *role, json_t *content);
 /* The ids of a conversation in which a user says `text`, after a system message (NULL: the template's own, if it has
  * one), and the assistant is next. *ids is malloc()'d, NULL on failure. */
 int prompt_of_chat(const struct tokenizer *t, const char *system, const char *text, int32_t **ids,

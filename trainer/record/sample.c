@@ -88,7 +88,7 @@ json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
 }
 
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
-                    FILE *out)
+                    FILE *out, json_t **said)
 {
     const struct decode_prompt p = {.ids = prompt, .count = (int)count, .most = (int)tokens};
     struct text t = {.how = s, .prompt = &p, .out = out};
@@ -100,7 +100,11 @@ int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t cou
         .stop = s->ends->stop,
         .stops = s->ends->stops,
     };
-    const int err = engine_decode(s->engine, &io);
+    int err = engine_decode(s->engine, &io);
+    if (said != NULL)
+        *said = err ? NULL : json_text(t.said.text.at, t.said.text.count);
+    if (!err && said != NULL && *said == NULL)
+        err = fail(NJ_E_NOMEM, "out of memory for the text");
     free(t.said.text.at);
     return err;
 }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Prompts at a time at most that --batch-size auto takes: on a GPU more win little; on a CPU GEMMs are as fast as they
+/* Texts at a time at most that --batch-size auto takes: on a GPU more win little; on a CPU GEMMs are as fast as they
  * get. */
 enum { ROWS_OF_GPU = 512, ROWS_OF_CPU = 16 };
 
@@ -31,7 +31,8 @@ struct texts {
     struct run *run;
     const struct prompts *prompts;
     FILE *out;
-    struct text *answer; /* to each prompt */
+    int64_t each;        /* texts for a prompt */
+    struct text *answer; /* those of each prompt, one after the other */
     int64_t count, taken, written, done, tokens;
 };
 
@@ -124,13 +125,13 @@ int texts_positions(struct run *r, const char *what, int64_t needed)
     return err;
 }
 
-int texts_rows(struct run *r, int64_t prompts)
+int texts_rows(struct run *r, int64_t texts)
 {
     const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
     const int wanted = r->options.decode_rows, auto_most = gpu ? ROWS_OF_GPU : ROWS_OF_CPU;
     int most = wanted > 0 ? wanted : auto_most;
-    if (most > prompts)
-        most = (int)prompts;
+    if (most > texts)
+        most = (int)texts;
     r->options.decode_rows = most;
     return wanted > 0 ? 0 : run_fit_decoder(r, false, most);
 }
@@ -163,12 +164,14 @@ static int write_answer(struct texts *t, int64_t i)
 {
     struct text *a = &t->answer[i];
     struct prompt p;
-    prompts_get(t->prompts, 0, i, &p);
+    prompts_get(t->prompts, 0, i / t->each, &p);
     json_t *row =
         json_pack("{s:o, s:o, s:I, s:I, s:s}", "id", id_of(&p), "text",
                   text_of(&t->run->tokenizer, a), "prompt_tokens", (json_int_t)p.count, "tokens",
                   (json_int_t)a->count, "end", a->end == DECODE_STOPPED ? "stop" : "length");
-    if (row && a->said.by && json_object_set_new(row, "stop", json_c_text(a->said.by)) != 0) {
+    if ((row && a->said.by && json_object_set_new(row, "stop", json_c_text(a->said.by)) != 0) ||
+        (row && t->each > 1 &&
+         json_object_set_new(row, "index", json_integer((json_int_t)(i % t->each))) != 0)) {
         json_decref(row);
         row = NULL;
     }
@@ -185,7 +188,7 @@ static int next(void *user, struct decode_prompt *out)
     struct prompt p;
     if (t->taken == t->count)
         return 0;
-    prompts_get(t->prompts, 0, t->taken, &p);
+    prompts_get(t->prompts, 0, t->taken / t->each, &p);
     *out = (struct decode_prompt){
         .ids = p.ids,
         .count = (int)p.count,
@@ -256,7 +259,12 @@ static void say_rate(struct texts *t, double seconds)
 
 int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
 {
-    struct texts t = {.run = r, .prompts = prompts, .out = out, .count = prompts_count(prompts)};
+    const int64_t each = r->s->num_return_sequences;
+    struct texts t = {.run = r,
+                      .prompts = prompts,
+                      .out = out,
+                      .each = each,
+                      .count = prompts_count(prompts) * each};
     const struct decode_io io = {
         .next = next,
         .said = said,

@@ -25,9 +25,9 @@ int texts_check_length(const char *model, const char *what, int64_t needed, int 
 int texts_positions(struct run *r, const char *what, int64_t longest);
 /* Opens --prompts, and says what of folders is passed over; *o has the rest. */
 int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out);
-/* As many prompts at a time as --batch-size auto finds room for. */
-int texts_rows(struct run *r, int64_t prompts);
-/* An answer to each prompt: to `out`, a JSON object per line, in their order. */
+/* Sets how many of so many texts are written at a time: as many as --batch-size auto finds room for. */
+int texts_rows(struct run *r, int64_t texts);
+/* Writes --num-return-sequences texts for each prompt to `out`, a JSON object per line, in their order. */
 int texts_write(struct run *r, const struct prompts *prompts, FILE *out);
 
 #endif

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# chat_loop.sh: `nojit generate --chat` without a prompt answers the lines of standard input as one conversation. What fails if this does: an answer that
+# does not see what was said before.
+set -eu
+. tests/lib/lib.sh
+nojit=$BUILD/nojit
+d=$scratch/work
+mkdir "$d"
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
+
+"$nojit" init --preset nojit-tiny --tie-embeddings false --vocab-size 1264 --seed 3 --dtype float32 --out "$d/new" >/dev/null
+cp tests/golden/tokenizer-qwen2.json "$d/new/tokenizer.json"
+sed -i 's/"eos_token_id": 256/"eos_token_id": 1256/' "$d/new/config.json" "$d/new/generation_config.json"
+cat >"$d/new/chat_template.jinja" <<'END'
+{% for m in messages %}{{ '<left>' + m.role + '\n' + m.content + '<tool>' }}{% endfor %}{% if add_generation_prompt %}{{ '<left>assistant\n' }}{% endif %}
+END
+echo '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "r"}, {"role": "assistant", "content": "no"}]}' >"$d/chats.jsonl"
+"$nojit" train --student "$d/new" --data "$d/chats.jsonl" --packing bfd --seq-len 64 --batch-size 2 --lr 1e-2 --steps 60 --device cpu --out "$d/model" >"$d/err" 2>&1
+chat() { "$nojit" generate --model "$d/model" --chat --temperature 0 --max-tokens 12 --device cpu "$@" 2>"$d/err"; }
+
+printf 'q\n\nr\n' | chat >"$d/said"
+ok_if "each line of standard input is answered" "$(cat "$d/said" "$d/err")" test "$(cat "$d/said")" = "$(printf 'yes\nno')"
+echo '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "q"}]}' >"$d/whole.jsonl"
+whole=$("$nojit" generate --model "$d/model" --prompts "$d/whole.jsonl" --temperature 0 --max-tokens 12 --device cpu 2>/dev/null | sed -E 's/.*"text": "([^"]*)".*/\1/')
+again=$(printf 'q\nq\n' | chat | sed -n 2p)
+ok_if "an answer continues the whole conversation" "$again, not $whole" test "$again" = "$whole"
+ok_if "an answer within a conversation is another one than at its start" "$again" test "$again" != yes
+ok_if "/new begins a new conversation" "$(printf 'q\n/new\nq\n' | chat)" test "$(printf 'q\n/new\nq\n' | chat)" = "$(printf 'yes\nyes')"
+ok_if "a last line without its end is answered" "" test "$(printf q | chat)" = yes
+ok_if "nothing is asked for where there is no terminal" "$(cat "$d/err")" test "$(grep -c '> ' "$d/err")" = 0
+ok_if "no line, no answer" "" test -z "$(chat </dev/null)"
+long() { printf "q\nq\nq\nq\nq\nq\n" | "$nojit" generate --model "$d/model" --chat --max-tokens 12 --device cpu --seq-len 24 --ignore-eos; }
+refuses "a conversation beyond --seq-len is refused" 2 'the conversation has [0-9]+ tokens, and --seq-len is 24; raise it, or begin a new one by /new' long
+finish

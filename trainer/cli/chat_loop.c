@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chat_loop.c: see chat_loop.h. Each answer is a continuation of the whole conversation, rendered anew.
+ */
+#include "cli/chat_loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/screen.h"
+#include "data/prompts.h"
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/waits.h"
+#include "model/source.h"
+#include "record/sample.h"
+#include "run/run_engine.h"
+#include "run/texts.h"
+
+enum { POSITIONS = 4096 }; /* where --seq-len does not say it */
+
+struct chat_loop {
+    struct run *run;
+    json_t *messages;
+    bool asks; /* standard input is a terminal */
+    FILE *out;
+};
+
+/* Sets the positions of the decoder. */
+static int take_positions(struct run *r)
+{
+    struct model_config c;
+    const int err = source_config(r->student, &c);
+    int64_t positions = r->s->seq_len;
+    if (positions == 0)
+        positions = c.max_positions < POSITIONS ? c.max_positions : POSITIONS;
+    return err ? err : texts_positions(r, "a conversation of --seq-len", positions);
+}
+
+static int answer(struct chat_loop *l, const int32_t *ids, size_t count)
+{
+    const struct run *r = l->run;
+    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, texts_sampling(r),
+                                 texts_stop_texts(r->s)};
+    const int64_t room = r->options.decode_positions - (int64_t)count;
+    json_t *said;
+    if (room < 1)
+        return fail(NJ_E_ARG,
+                    "the conversation has %zu tokens, and --seq-len is %d; raise it, or begin a "
+                    "new one by /new",
+                    count, r->options.decode_positions);
+    wait_begin("writing an answer");
+    int err = sample_continue(&how, ids, (int64_t)count,
+                              r->s->max_tokens < room ? r->s->max_tokens : room, l->out, &said);
+    wait_end();
+    if (err)
+        return err;
+    fputc('\n', l->out);
+    if (!messages_add(l->messages, "assistant", said))
+        return fail(NJ_E_NOMEM, "out of memory for the conversation");
+    if (fflush(l->out) != 0)
+        return fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
+    return 0;
+}
+
+/* Answers the next message of the user. */
+static int take_message(struct chat_loop *l, const char *text, size_t bytes)
+{
+    int32_t *ids = NULL;
+    size_t count = 0;
+    if (!messages_add(l->messages, "user", json_text(text, bytes)))
+        return fail(NJ_E_NOMEM, "out of memory for the conversation");
+    int err = prompt_of_messages(&l->run->tokenizer, l->messages, &ids, &count);
+    if (!err)
+        err = answer(l, ids, count);
+    free(ids);
+    return err;
+}
+
+static int take_line(struct chat_loop *l, char *line, size_t bytes)
+{
+    if (bytes > 0 && line[bytes - 1] == '\n')
+        line[--bytes] = '\0';
+    if (strcmp(line, "/new") == 0)
+        json_array_clear(l->messages);
+    else if (bytes > 0)
+        return take_message(l, line, bytes);
+    return 0;
+}
+
+static int take_lines(struct chat_loop *l)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t bytes = 0;
+    int err = 0;
+    while (!err) {
+        if (l->asks)
+            fputs("> ", stderr);
+        errno = 0;
+        bytes = getline(&line, &capacity, stdin);
+        if (bytes < 0)
+            break;
+        err = take_line(l, line, (size_t)bytes);
+    }
+    if (!err && !feof(stdin))
+        err = fail(NJ_E_IO, "standard input: cannot be read: %s", strerror(errno));
+    free(line);
+    return err;
+}
+
+int chat_loop(struct run *r)
+{
+    const bool screen = isatty(STDOUT_FILENO);
+    struct chat_loop l = {.run = r, .asks = isatty(STDIN_FILENO)};
+    int err = take_positions(r);
+    r->options.decode_rows = 1;
+    if (!err)
+        err = run_open_engine(r);
+    if (err)
+        return err;
+    l.messages = json_array();
+    l.out = screen ? screen_open(stdout) : stdout;
+    if (l.messages == NULL || l.out == NULL)
+        err = fail(NJ_E_NOMEM, "out of memory for a conversation");
+    if (!err && l.asks)
+        fputs("each line is a message; /new begins a new conversation, Ctrl-D ends\n", stderr);
+    if (!err)
+        err = take_lines(&l);
+    if (screen && l.out != NULL)
+        fclose(l.out);
+    json_decref(l.messages);
+    return err;
+}

@@ -30,6 +30,8 @@ ok_if "an answer within a conversation is another one than at its start" "$again
 ok_if "/new begins a new conversation" "$(printf 'q\n/new\nq\n' | chat)" test "$(printf 'q\n/new\nq\n' | chat)" = "$(printf 'yes\nyes')"
 ok_if "a last line without its end is answered" "" test "$(printf q | chat)" = yes
 ok_if "nothing is asked for where there is no terminal" "$(cat "$d/err")" test "$(grep -c '> ' "$d/err")" = 0
+(printf 'q\n' && sleep 2) | NOJIT_WAIT_SECONDS=1 chat >/dev/null
+ok_if "nothing is said while the user writes" "$(cat "$d/err")" test "$(grep -c 'so far' "$d/err")" = 0
 ok_if "no line, no answer" "" test -z "$(chat </dev/null)"
 long() { printf "q\nq\nq\nq\nq\nq\n" | "$nojit" generate --model "$d/model" --chat --max-tokens 12 --device cpu --seq-len 24 --ignore-eos; }
 refuses "a conversation beyond --seq-len is refused" 2 'the conversation has [0-9]+ tokens, and --seq-len is 24; raise it, or begin a new one by /new' long

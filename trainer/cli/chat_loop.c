@@ -127,8 +127,10 @@ int chat_loop(struct run *r)
         err = fail(NJ_E_NOMEM, "out of memory for a conversation");
     if (!err && l.asks)
         fputs("each line is a message; /new begins a new conversation, Ctrl-D ends\n", stderr);
+    wait_end(); /* nobody is told of waits for the user */
     if (!err)
         err = take_lines(&l);
+    wait_begin("ending");
     if (screen && l.out != NULL)
         fclose(l.out);
     json_decref(l.messages);

@@ -89,7 +89,8 @@ static int write_one(struct sample_log *l, const struct sampling *how, int64_t s
     FILE *f = open_memstream(&text, &bytes);
     if (f == NULL)
         return fail(NJ_E_NOMEM, "out of memory for a sample");
-    int err = sample_continue(how, prompt->ids, count, l->tokens < room ? l->tokens : room, f, NULL);
+    int err =
+        sample_continue(how, prompt->ids, count, l->tokens < room ? l->tokens : room, f, NULL);
     if (fclose(f) != 0 && !err)
         err = fail(NJ_E_NOMEM, "out of memory for a sample");
     if (!err) {

@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 # Names in which make or a shell sees more than a name are refused before anything runs.
 UNUSABLE := ( ) < > { } [ ] \ & ; | * ? ! ' " ` $$ % \#
-$(foreach v,CURDIR B NATIVE CUDA_HOME ONIG_SRC PREFIX DESTDIR,\
+$(foreach v,CURDIR B NATIVE CUDA_HOME ONIG_SRC ASSEMBLER PREFIX DESTDIR,\
 	$(if $(or $(word 2,x$($v)x),$(strip $(foreach c,$(UNUSABLE),$(findstring $c,$($v))))),\
 	$(error $(if $(filter CURDIR,$v),this folder,$v) is '$($v)'; use a folder whose name has no space and none of $(UNUSABLE))))
 
@@ -101,15 +101,16 @@ include tools/stamp.mk
 # Nothing is installed or written while make reads this: setup.mk is a target, which make makes before it goes on. It is made again
 # where it is for other settings (SETUP_FOR; those that name what was found are none), or what it names is gone; until then make
 # knows no CUDA and includes nothing else.
-SETUP_NOW := $(NATIVE_CC) |$(CUDA_HOME)|$(ONIG_SRC)|
-setup-there = $(and $(wildcard $(CUDA_DIR)/bin/nvcc),$(wildcard $(OPENBLAS_DIR)/*.a),$(wildcard $(ONIG_SRC)/*.c))
-setup-other = $(subst |$(ONIG_SRC)|,||,$(subst |$(CUDA_DIR)|,||,$1))
+SETUP_NOW := $(NATIVE_CC) |$(CUDA_HOME)|$(ONIG_SRC)|$(ASSEMBLER)|
+setup-there = $(and $(wildcard $(CUDA_DIR)/bin/nvcc),$(wildcard $(OPENBLAS_DIR)/*.a),$(wildcard $(ONIG_SRC)/*.c),$(or \
+	$(filter toolkit,$(ASSEMBLER)),$(wildcard $(ASSEMBLER)/bin/ptxas)))
+setup-other = $(subst |$(filter-out toolkit,$(ASSEMBLER))|,||,$(subst |$(ONIG_SRC)|,||,$(subst |$(CUDA_DIR)|,||,$1)))
 SETUP = SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' \
-	SETUP_FOR='$(SETUP_NOW)' scripts/setup.sh $(NATIVE)
+	ASSEMBLER='$(ASSEMBLER)' SETUP_FOR='$(SETUP_NOW)' scripts/setup.sh $(NATIVE)
 SETUP_HOST = SETUP='$(filter setup,$(MAKECMDGOALS))' scripts/setup_host.sh $(CROSS) $(B)
 QUIET_GOALS := help clean lint uninstall setup
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)
-$(NATIVE)/setup.mk: scripts/setup.sh scripts/apt.sh
+$(NATIVE)/setup.mk: scripts/setup.sh scripts/apt.sh scripts/ptxas-wheel.txt tools/assembler.sh
 	$(Q)$(SETUP)
 $(call nj-include,$(NATIVE)/setup.mk)
 ifneq ($(if $(setup-there),$(call nj-same,$(call setup-other,$(SETUP_FOR)),$(call setup-other,$(SETUP_NOW)))),same)
@@ -121,7 +122,7 @@ $(B)/setup.mk: scripts/setup_host.sh scripts/apt.sh
 	$(Q)$(SETUP_HOST)
 $(call nj-include,$(B)/setup.mk)
 endif
-export ONIG_SRC
+export ONIG_SRC ASSEMBLER
 endif
 
 # ---- programs that build the rest ----
@@ -491,7 +492,7 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	share/zsh/site-functions/_nojit:$(B)/nojit.zsh lib/pkgconfig/nojit.pc:$(B)/nojit.pc \
 	lib/nojit/bin/gen:$(GEN) lib/nojit/bin/pack:$(PACK) lib/nojit/bin/pack-shaders:$(PACK_SHADERS) lib/nojit/bin/blobcheck:$(BLOBCHECK) \
 	lib/nojit/include/common.glsl:kernels/vulkan/common.glsl lib/nojit/include/grid.glsl:kernels/vulkan/grid.glsl \
-	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/kernel.awk:tools/kernel.awk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
+	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/assembler.sh:tools/assembler.sh lib/nojit/kernel.awk:tools/kernel.awk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh lib/nojit/include/begin.cuh:kernels/begin.cuh \
 	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/tensor_type.h:kernels/tensor_type.h \
 	lib/nojit/include/ref.h:kernels/ref/ref.h \
@@ -527,6 +528,7 @@ help:
 	@echo "  ONLY='rmsnorm_*'   kernels of these ops only      SAN=address|undefined|thread"
 	@echo "  V=1                show commands                  CUDA_HOME=DIR   B=DIR (build folder)"
 	@echo "  CFLAGS='-O0 -g'    of C code; also CC, LDFLAGS"
+	@echo "  ASSEMBLER=toolkit  the ptxas of CUDA_HOME for every target; or the folder of a newer CUDA (docs/toolchain.md)"
 	@echo "  HOST=aarch64-linux-gnu   build for another machine (goals all, dist and wheel), in build-HOST"
 	@echo "  PREFIX=DIR DESTDIR=DIR   where install puts things"
 ## clean: remove the build folder

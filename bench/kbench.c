@@ -201,7 +201,7 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
     fprintf(f, ", \"backend\": \"%s\", \"driver\": ", info->backend);
     write_text(f, info->driver);
     fprintf(f, ", \"gemm_version\": %zu, \"toolkit\": ", info->gemm_version);
-    write_text(f, e.toolkit);
+    write_text(f, nj_embedded_assembler(&e, info->arch));
     fputs(",\n", f);
     fprintf(f, " \"copy_gbs\": %.5g, \"product_dim\": %d, \"product_f32_gflops\": %.5g, ",
             b->copy_gbs, b->product_dim, b->product_gflops[NJ_F32]);

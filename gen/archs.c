@@ -30,17 +30,46 @@ static void arch_default(void *into, const struct node *n)
     ((struct arch *)into)->by_default = strcmp(n->text, "true") == 0;
 }
 
+static void arch_ptxas(void *into, const struct node *n)
+{
+    ((struct arch *)into)->ptxas = n->text;
+}
+
+static void arch_spare(void *into, const struct node *n)
+{
+    ((struct arch *)into)->spare = strcmp(n->text, "true") == 0;
+}
+
+/* Return whether the text is three numbers with points between them, without leading zeros. */
+static bool is_release(const char *s)
+{
+    for (int i = 0; i < 3; i++) {
+        const size_t digits = strspn(s, "0123456789");
+        if (digits == 0 || digits > 4 || (digits > 1 && s[0] == '0') ||
+            s[digits] != (i < 2 ? '.' : '\0'))
+            return false;
+        s += digits + 1;
+    }
+    return true;
+}
+
+static void check_flag(const char *path, const struct node *arch, const char *name)
+{
+    const struct node *n = node_field(arch, name);
+    if (n != NULL && strcmp(n->text, "true") != 0 && strcmp(n->text, "false") != 0)
+        problem(path, n->line, "%s is '%s'; expected true or false", name, n->text);
+}
+
 static void read_arch(const char *path, const struct node *n, struct arch *a)
 {
     static const struct field fields[] = {
-        {"name", true, NODE_SCALAR, arch_name},
-        {"shared", true, NODE_SCALAR, arch_shared},
-        {"lp", true, NODE_SCALAR, arch_lp},
-        {"default", false, NODE_SCALAR, arch_default},
+        {"name", true, NODE_SCALAR, arch_name},    {"shared", true, NODE_SCALAR, arch_shared},
+        {"lp", true, NODE_SCALAR, arch_lp},        {"default", false, NODE_SCALAR, arch_default},
+        {"ptxas", false, NODE_SCALAR, arch_ptxas}, {"spare", false, NODE_SCALAR, arch_spare},
     };
     int before = problem_count();
     *a = (struct arch){.line = n->line};
-    node_fields(path, n, "an architecture", fields, 4, a);
+    node_fields(path, n, "an architecture", fields, sizeof fields / sizeof *fields, a);
     if (problem_count() != before)
         return;
     char *end = NULL;
@@ -54,6 +83,11 @@ static void read_arch(const char *path, const struct node *n, struct arch *a)
     if (a->shared < 0 || a->shared > INT32_MAX)
         problem(path, n->line, "%s: shared must be a number of bytes, lp must be bf16 or f16",
                 a->name);
+    check_flag(path, n, "default");
+    check_flag(path, n, "spare");
+    if (a->ptxas != NULL && !is_release(a->ptxas))
+        problem(path, n->line, "%s: '%s' is no release of ptxas; expected one such as 13.3.73",
+                a->name, a->ptxas);
 }
 
 static void select_arch(struct gen *g, const struct arch *a)

@@ -174,6 +174,8 @@ struct arch {
     char suffix; /* 'a', 'f' or 0 */
     int64_t shared;
     bool f16, by_default;
+    const char *ptxas; /* the least release that assembles it, "13.3.73"; NULL: the toolkit's own */
+    bool spare;        /* a second set of code, assembled at -O1, is embedded */
 };
 
 /* All that gen knows; contracts and keys sorted by name. */

@@ -26,8 +26,8 @@ static void put_archs(struct text *t, const struct gen *g)
 {
     for (int i = 0; i < g->arch_count; i++) {
         const struct arch *a = &g->archs[i];
-        put(t, "%s\t%d\t%c\t%" PRId64 "\t%d\n", a->name, a->sm, a->suffix ? a->suffix : '-',
-            a->shared, a->f16);
+        put(t, "%s\t%d\t%c\t%" PRId64 "\t%d\t%d\n", a->name, a->sm, a->suffix ? a->suffix : '-',
+            a->shared, a->f16, a->spare);
     }
 }
 
@@ -63,6 +63,13 @@ int emit_make(const struct gen *g, const char *out)
     put(&t, "# Written by gen. NJ_SHARED is the folder of cubins.\nNJ_ARCHS :=");
     for (int i = 0; i < g->arch_count; i++)
         put(&t, " %s", g->archs[i].name);
+    put(&t, "\nNJ_SPARE_ARCHS :=");
+    for (int i = 0; i < g->arch_count; i++)
+        if (g->archs[i].spare)
+            put(&t, " %s", g->archs[i].name);
+    for (int i = 0; i < g->arch_count; i++)
+        if (g->archs[i].ptxas != NULL)
+            put(&t, "\nNJ_PTXAS_%s := %s", g->archs[i].name, g->archs[i].ptxas);
     put(&t, "\nNJ_OPS :=");
     put(&sources, "NJ_REFS :=");
     for (int i = 0; i < g->contract_count; i++) {

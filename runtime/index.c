@@ -11,6 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "assemblers.h"
 #include "internal.h"
 
 /* Defined by blobs.S. Weak: a program for the CPU alone links without it. */
@@ -76,8 +77,25 @@ static int check_header(const void *index, size_t index_bytes, size_t blobs_byte
         return damaged(why, "an array lies outside of it");
     if (((const char *)index)[index_bytes - 1] != '\0')
         return damaged(why, "strings do not end");
-    if (h->toolkit_str >= index_bytes - h->strings_off)
-        return damaged(why, "toolkit name lies outside of it");
+    return 0;
+}
+
+static int check_archs(const struct nj_index *x, char *why)
+{
+    for (uint32_t i = 0; i < x->header->arch_count; i++)
+        if (x->archs[i].assembler_str >= x->header->index_bytes - x->header->strings_off)
+            return damaged(why, "the assembler of arch %u lies outside of it", i);
+    return 0;
+}
+
+/* Check that a container lies in the section and has its hash. */
+static int check_code(const struct nj_index *x, uint64_t off, uint64_t bytes, uint64_t hash,
+                      const char *key, char *why)
+{
+    if (off > x->header->blobs_bytes || bytes > x->header->blobs_bytes - off)
+        return damaged(why, "code of %s lies outside of the section", key);
+    if (bytes && XXH3_64bits(x->blobs + off, bytes) != hash)
+        return damaged(why, "code of %s does not have the hash that was recorded", key);
     return 0;
 }
 
@@ -87,6 +105,7 @@ static int check_entry(const struct nj_index *x, uint32_t i, char *why)
     const struct nji_entry *e = &x->entries[i];
     uint32_t string_bytes = h->index_bytes - h->strings_off;
     const char *key;
+    int rc;
 
     if (e->key_str >= string_bytes || e->entry_str >= string_bytes)
         return damaged(why, "entry %u has a name outside of it", i);
@@ -102,13 +121,10 @@ static int check_entry(const struct nj_index *x, uint32_t i, char *why)
     for (uint32_t r = 0; r < e->record_count; r++)
         if (x->records[e->first_record + r].arch >= h->arch_count)
             return damaged(why, "%s names an arch that is not listed", key);
-    if (e->blob_off > h->blobs_bytes || e->blob_bytes > h->blobs_bytes - e->blob_off)
-        return damaged(why, "code of %s lies outside of the section", key);
-    if ((e->blob_bytes == 0) != (e->record_count == 0))
+    if ((e->blob_bytes == 0) != (e->record_count == 0) || (e->spare_bytes && !e->blob_bytes))
         return damaged(why, "%s has code without records or records without code", key);
-    if (e->blob_bytes && XXH3_64bits(x->blobs + e->blob_off, e->blob_bytes) != e->blob_hash)
-        return damaged(why, "code of %s does not have the hash that was recorded", key);
-    return 0;
+    rc = check_code(x, e->blob_off, e->blob_bytes, e->blob_hash, key, why);
+    return rc ? rc : check_code(x, e->spare_off, e->spare_bytes, e->spare_hash, key, why);
 }
 
 int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size_t blobs_bytes,
@@ -127,12 +143,10 @@ int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size
     out->params = (const void *)(base + h->params_off);
     out->strings = (const char *)(base + h->strings_off);
     out->blobs = blobs;
-    for (uint32_t i = 0; i < h->entry_count; i++) {
+    rc = check_archs(out, why);
+    for (uint32_t i = 0; i < h->entry_count && rc == 0; i++)
         rc = check_entry(out, i, why);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    return rc;
 }
 
 int nj_index_embedded(struct nj_index *out, char *why)
@@ -224,10 +238,24 @@ int nj_embedded_read(struct nj_embedded *out)
     for (uint32_t i = 0; i < index.header->entry_count; i++)
         out->keys += index.entries[i].blob_bytes > 0;
     out->archs = index.header->arch_count;
-    for (uint32_t i = 0; i < out->archs && i < sizeof out->arch / sizeof *out->arch; i++)
+    for (uint32_t i = 0; i < out->archs && i < sizeof out->arch / sizeof *out->arch; i++) {
         nj_arch_name(&index.archs[i], out->arch[i]);
-    snprintf(out->toolkit, sizeof out->toolkit, "%s", index.strings + index.header->toolkit_str);
+        snprintf(out->assembler[i], sizeof out->assembler[i], "%s",
+                 index.strings + index.archs[i].assembler_str);
+        out->spare[i] = index.archs[i].spare;
+    }
+    nji_assemblers(index.archs, out->archs, index.strings, out->toolkit, sizeof out->toolkit);
     for (uint32_t i = 0; i < index.header->record_count; i++)
         out->code_bytes += index.records[i].code_bytes;
+    for (uint32_t i = 0; i < index.header->entry_count; i++)
+        out->spare_bytes += index.entries[i].spare_bytes;
     return 0;
+}
+
+const char *nj_embedded_assembler(const struct nj_embedded *e, const char *arch)
+{
+    for (uint32_t i = 0; i < e->archs && i < sizeof e->arch / sizeof *e->arch; i++)
+        if (strcmp(e->arch[i], arch) == 0)
+            return e->assembler[i];
+    return e->toolkit;
 }

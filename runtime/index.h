@@ -4,7 +4,7 @@
  *
  * Three allocated, read-only sections of the final binary:
  *   .nojit.index   struct nji_header, then, without gaps: archs, entries sorted by key_hash, records, params, strings
- *   .nojit.blobs   fatbin containers (ELF entries only), each 64-byte aligned
+ *   .nojit.blobs   fatbin containers (ELF entries only), each 64-byte aligned: one of each entry, behind them the spare ones
  *   .nojit.keys    text written by gen: what the launchers will ask for, a line per key (see below)
  * The records of an entry are in the order of archs, which ascend by sm; no two archs have the same sm.
  * Reserved fields are zero. Bytes between containers are zero, fewer than 64. Sections are 64-byte aligned.
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define NJI_MAGIC UINT64_C(0x0031494454494a4e) /* "NJITDI1", NUL, as bytes */
-#define NJI_VERSION 1
+#define NJI_VERSION 2
 
 struct nji_header {
     uint64_t magic;
@@ -34,10 +34,10 @@ struct nji_header {
     uint32_t params_off;   /* struct nji_param[], shared by all entries */
     uint32_t strings_off;  /* NUL-terminated strings */
     uint32_t index_bytes;  /* of the whole index */
-    uint32_t toolkit_str;  /* offset in strings: "ptxas 13.0.88" */
     uint32_t param_count;  /* parameters of all entries */
-    uint64_t blobs_bytes;  /* of the whole .nojit.blobs section */
-    uint64_t index_hash;   /* XXH3-64 of the index with this field zero */
+    uint32_t reserved;
+    uint64_t blobs_bytes; /* of the whole .nojit.blobs section */
+    uint64_t index_hash;  /* XXH3-64 of the index with this field zero */
 };
 
 struct nji_arch {
@@ -45,6 +45,10 @@ struct nji_arch {
     uint8_t suffix; /* 0, 'a' or 'f' */
     uint8_t lp_is_f16;
     uint32_t shared_limit; /* bytes a block may use */
+    uint32_t
+        assembler_str; /* offset in strings: "ptxas 13.0.88", "" without code; of shaders: "glslc 2023.2" */
+    uint8_t spare; /* 1: each entry that this arch has holds spare code for it */
+    uint8_t reserved[3];
 };
 
 struct nji_entry {
@@ -52,6 +56,8 @@ struct nji_entry {
     uint64_t blob_off;   /* into .nojit.blobs */
     uint64_t blob_bytes; /* of the fatbin container; 0 if no arch of the build has the key */
     uint64_t blob_hash;  /* XXH3-64 of the container */
+    /* The same of a container of spare code: the same kernel, assembled at -O1. Empty if no arch of the build asks for it. */
+    uint64_t spare_off, spare_bytes, spare_hash;
     uint32_t key_str, entry_str; /* offsets in strings */
     uint32_t threads, max_shared_bytes;
     uint32_t first_record, record_count; /* one record per arch that holds the key */
@@ -77,8 +83,8 @@ struct nji_param {
 };
 
 _Static_assert(sizeof(struct nji_header) == 72, "index header");
-_Static_assert(sizeof(struct nji_entry) == 72, "index entry");
+_Static_assert(sizeof(struct nji_entry) == 96, "index entry");
 _Static_assert(sizeof(struct nji_record) == 32, "index record");
-_Static_assert(sizeof(struct nji_arch) == 8, "index arch");
+_Static_assert(sizeof(struct nji_arch) == 16, "index arch");
 
 #endif

@@ -38,7 +38,7 @@ struct nj_speed {
     double gemm_flops, copy_bytes; /* per second; bytes are read and written */
 };
 
-/* One function per concern. All but tile_map, pace and what says so of communicators are set; what a backend
+/* One function per concern. All but tile_map, load_spare, pace and what says so of communicators are set; what a backend
  * cannot do returns NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
@@ -75,6 +75,9 @@ struct nj_backend {
     int (*gemm_run)(nj_stream *s, const struct nj_gemm_plan *plan,
                     const struct nj_gemm_operands *x);
     void (*gemm_release)(nj_context *ctx, struct nj_gemm_plan *plan);
+
+    /* Replace the code of a kernel by its spare code, assembled at -O1. NJ_E_NO_CODE: there is none for this device. May be NULL. */
+    int (*load_spare)(nj_context *ctx, uint32_t id);
 
     /* With info.paced: work is submitted in pieces that fit this speed. */
     void (*pace)(nj_context *ctx, const struct nj_speed *speed);

@@ -385,12 +385,16 @@ int nj_kernel_available(const nj_context *ctx, int id);
 /* What the binary holds, read from its own index: usable without any GPU. */
 struct nj_embedded {
     uint32_t keys, archs;
-    char arch[32][16]; /* "sm_75", "sm_90a" */
-    char toolkit[64];  /* "ptxas 13.0.88" */
-    uint64_t code_bytes;
+    char arch[32][16];      /* "sm_75", "sm_90a" */
+    char assembler[32][40]; /* of each arch: "ptxas 13.0.88" */
+    int spare[32];     /* 1: each kernel of this arch is there a second time, assembled at -O1 */
+    char toolkit[512]; /* all of them: "ptxas 13.0.88, 13.3.73 for sm_120 sm_121" */
+    uint64_t code_bytes, spare_bytes; /* spare code is compressed and not part of code_bytes */
 };
 /* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
 int nj_embedded_read(struct nj_embedded *out);
+/* Return the assembler of an arch's code ("ptxas 13.0.88"), or the phrase for all if it holds none for that arch (""). */
+const char *nj_embedded_assembler(const struct nj_embedded *e, const char *arch);
 /* Describes a GPU that need not be here, as far as its SM decides it: backend, sm, lp, lp_is_f16, f8, and arch, whose
  * machine code it runs ("": this binary has none for it). The rest is 0. Returns what nj_embedded_read() does. */
 int nj_device_of_sm(int sm, struct nj_device_info *out);

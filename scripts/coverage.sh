@@ -17,6 +17,7 @@ command -v gcov >/dev/null 2>&1 && gcc --version >/dev/null 2>&1 || {
 
 mkdir -p "$build"
 cp -a "$from"/setup.mk "$from"/stamp "$from"/gen "$from"/unit "$from"/ptx "$from"/cubin "$from"/fatbin "$build"
+[ ! -e "$from/spare" ] || cp -a "$from/spare" "$build"
 make --no-print-directory B="$build" CC=gcc COVERAGE=1 CFLAGS='-O1 -g' programs
 find "$build" -name '*.gcda' -delete # what the build itself ran
 tests=0

@@ -37,9 +37,17 @@ awk -v sum="${sum%% *}" -v created="$(date -u -d "@${SOURCE_DATE_EPOCH:-0}" +%Y-
         package("nojit", version, "Apache-2.0", "APPLICATION", \
             "     \"checksums\": [{\"algorithm\": \"SHA256\", \"checksumValue\": \"" sum "\"}],\n")
         relation("DOCUMENT", "DESCRIBES", "nojit")
-        for (i = 1; i < NF; i++)
-            if ($i == "ptxas")
-                tool($i, substr($(i + 1), 1, length($(i + 1)) - 1))
+        assemblers = $0 # "ptxas 13.0.88, 13.3.73 for sm_120 sm_121"
+        sub(/.* of machine code by /, "", assemblers)
+        sub(/;.*/, "", assemblers)
+        n = split(assemblers, part, ", ")
+        for (i = 1; i <= n; i++) {
+            split(part[i], word, " ")
+            if (i == 1)
+                tool(word[1], word[2])
+            else
+                tool("ptxas-" word[1], word[1])
+        }
     }
     $1 == "compiler" { tool($2, $3) }
     $1 == "library" {

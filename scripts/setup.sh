@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR, ONIG_SRC; SETUP_FOR, make's settings).
+# setup.sh BUILD: makes sure that everything the build needs is there, and writes BUILD/setup.mk (CUDA_DIR, OPENBLAS_DIR, ONIG_SRC, ASSEMBLER;
+# SETUP_FOR, make's settings).
 # Libraries come by apt; Oniguruma, which Debian has as a shared library only, as source, from the package of Rust's binding
 # to it (the one that Hugging Face's tokenizers are built with), or from the folder $ONIG_SRC; the CUDA compiler from $CUDA_HOME or PATH, else as pinned wheels unpacked under BUILD/cuda.
+# The ptxas of architectures that ask for a newer one (contracts/archs.yaml) is that of the compiler, if it is new enough, else of the CUDA in $ASSEMBLER, else
+# of a pinned wheel, under BUILD/ptxas; ASSEMBLER=toolkit does without.
 # With $SETUP (`make setup`) also the programs of `make lint` and a driver of Vulkan for the tests, which nothing else needs. All it says goes to standard error.
 set -eu
 export LC_ALL=C
@@ -82,29 +85,57 @@ find_cuda() {
     done
 }
 
+# A folder of CUDA whose ptxas is of the wheel's release or newer, or `toolkit`.
+find_assembler() {
+    if [ "${ASSEMBLER:-}" = toolkit ]; then
+        echo toolkit
+        return
+    fi
+    local found
+    found=$(sh "$here/../tools/assembler.sh" "$ptxas" "$cuda" "${ASSEMBLER:-}" "$(sed -n 's/^ASSEMBLER := //p' "$build/setup.mk" 2>/dev/null)" "$build/ptxas/$ptxas")
+    [ -z "$found" ] || (cd "${found% *}" && pwd -P)
+}
+
+# wheels_into FOLDER LIST: what the wheels hold, whose hashes are pinned per machine type in LIST.
+wheels_into() {
+    local folder=$1 wheels=$build/wheels w
+    rm -rf "$wheels" "$folder"
+    mkdir -p "$wheels"
+    python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes -d "$wheels" -r "$here/$2" >"$build/wheels.log" 2>&1 || return
+    for w in "$wheels"/*.whl; do python3 -m zipfile -e "$w" "$folder" || return; done
+    chmod +x "$folder"/nvidia/cu13/bin/* && rm -rf "$wheels"
+}
+
+# unpack_ptxas: two programs of the wheel stay.
+unpack_ptxas() {
+    say "ptxas $ptxas is needed for sm_120 and sm_121 (contracts/archs.yaml): fetching its wheel (about 40 MB) into $build/ptxas"
+    wheels_into "$build/ptxas.part" ptxas-wheel.txt ||
+        die "ptxas $ptxas could not be fetched or its hash differs (see $build/wheels.log); set ASSEMBLER to the folder of CUDA 13.3 or newer, or to 'toolkit': the older ptxas of $cuda for every architecture (docs/toolchain.md)"
+    rm -rf "$build/ptxas/$ptxas"
+    mkdir -p "$build/ptxas/$ptxas/bin"
+    mv "$build"/ptxas.part/nvidia/cu13/bin/ptxas "$build"/ptxas.part/nvidia/cu13/bin/fatbinary "$build/ptxas/$ptxas/bin"
+    rm -rf "$build/ptxas.part"
+}
+
 # The compiler alone: five wheels, their hashes pinned per machine type in cuda-wheels.txt.
 unpack_wheels() {
     say "no CUDA 13 compiler on PATH or in \$CUDA_HOME: fetching its wheels (about 100 MB) into $build/cuda"
-    local wheels=$build/cuda-wheels
-    rm -rf "$wheels" "$build/cuda" "$build/cuda.part"
-    mkdir -p "$wheels"
-    python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes -d "$wheels" \
-        -r "$here/cuda-wheels.txt" >"$build/wheels.log" 2>&1 ||
+    rm -rf "$build/cuda"
+    wheels_into "$build/cuda.part" cuda-wheels.txt ||
         die "the CUDA wheels could not be fetched or their hashes differ; see $build/wheels.log, or install CUDA 13.0 and set CUDA_HOME"
-    local w
-    for w in "$wheels"/*.whl; do python3 -m zipfile -e "$w" "$build/cuda.part"; done
-    chmod +x "$build"/cuda.part/nvidia/cu13/bin/* "$build"/cuda.part/nvidia/cu13/nvvm/bin/*
+    chmod +x "$build"/cuda.part/nvidia/cu13/nvvm/bin/*
     mv "$build/cuda.part" "$build/cuda"
-    rm -rf "$wheels"
 }
 
 mkdir -p "$build"
 [ "$CC" = cc ] || command -v ${CC%% *} >/dev/null 2>&1 || die "CC=$CC: there is no such compiler"
+ptxas=$(sed -n 's/^nvidia-cuda-nvcc==\([0-9.]*\) .*/\1/p' "$here/ptxas-wheel.txt")
 cuda=$(find_cuda)
+assembler=$(find_assembler)
 wanted=
 libraries_present || wanted=$packages
 vulkan_present || wanted="$wanted $vulkan_packages"
-[ -n "$cuda" ] || python3 -m pip --version >/dev/null 2>&1 || wanted="$wanted $wheel_packages"
+{ [ -n "$cuda" ] && [ -n "$assembler" ]; } || python3 -m pip --version >/dev/null 2>&1 || wanted="$wanted $wheel_packages"
 if [ -n "$wanted" ]; then
     apt_install $wanted
     libraries_present || die "packages were installed, yet headers or static libraries are still missing; wanted: $packages"
@@ -121,6 +152,11 @@ if [ -z "$cuda" ]; then
     cuda=$(find_cuda)
     [ -n "$cuda" ] || die "the unpacked CUDA compiler in $build/cuda does not run here"
 fi
+if [ -z "$assembler" ]; then
+    unpack_ptxas
+    assembler=$(find_assembler)
+    [ -n "$assembler" ] || die "the unpacked ptxas in $build/ptxas does not run here"
+fi
 onig=$(find_onig)
 if [ -z "$onig" ]; then
     apt_unpack "$(dpkg --print-architecture 2>/dev/null || uname -m)" "$build/onig" $onig_package
@@ -131,8 +167,14 @@ cat >"$build/setup.mk.part" <<MK
 CUDA_DIR := $cuda
 OPENBLAS_DIR := $(openblas_dir)
 ONIG_SRC := $onig
+ASSEMBLER := $assembler
 SETUP_FOR := ${SETUP_FOR:-}
 MK
 cmp -s "$build/setup.mk.part" "$build/setup.mk" || [ -z "${CUDA_HOME:-}" ] || usable_cuda "$CUDA_HOME" ||
     say "CUDA_HOME=$CUDA_HOME holds no CUDA 13 compiler: using $cuda"
+cmp -s "$build/setup.mk.part" "$build/setup.mk" || case ${ASSEMBLER:-} in
+"" | toolkit) ;;
+*) [ "$(cd "$ASSEMBLER" 2>/dev/null && pwd -P)" = "$assembler" ] || [ "$assembler" = "$cuda" ] ||
+    say "ASSEMBLER=$ASSEMBLER holds no ptxas of release $ptxas or newer: using $assembler" ;;
+esac
 mv "$build/setup.mk.part" "$build/setup.mk" # new even where it is the same, so that make knows

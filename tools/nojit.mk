@@ -7,6 +7,7 @@
 #   NJ_KERNELS    folder of <op>.cu and ref/<op>.c           ARCHS         "default" or a list such as "sm_86 sm_90a"
 #                 and vulkan/<op>.comp, of ops that have one GLSLC         compiler of shaders (glslc), where there are some
 #   ONLY          pattern of ops, or empty                   CUDA_DIR      CUDA 13 (bin/nvcc, bin/ptxas, bin/fatbinary)
+#   ASSEMBLER     a newer CUDA's folder (bin/ptxas), for archs that archs.yaml asks one for; `toolkit`: CUDA_DIR's for all
 #   CC, CFLAGS    of launchers and references                 NJ_CC         the compiler with flags that CFLAGS keeps
 #   NJ_SHARED       folder of instances, PTX and cubins; builds for several hosts can share one (NJ_BUILD)
 # nojit's own build also sets NJ_GEN and the rest of the first lines below; installed, they point beside this file.
@@ -49,8 +50,23 @@ $(NJ_BUILD)/gen/list.mk: $(NJ_GEN) $(NJ_ARCHS_YAML) $(wildcard $(NJ_CONTRACTS)/*
 
 $(call nj-include,$(NJ_BUILD)/gen/list.mk)
 ifneq ($(NJ_ARCHS),)
-$(call nj-stamp,$(NJ_BUILD)/stamp/archs,$(NJ_ARCHS))
+$(call nj-stamp,$(NJ_BUILD)/stamp/archs,$(NJ_ARCHS) / $(NJ_SPARE_ARCHS))
 endif
+
+# ---- which ptxas assembles an arch ----
+# NJ_PTXAS_ARCH is the least release that archs.yaml asks for. The toolkit's own is taken where it is as new: a newer nvcc writes PTX that
+# an older ptxas does not read. NJ_ASSEMBLER_LEAST is a folder and its release, or empty.
+nj-least = $(if $(filter toolkit,$(ASSEMBLER)),,$(NJ_PTXAS_$1))
+$(foreach l,$(sort $(foreach a,$(NJ_ARCHS),$(call nj-least,$a))),$(eval \
+	NJ_ASSEMBLER_$l := $(shell sh $(NJ_HERE)assembler.sh $l $(CUDA_DIR) $(ASSEMBLER))))
+nj-assembler = $(NJ_ASSEMBLER_$(call nj-least,$1))
+nj-ptxas = $(or $(firstword $(nj-assembler)),$(CUDA_DIR))/bin/ptxas
+# Another assembler of an arch makes its cubins anew and no others. A stamp for each arch that asks or once asked.
+NJ_PTXAS_STAMPS := $(sort $(wildcard $(NJ_SHARED)/stamp/ptxas.*) \
+	$(foreach a,$(NJ_ARCHS),$(if $(NJ_PTXAS_$a),$(NJ_SHARED)/stamp/ptxas.$a)))
+$(foreach s,$(NJ_PTXAS_STAMPS),$(call nj-stamp,$s,$(or $(lastword $(call nj-assembler,$(patsubst .%,%,$(suffix $s)))),toolkit)))
+# Archs that ask for a newer one than there is.
+NJ_BEHIND := $(strip $(foreach a,$(NJ_ARCHS),$(if $(call nj-least,$a),$(if $(call nj-assembler,$a),,$a))))
 
 # The generator rewrites only what changed: the list is its target, the rest follows without a recipe of its own.
 $(NJ_GENERATED) $(NJ_UNITS:%=$(NJ_BUILD)/gen/inst/%.cu) $(NJ_SHADERS:%=$(NJ_BUILD)/gen/inst/%.comp): $(NJ_BUILD)/gen/list.mk ;
@@ -82,23 +98,37 @@ $(NJ_SHARED)/ptx/%.ptx: $(NJ_SHARED)/unit/$$(NJ_UNIT_$$(basename $$*))$$(suffix 
 	$(Q)mkdir -p $(@D)
 	$(Q)awk -v entry=nj_$(subst .,_,$(basename $*)) -f $(NJ_KERNEL_AWK) $< > $@
 
-$(NJ_SHARED)/cubin/%.cubin: $(NJ_SHARED)/ptx/%.ptx
+nj-assemble = $(call nj-ptxas,$(nj-arch)) -v -arch=$(nj-arch)
+$(NJ_SHARED)/cubin/%.cubin: $(NJ_SHARED)/ptx/%.ptx $$(filter $(NJ_SHARED)/stamp/ptxas$$(suffix $$*),$(NJ_PTXAS_STAMPS))
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CUDA_DIR)/bin/ptxas -v -arch=$(patsubst .%,%,$(suffix $*)) -o $@ $< 2> $(@:.cubin=.log) \
-		|| { cat $(@:.cubin=.log) >&2; exit 1; }
+	$(Q)$(call nj-assemble,$*) -o $@ $< 2> $(@:.cubin=.log) || { cat $(@:.cubin=.log) >&2; exit 1; }
+# The spare code of archs that have it: the same PTX at -O1, compressed, as it is loaded where the other has failed.
+$(NJ_SHARED)/spare/%.cubin: $(NJ_SHARED)/ptx/%.ptx $$(filter $(NJ_SHARED)/stamp/ptxas$$(suffix $$*),$(NJ_PTXAS_STAMPS))
+	$(Q)mkdir -p $(@D)
+	$(Q)$(call nj-assemble,$*) -O1 -o $@ $< 2> $(@:.cubin=.log) || { cat $(@:.cubin=.log) >&2; exit 1; }
 
+nj-fatbinary = $(CUDA_DIR)/bin/fatbinary -64 --create=$@ $(foreach c,$(filter %.cubin,$^),\
+	--image3=kind=elf,sm=$(patsubst .sm_%,%,$(suffix $(basename $c))),file=$c)
 $(NJ_BUILD)/fatbin/%.fatbin: $$(NJ_FATBIN_$$*_CUBINS) $(NJ_BUILD)/stamp/archs
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CUDA_DIR)/bin/fatbinary -64 --compress-mode=none --create=$@ $(foreach c,$(filter %.cubin,$^),\
-		--image3=kind=elf,sm=$(patsubst .sm_%,%,$(suffix $(basename $c))),file=$c)
+	$(Q)$(nj-fatbinary) --compress-mode=none
+nj-spares = $(patsubst $(NJ_SHARED)/cubin/%,$(NJ_SHARED)/spare/%,\
+	$(filter $(addprefix %.,$(addsuffix .cubin,$(NJ_SPARE_ARCHS))),$(NJ_FATBIN_$1_CUBINS)))
+$(NJ_BUILD)/spare/%.fatbin: $$(call nj-spares,$$*) $(NJ_BUILD)/stamp/archs
+	$(Q)mkdir -p $(@D)
+	$(Q)$(nj-fatbinary) --compress-mode=size --compress-all
 
 # A key that none of the archs has needs none.
-NJ_FATBINS := $(foreach k,$(NJ_KEYS),$(if $(NJ_FATBIN_$k_CUBINS),$(NJ_BUILD)/fatbin/$k.fatbin))
+NJ_FATBINS := $(foreach k,$(NJ_KEYS),$(if $(NJ_FATBIN_$k_CUBINS),$(NJ_BUILD)/fatbin/$k.fatbin) \
+	$(if $(call nj-spares,$k),$(NJ_BUILD)/spare/$k.fatbin))
 $(NJ_BUILD)/pack/MANIFEST: $(NJ_FATBINS) $(NJ_PACK) $(addprefix $(NJ_BUILD)/gen/,keys.txt archs.txt spills.txt)
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  PACK   $(words $(NJ_KEYS)) keys for $(NJ_ARCHS)")
 	$(Q)$(NJ_PACK) --keys $(NJ_BUILD)/gen/keys.txt --archs $(NJ_BUILD)/gen/archs.txt \
-		--spills $(NJ_BUILD)/gen/spills.txt --fatbins $(NJ_BUILD)/fatbin --logs $(NJ_SHARED)/cubin --out $(@D)
+		--spills $(NJ_BUILD)/gen/spills.txt --fatbins $(NJ_BUILD)/fatbin --logs $(NJ_SHARED)/cubin \
+		--spares $(NJ_BUILD)/spare --spare-logs $(NJ_SHARED)/spare --out $(@D)
+	$(if $(NJ_BEHIND),@echo "nojit.mk: the ptxas of $(CUDA_DIR) is older than archs.yaml asks for $(NJ_BEHIND); set ASSEMBLER to the folder" \
+		"of a newer CUDA ($(sort $(foreach a,$(NJ_BEHIND),$(NJ_PTXAS_$a)))) or to 'toolkit'" >&2)
 	$(Q)touch $@
 
 $(NJ_BUILD)/obj/blobs.o: $(NJ_BLOBS_S) $(NJ_BUILD)/pack/MANIFEST $(NJ_BUILD)/gen/keys.txt

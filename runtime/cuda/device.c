@@ -235,6 +235,7 @@ const struct nj_backend nj_backend_cuda = {
     .tile_map = nj_cuda_tile_map,
     .has_kernel = nj_cuda_has_kernel,
     .launch = nj_cuda_launch,
+    .load_spare = nj_cuda_load_spare,
     .gemm_prepare = nj_cuda_gemm_prepare,
     .gemm_run = nj_cuda_gemm_run,
     .gemm_release = nj_cuda_gemm_release,

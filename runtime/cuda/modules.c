@@ -135,28 +135,41 @@ static void log_module(const struct nj_options *options, const struct nj_index *
     }
 }
 
-static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t id,
-                       const struct nji_entry *entry)
+/* Load a container of bytes (0: there is none) and resolve the function of kernel `id`. What was loaded is in *module even if
+ * this fails. */
+static int load_code(nj_context *ctx, uint32_t id, const void *container, uint64_t bytes,
+                     void **module, void **function)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
     const struct nj_kernel *kernel = &nj_kernels[id];
     int rc = NJ_CUDA_ERROR_NO_BINARY_FOR_GPU;
 
-    if (entry->blob_bytes)
-        rc = cu->driver.cuModuleLoadData(&cu->modules[id], index->blobs + entry->blob_off);
+    if (bytes)
+        rc = cu->driver.cuModuleLoadData(module, container);
     if (rc == NJ_CUDA_ERROR_NO_BINARY_FOR_GPU)
         return nj_fail(ctx, NJ_E_NO_CODE,
                        "%s has no machine code for %s; build it with: make ARCHS=%s", kernel->key,
                        ctx->info.arch, ctx->info.arch);
     if (rc)
         return nj_cuda_check(ctx, rc, kernel->key);
-    ctx->info.modules_loaded++;
-    rc = cu->driver.cuModuleGetFunction(&cu->functions[id], cu->modules[id], kernel->entry);
+    rc = cu->driver.cuModuleGetFunction(function, *module, kernel->entry);
     if (rc)
         return nj_cuda_check(ctx, rc, kernel->entry);
-    ctx->info.kernels_loaded++;
-    cu->least_shared[id] = arch_shared(kernel, ctx->info.arch);
-    return set_up_function(ctx, kernel, cu->functions[id], cu->least_shared[id]);
+    return set_up_function(ctx, kernel, *function, cu->least_shared[id]);
+}
+
+static int load_kernel(nj_context *ctx, const struct nj_index *index, uint32_t id,
+                       const struct nji_entry *entry)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    int rc;
+
+    cu->least_shared[id] = arch_shared(&nj_kernels[id], ctx->info.arch);
+    rc = load_code(ctx, id, index->blobs + entry->blob_off, entry->blob_bytes, &cu->modules[id],
+                   &cu->functions[id]);
+    ctx->info.modules_loaded += cu->modules[id] != NULL;
+    ctx->info.kernels_loaded += cu->functions[id] != NULL;
+    return rc;
 }
 
 static int is_for(const struct nj_kernel *kernel, const struct nj_device_info *info)
@@ -197,6 +210,38 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
         log_module(options, &index, entry, arch);
     }
     return 0;
+}
+
+int nj_cuda_load_spare(nj_context *ctx, uint32_t id)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    const struct nji_entry *entry;
+    void *module = NULL, *function = NULL;
+    char why[NJ_SENTENCE_BYTES];
+    struct nj_index index;
+    int arch, rc = nj_index_embedded(&index, why);
+
+    if (rc)
+        return nj_fail(ctx, rc, "%s", why);
+    arch = nj_index_arch_for(&index, ctx->info.sm);
+    entry = nj_index_find(&index, nj_kernels[id].key);
+    if (arch < 0 || !index.archs[arch].spare || !entry || !cu->functions[id])
+        return nj_fail(ctx, NJ_E_NO_CODE, "%s has no spare code for %s", nj_kernels[id].key,
+                       ctx->info.arch);
+    rc = nj_cuda_enter(ctx);
+    if (rc == 0)
+        rc = load_code(ctx, id, index.blobs + entry->spare_off, entry->spare_bytes, &module,
+                       &function);
+    if (rc == 0) {
+        void *replaced = cu->modules[id];
+
+        cu->modules[id] = module;
+        cu->functions[id] = function;
+        module = replaced;
+    }
+    if (module)
+        cu->driver.cuModuleUnload(module);
+    return rc;
 }
 
 void nj_cuda_unload_modules(nj_context *ctx)

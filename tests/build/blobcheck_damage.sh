@@ -145,7 +145,7 @@ catches "code-cut is found" "$key: fatbin entry for sm_[0-9]+ is truncated"
 catches "code-byte is found" "$key: the hash of its container is not the recorded one"
 
 # ---- an index that does not fit ----
-catches "toolkit is found" "$key $sm: compiled by ptxas .*, the index says ptxas"
+catches "assembler is found" "$key $sm: assembled by ptxas .*, the index says ptxas"
 catches "min-sm is found" "$key: the index says [0-9]+ as lowest SM, the launcher 75"
 catches "index-threads is found" "$key: the index says [0-9]+ threads, the launcher [0-9]+"
 catches "index-param is found" "$key: the index says parameter 1 is 8 bytes at 16, the launcher 8 at 8"
@@ -162,6 +162,28 @@ catches "index-magic is found" "does not begin with its magic"
 catches "keys-cut is found" "key list is empty or does not end"
 catches "keys-zero is found" "key list is empty or does not end"
 catches "keys-param is found" "the index says parameter [0-9]+ is 4 bytes"
+
+# ---- spare code ----
+spare=$("$blobcheck" "$binary" | sed -n 's/^blobcheck: spare code.* for \(sm_[0-9]*\).*/\1/p')
+in_spare() { # as catches, with the SM of spare code
+    local number=${spare#sm_}
+    catches "$@"
+}
+if [ -n "$spare" ]; then
+    in_spare "in-spare:code-removed is found" "$key at -O1 $spare: missing: no machine code"
+    in_spare "in-spare:code-twice is found" "$key at -O1 $spare: present twice"
+    in_spare "in-spare:ptx-added is found" "$key at -O1 sm_[0-9]+: holds PTX"
+    in_spare "in-spare:label-unasked is found" "$key at -O1 sm_86: holds code for an arch that nobody asks for"
+    in_spare "in-spare:container-cut is found" "$key at -O1: fatbin says"
+    in_spare "in-spare:lz4-label is found" "$key at -O1: fatbin entry is compressed with LZ4"
+    in_spare "spare-exchanged is found" "$key at -O1 $spare: the kernel is nj_rmsnorm_fwd_f32, not nj_rmsnorm_fwd_lp"
+    in_spare "spare-unasked is found" "$key at -O1 $spare: holds code for an arch that nobody asks for"
+    in_spare "spare-level is found" "$key at -O1 $spare: it was assembled at -O3, not -O1"
+    in_spare "spare-byte is found" "$key at -O1: the hash of its container is not the recorded one"
+    in_spare "assembler is found" "$key at -O1 $spare: assembled by ptxas .*, the index says ptxas"
+else
+    skip "in-spare:code-removed is found" "this binary has no spare code"
+fi
 
 # ---- bytes that nobody accounts for ----
 catches "padding is found" "the padding before its container is not zero"

@@ -52,6 +52,14 @@ listed() {
 succeeds "the SBOM has the version of each library" listed
 if command -v python3 >/dev/null; then succeeds "the SBOM is JSON" python3 -m json.tool nojit.spdx.json; else skip "the SBOM is JSON" "there is no Python"; fi
 
+assemblers() { # every release that the index names
+    local r
+    for r in $("$build/blobcheck" nojit --json | sed -n 's/.*"assembler": "ptxas \(.*\)",/\1/p' | sort -u); do
+        grep -q "\"name\": \"ptxas[-0-9.]*\", \"versionInfo\": \"$r\"" nojit.spdx.json || { echo "no ptxas $r" && return 1; }
+    done && [ -n "$r" ]
+}
+succeeds "the SBOM has every release of ptxas" assemblers
+
 cd "$OLDPWD"
 refuses "sbom.sh refuses a library that is linked and not named" 1 'and the Makefile links .*lz4' scripts/sbom.sh "$build/nojit" $static lz4
 refuses "sbom.sh refuses a library that is named and not linked" 1 'names .*yaml' scripts/sbom.sh "$build/nojit" ${static/yaml/}

@@ -227,6 +227,23 @@ refuses "gen refuses an arch that is named twice" 2 "sm_90 is named twice" gener
 refuses "gen refuses archs that shadow each other" 2 "sm_90 and sm_90a would shadow" generate "$good" "$scratch/none" --archs "sm_90 sm_90a"
 refuses "gen refuses an arch of an unknown family" 2 "sm_120f and sm_120 would shadow" generate "$good" "$scratch/none" --archs "sm_120f sm_120"
 refuses "gen refuses no archs" 2 "no architecture is named" generate "$good" "$scratch/none" --archs " "
+archs() { # NAME SED-SCRIPT LINE REGEX: after that edit of the list of archs it is refused there
+    sed "$2" contracts/archs.yaml >"$scratch/archs.yaml"
+    refuses "$1" 2 "archs.yaml:$3: $4" generate "$good" "$scratch/none" --archs-file "$scratch/archs.yaml"
+}
+at=$(sed -n '/name: sm_120,/=' contracts/archs.yaml)
+for release in 13 13.3 13.03.73 13.3.73.1 13.3.x v13.3.73 13.3. .3.73; do
+    archs "gen refuses $release as a release of ptxas" "${at}s/ptxas: [0-9.]*/ptxas: $release/" "$at" "sm_120: '$release' is no release of ptxas; expected one such as 13.3.73"
+done
+archs "gen refuses a release of ptxas that is a list" "${at}s/ptxas: [0-9.]*/ptxas: [13.3.73]/" "$at" "'ptxas' must be a single value"
+archs "gen refuses a flag of an arch that is neither true nor false" "${at}s/spare: true/spare: maybe/" "$at" "spare is 'maybe'; expected true or false"
+archs "gen refuses an unknown field of an arch" "${at}s/ptxas:/ptxsa:/" "$at" "unknown field 'ptxsa'"
+generate "$good" "$scratch/releases" --archs "sm_75 sm_120 sm_121f" && cp "$scratch/releases/list.mk" "$scratch/list.mk" || true
+says_releases() {
+    [ "$(grep -E '^NJ_(PTXAS_|SPARE)' "$scratch/list.mk")" = "$(printf 'NJ_SPARE_ARCHS := sm_120 sm_121f\nNJ_PTXAS_sm_120 := 13.3.73\nNJ_PTXAS_sm_121f := 13.3.73')" ] &&
+        [ "$(cut -f1,6 "$scratch/releases/archs.txt" | tr '\t\n' '  ')" = "sm_75 0 sm_120 1 sm_121f 1 " ]
+}
+ok_if "gen passes on which release of ptxas an arch asks for" "$(head -n 8 "$scratch/list.mk")" says_releases
 refuses "gen refuses --only that selects nothing" 2 "'thrid_\*' matches no op and no key; ops: first second" \
     generate "$good" "$scratch/none" --only 'thrid_*'
 refuses "gen refuses an unknown command line" 2 "usage: gen" "$GEN" --contracts "$good/contracts"

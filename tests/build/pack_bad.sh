@@ -10,19 +10,22 @@ pack=$BUILD/pack-bin/pack
 spilling=$(cut -f1 "$BUILD/gen/spills.txt" | head -n 1)
 names="accumulate.f32 add.f32 $spilling"
 d=$scratch/in
+spares=$(awk -F'\t' '$6 == 1 { print $1 }' "$BUILD/gen/archs.txt") # archs that have spare code
 
 afresh() { # inputs as make has them
     rm -rf "$d" "$scratch/packed"
-    mkdir "$d" "$scratch/packed"
+    mkdir -p "$d/spare" "$scratch/packed"
     for k in $names; do
         grep -P "^\Q$k\E\t" "$BUILD/gen/keys.txt" >>"$d/keys"
         cp "$BUILD/fatbin/$k.fatbin" "$BUILD/cubin/$k".*.log "$d"
+        [ -z "$spares" ] || cp "$BUILD/spare/$k".{fatbin,*.log} "$d/spare"
     done
     cp "$BUILD/gen/archs.txt" "$d/archs"
     cp "$BUILD/gen/spills.txt" "$d/spills"
 }
 run() { # OPTION...
-    "$pack" --keys "$d/keys" --archs "$d/archs" --spills "$d/spills" --fatbins "$d" --logs "$d" --out "$scratch/packed" "$@"
+    "$pack" --keys "$d/keys" --archs "$d/archs" --spills "$d/spills" --fatbins "$d" --logs "$d" --out "$scratch/packed" \
+        --spares "$d/spare" --spare-logs "$d/spare" "$@"
 }
 # bad NAME STATUS REGEX: what was changed since afresh is refused.
 bad() {
@@ -52,14 +55,17 @@ if cmp -s "$scratch/MANIFEST" "$scratch/other" && [ ! -e "$scratch/packed/MANIFE
 afresh
 last=${names##* }
 sed -i -E '$s/\t75\t/\tsm_100a\t/' "$d/keys"
-rm "$d/$last.fatbin"
+rm -f "$d/$last.fatbin" "$d/spare/$last.fatbin"
 run
-first=$(stat -c %s "$d/accumulate.f32.fatbin") second=$(stat -c %s "$d/add.f32.fatbin")
-if [ "$(stat -c %s "$scratch/packed/blobs.bin")" = $(((first + 63) / 64 * 64 + second)) ] && [ $((second % 64)) != 0 ] &&
+bytes=0
+for f in "$d"/{,spare/}{accumulate,add}.f32.fatbin; do
+    [ ! -e "$f" ] || bytes=$(((bytes + 63) / 64 * 64 + $(stat -c %s "$f")))
+done
+if [ "$(stat -c %s "$scratch/packed/blobs.bin")" = $bytes ] && [ $((bytes % 64)) != 0 ] &&
     ! grep -q "^$last " "$scratch/packed/MANIFEST"; then
     ok "pack takes a key of no arch of this build"
 else
-    not_ok "pack takes a key of no arch of this build" "$(stat -c %s "$scratch/packed/blobs.bin") bytes for containers of $first and $second"
+    not_ok "pack takes a key of no arch of this build" "$(stat -c %s "$scratch/packed/blobs.bin") bytes for $bytes of containers"
 fi
 
 afresh
@@ -92,6 +98,8 @@ edit archs '1s/^sm_/sm-/'
 bad "pack refuses an arch by another name" 2 'arch list, line 1: malformed'
 edit archs '1s/\t-\t/\tx\t/'
 bad "pack refuses an arch with an unknown suffix" 2 'arch list, line 1: malformed'
+edit archs '1s/\t[01]$/\t2/'
+bad "pack refuses an arch whose flag is neither 0 nor 1" 2 'arch list, line 1: malformed'
 if [ "$(wc -l <"$d/archs")" -gt 1 ]; then
     edit archs '1{h;d};2{G}'
     bad "pack refuses archs out of order" 2 'arch list, line 2: sm_[0-9]+ is not in order'
@@ -111,6 +119,20 @@ printf 'x' | dd of="$d/add.f32.fatbin" conv=notrunc status=none
 bad "pack refuses a container of another kind" 1 'add.f32.*fatbin has magic'
 printf '\7' | dd of="$d/add.f32.fatbin" seek=4 bs=1 conv=notrunc status=none
 bad "pack refuses a container of another version" 1 'add.f32.*unknown version'
+version() { grep -aoE -m1 'V1[0-9]\.[0-9]+\.[0-9]+' "$1" | head -n 1; }
+was=$(version "$d/add.f32.fatbin")
+sed -i "0,/$was/s//${was%?}x/;s/${was%?}x/${was%?}$(((${was: -1} + 1) % 10))/" "$d/add.f32.fatbin"
+bad "pack refuses code of one arch by two releases of ptxas" 1 "add.f32 *$arch.*: assembled by ptxas [0-9.]+, other keys by ptxas ${was#V}: rebuild this arch"
+if [ -n "$spares" ]; then
+    rm "$d/spare/add.f32.fatbin"
+    bad "pack refuses missing spare code" 2 'cannot open .*/spare/add.f32.fatbin'
+    cp "$d/spare/accumulate.f32.fatbin" "$d/spare/add.f32.fatbin"
+    bad "pack refuses another key's spare code" 1 'add.f32 at -O1 .*the kernel is nj_accumulate_f32, not nj_add_f32'
+    cp "$d/add.f32.fatbin" "$d/spare/add.f32.fatbin"
+    bad "pack refuses spare code for an arch that has none" 1 "add.f32 at -O1 .*holds code for an arch that nobody asks for"
+    refuses "pack without the folder of spare code is refused" 2 'accumulate.f32 at -O1 is wanted: say --spares' run --spares ''
+    afresh
+fi
 rm "$d/$log"
 bad "pack refuses a missing log" 1 "accumulate.f32 *$arch.*cannot open .*$log"
 cp "$d/add.f32.$arch.log" "$d/$log"

@@ -4,6 +4,7 @@
  * header says, then the code. A hash of 0 in the file stands for the right one, so that what lies
  * behind a hash is reached.
  */
+#include "assemblers.h"
 #include "fuzz.h"
 #include "internal.h"
 
@@ -31,6 +32,9 @@ static void fill_hashes(unsigned char *index, size_t index_bytes, const unsigned
         if (e.blob_hash == 0 && e.blob_off <= blobs_bytes &&
             e.blob_bytes <= blobs_bytes - e.blob_off)
             e.blob_hash = XXH3_64bits(blobs + e.blob_off, e.blob_bytes);
+        if (e.spare_hash == 0 && e.spare_off <= blobs_bytes &&
+            e.spare_bytes <= blobs_bytes - e.spare_off)
+            e.spare_hash = XXH3_64bits(blobs + e.spare_off, e.spare_bytes);
         memcpy(index + at, &e, sizeof e);
     }
     if (h->index_hash == 0)
@@ -59,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         FUZZ_CHECK(!nj_index_find(&x, "no such key"));
         FUZZ_CHECK(nj_index_arch_for(&x, 90) < (int)x.header->arch_count);
         nj_arch_list(&x, list, sizeof list);
+        nji_assemblers(x.archs, x.header->arch_count, x.strings, list, sizeof list);
     }
     free(index);
     free(blobs);

@@ -1381,17 +1381,21 @@ write_all("gemm_table", {
 # ---- the index of kernels: hashes of 0 are filled in by the target ----
 def make_index(record_arch=1, end=b"", **change):
     strings = b"\0add.f32\0nj_add_f32\0ptxas 13.0.88\0"
-    h = {"magic": 0x0031494454494A4E, "version": 1, "entry_count": 1, "arch_count": 2, "record_count": 2, "entries_off": 72 + 16,
-         "archs_off": 72, "records_off": 72 + 16 + 72, "params_off": 72 + 16 + 72 + 64, "strings_off": 72 + 16 + 72 + 64 + 8,
-         "index_bytes": 72 + 16 + 72 + 64 + 8 + len(strings), "toolkit_str": 20, "param_count": 2, "blobs_bytes": 64, "hash": 0}
-    e = {"key_hash": 0, "blob_off": 0, "blob_bytes": 64, "blob_hash": 0, "key_str": 1, "entry_str": 9, "threads": 256, "shared": 0,
+    entries = 72 + 32
+    records = entries + 96
+    h = {"magic": 0x0031494454494A4E, "version": 2, "entry_count": 1, "arch_count": 2, "record_count": 2, "entries_off": entries,
+         "archs_off": 72, "records_off": records, "params_off": records + 64, "strings_off": records + 64 + 8,
+         "index_bytes": records + 64 + 8 + len(strings), "param_count": 2, "reserved": 0, "blobs_bytes": 64, "hash": 0}
+    a = {"assembler_str": 20, "spare": 1, "reserved": 0}
+    e = {"key_hash": 0, "blob_off": 0, "blob_bytes": 64, "blob_hash": 0, "spare_off": 0, "spare_bytes": 32, "spare_hash": 0, "key_str": 1, "entry_str": 9, "threads": 256, "shared": 0,
          "first_record": 0, "record_count": 2, "first_param": 0, "param_count": 2, "param_bytes": 16, "min_sm": 75}
     for name, value in change.items():
         table, field = name.split("__")
-        (h if table == "h" else e)[field] = value
+        {"h": h, "a": a, "e": e}[table][field] = value
     out = struct.pack("<Q12I2Q", *h.values())
-    out += struct.pack("<HBBIHBBI", 75, 0, 1, 65536, 90, ord("a"), 0, 232448)
-    out += struct.pack("<4Q7I3H6x", *e.values())
+    out += struct.pack("<HBBIIB3x", 75, 0, 1, 65536, 20, 0)
+    out += struct.pack("<HBBIIBBxx", 90, ord("a"), 0, 232448, *a.values())
+    out += struct.pack("<7Q7I3H6x", *e.values())
     out += b"".join(struct.pack("<QIHHIIII", 1, 64, a, 32, 0, 0, 0, 0) for a in (0, record_arch))
     out += struct.pack("<4H", 0, 8, 8, 8) + strings
     return (out[:-len(end)] + end if end else out) + bytes(range(64))
@@ -1401,7 +1405,7 @@ indexes = {
     "valid": make_index(),
     "header_cut": make_index()[:40],
     "magic_wrong": make_index(h__magic=1),
-    "version_unknown": make_index(h__version=2),
+    "version_unknown": make_index(h__version=1),
     "index_bytes_beyond_file": make_index(h__index_bytes=4096),
     "index_bytes_zero": make_index(h__index_bytes=0),
     "blobs_bytes_beyond_file": make_index(h__blobs_bytes=1 << 40),
@@ -1414,7 +1418,7 @@ indexes = {
     "entries_in_the_header": make_index(h__entries_off=0),
     "strings_beyond_index": make_index(h__strings_off=MAX),
     "strings_do_not_end": make_index(end=b"x"),
-    "toolkit_beyond_strings": make_index(h__toolkit_str=MAX),
+    "assembler_beyond_strings": make_index(a__assembler_str=MAX),
     "key_beyond_strings": make_index(e__key_str=MAX),
     "entry_beyond_strings": make_index(e__entry_str=100),
     "key_hash_wrong": make_index(e__key_hash=5),
@@ -1427,6 +1431,10 @@ indexes = {
     "blob_offset_wraps": make_index(e__blob_off=(1 << 64) - 32),
     "records_without_code": make_index(e__blob_bytes=0),
     "code_without_records": make_index(e__record_count=0),
+    "spare_beyond_section": make_index(e__spare_off=33),
+    "spare_offset_wraps": make_index(e__spare_off=(1 << 64) - 16),
+    "spare_hash_wrong": make_index(e__spare_hash=5),
+    "spare_without_code": make_index(e__blob_bytes=0, e__record_count=0),
 }
 write_all("index", indexes)
 
@@ -1434,7 +1442,8 @@ write_all("index", indexes)
 keys = "add.f32\tnj_add_f32\t256\t0\t75\t32\t0:8,8:8,16:8,24:8\n"
 write_all("keys", {
     "valid_keys": keys,
-    "valid_archs": "sm_75\t75\t-\t65536\t1\nsm_90a\t90\ta\t232448\t0\n",
+    "valid_archs": "sm_75\t75\t-\t65536\t1\t0\nsm_90a\t90\ta\t232448\t0\t1\n",
+    "archs_spare_missing": "sm_75\t75\t-\t65536\t1\n",
     "valid_index": make_index()[:-64],
     "no_last_newline": keys[:-1],
     "nul_byte": keys.replace("256", "2\0006"),
@@ -1454,10 +1463,11 @@ write_all("keys", {
     "params_overlap": keys.replace("8:8", "7:8"),
     "params_beyond_their_size": keys.replace("24:8", "32:8"),
     "params_of_no_bytes": keys.replace("24:8", "24:0"),
-    "archs_out_of_order": "sm_90\t90\t-\t232448\t0\nsm_75\t75\t-\t65536\t1\n",
-    "archs_too_many": "".join("sm_%d\t%d\t-\t65536\t1\n" % (i, i) for i in range(75, 110)),
+    "archs_out_of_order": "sm_90\t90\t-\t232448\t0\t0\nsm_75\t75\t-\t65536\t1\t0\n",
+    "archs_too_many": "".join("sm_%d\t%d\t-\t65536\t1\t0\n" % (i, i) for i in range(75, 110)),
     **{"index_" + name: indexes[name][:-64] for name in
-       ("header_cut", "magic_wrong", "version_unknown", "archs_beyond_index", "strings_beyond_index", "toolkit_beyond_strings")},
+       ("header_cut", "magic_wrong", "version_unknown", "archs_beyond_index", "strings_beyond_index", "assembler_beyond_strings")},
+    "index_reserved_not_zero": make_index(h__reserved=1)[:-64],
 })
 
 

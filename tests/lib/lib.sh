@@ -3,6 +3,7 @@
 export NOJIT_WAIT_SECONDS=${NOJIT_WAIT_SECONDS:-0} # no words about what takes long, as on a slow machine
 export LC_ALL=C # numbers with a point, names in the order of their bytes
 : "${BUILD:=build}" "${verdicts:=/dev/null}"
+if grep -qsx 'ASSEMBLER := toolkit' "$BUILD/setup.mk"; then export ASSEMBLER=toolkit; fi # a build without the newer ptxas stays one
 passed=0
 failed=0
 skipped=0
@@ -96,7 +97,8 @@ apart() {
     unset MAKEFLAGS MAKELEVEL MFLAGS
     CUDA_HOME=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
     ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk")
-    export CUDA_HOME ONIG_SRC
+    ASSEMBLER=$(sed -n 's/^ASSEMBLER := //p' "$BUILD/setup.mk")
+    export CUDA_HOME ONIG_SRC ASSEMBLER
     tree=$scratch/tree
     mkdir "$tree"
     cp -r Makefile LICENSE contracts gen kernels runtime scripts tests tools trainer bench "$tree"

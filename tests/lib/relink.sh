@@ -10,7 +10,7 @@ relink() {
     shift 3
     cuda=$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")
     mkdir -p "$dir/fatbin" "$dir/pack" "$dir/obj"
-    printf '%s\n' "$line" >"$dir/archs.txt"
+    printf '%s\t0\n' "$(cut -f1-5 <<<"$line")" >"$dir/archs.txt" # no spare code
     for key in $(keys_of "$arch"); do
         "$cuda/bin/fatbinary" -64 --compress-mode=none --create="$dir/fatbin/$key.fatbin" \
             --image3="kind=elf,sm=${arch#sm_},file=$dir/cubin/$key.$arch.cubin"

@@ -75,12 +75,12 @@ static int keep_code(struct span code, struct sim_loaded *out)
 /* The newest machine code of a container that fits; there may be PTX instead. */
 static int choose_entry(struct span container, int sm, struct sim_loaded *out)
 {
-    char why[WHY_BYTES] = "compressed machine code";
+    char why[WHY_BYTES];
     struct fatbin f;
     struct fatbin_entry e;
     struct cubin best = {0}, cubin;
     struct span code, chosen = {0};
-    void *owned = NULL;
+    void *owned, *kept = NULL; /* what code that was compressed became */
     int more = -1, ptx = 0;
     if (fatbin_open(container, &f, why) == 0)
         while ((more = fatbin_next(&f, &e, why)) == 1) {
@@ -88,22 +88,30 @@ static int choose_entry(struct span container, int sm, struct sim_loaded *out)
                 ptx = 1;
                 continue;
             }
-            if (fatbin_code(&e, &code, &owned, why) || owned || cubin_parse(code, &cubin, why)) {
+            if (fatbin_code(&e, &code, &owned, why) || cubin_parse(code, &cubin, why)) {
+                free(owned);
                 more = -1;
                 break;
             }
             if (fits(&cubin, sm) && cubin.sm >= best.sm) {
+                free(kept);
+                kept = owned;
                 best = cubin;
                 chosen = code;
+            } else {
+                free(owned);
             }
         }
     if (more < 0) {
-        free(owned);
+        free(kept);
         sim_say("cuModuleLoadData: %s", why);
         return CUDA_INVALID_IMAGE;
     }
-    if (chosen.bytes)
-        return keep_code(chosen, out);
+    if (chosen.bytes) {
+        const int result = keep_code(chosen, out);
+        free(kept);
+        return result;
+    }
     sim_control_state.ptx_refused += ptx;
     return ptx ? CUDA_JIT_DISABLED : CUDA_NO_BINARY_FOR_GPU;
 }

@@ -43,8 +43,8 @@ $(SIM)/ptx_table: $(call sim-objects,tests/sim/ptx_table.c)
 # The machine code may be another build's (BLOBS).
 SIM_BUILT = $(patsubst %/obj/blobs.o,%,$(abspath $(BLOBS)))
 $(SIM)/ptx.txt: $(BLOBS) $(SIM)/ptx_table
-	$(Q)cd $(@D) && ./ptx_table $$(realpath --relative-to=. $(SIM_BUILT))/ptx $(SIM_BUILT)/cubin/*.cubin > $(@F).new
+	$(Q)cd $(@D) && ./ptx_table $$(realpath --relative-to=. $(SIM_BUILT))/ptx $(SIM_BUILT)/*/*.cubin > $(@F).new
 	$(Q)mv $@.new $@
 # These open them from there.
-$(addprefix $(B)/tests/test_,cuda_sim nccl sim_driver tile_map): | $(SIM_ALL)
+$(addprefix $(B)/tests/test_,cuda_sim nccl sim_driver spare_code tile_map): | $(SIM_ALL)
 -include $(wildcard $(SIM)/obj/*/*.d $(SIM)/obj/*/*/*.d)

@@ -6,6 +6,8 @@
  *
  *   damage NAME BINARY OUT KEY OTHER_KEY SM OTHER_SM [SEED or FILE]
  *
+ * in-spare:NAME plants it in the container of spare code.
+ *
  * Or leaves the binary as it is, but for the entry of a key, which loses its code:
  *
  *   damage entry-emptied BINARY OUT KEY
@@ -149,6 +151,7 @@ static void only_lost(struct image *m)
 static void key_removed(struct image *m)
 {
     free(m->key->container);
+    free(m->key->spare.data);
     *m->key = *m->other;
     m->entry_count = 1;
 }
@@ -158,6 +161,8 @@ static void key_twice(struct image *m)
     struct entry copy = *m->key;
     copy.container = allocate(copy.bytes);
     memcpy(copy.container, m->key->container, copy.bytes);
+    copy.spare.data = allocate(copy.spare.bytes);
+    memcpy(copy.spare.data, m->key->spare.data, copy.spare.bytes);
     size_t at = (size_t)(m->key - m->entries);
     memmove(&m->entries[at + 1], &m->entries[at], (m->entry_count - at) * sizeof(copy));
     m->entries[at] = copy;
@@ -265,9 +270,32 @@ static void code_cut(struct image *m)
     m->key->bytes -= 64;
     image_fit(m->key);
 }
-static void toolkit(struct image *m)
+static void assembler(struct image *m)
 {
-    m->toolkit[strlen(m->toolkit) - 1] ^= 1;
+    char *name = m->assemblers[arch_of(m, m->sm)];
+    name[strlen(name) - 1] ^= 1;
+}
+static void spare_unasked(struct image *m)
+{
+    m->archs[arch_of(m, m->sm)].spare = 0;
+}
+static void spare_exchanged(struct image *m)
+{
+    const struct bytes spare = m->key->spare;
+    m->key->spare = m->other->spare;
+    m->other->spare = spare;
+}
+/* The code that is launched, where spare code is expected. */
+static void spare_level(struct image *m)
+{
+    const struct place p = image_find(m->key, m->sm);
+    free(m->key->spare.data);
+    m->key->spare = (struct bytes){allocate(p.end - p.header + 16), p.end - p.header + 16};
+    memcpy(m->key->spare.data, m->key->container, 16);
+    memcpy(m->key->spare.data + 16, m->key->container + p.header, p.end - p.header);
+    image_swap_spare(m->key);
+    image_fit(m->key);
+    image_swap_spare(m->key);
 }
 static void min_sm(struct image *m)
 {
@@ -342,6 +370,10 @@ static void stray_file(struct image *m)
 static void index_hash(struct image *m)
 {
     m->index.data[offsetof(struct nji_header, index_hash)] ^= 1;
+}
+static void spare_byte(struct image *m)
+{
+    m->blobs.data[m->key->e.spare_off + 0x100] ^= 1;
 }
 static void index_cut(struct image *m)
 {
@@ -446,7 +478,10 @@ static const struct {
     {"ptx-added", ptx_added, NULL},
     {"container-cut", container_cut, NULL},
     {"code-cut", code_cut, NULL},
-    {"toolkit", toolkit, NULL},
+    {"assembler", assembler, NULL},
+    {"spare-unasked", spare_unasked, NULL},
+    {"spare-exchanged", spare_exchanged, NULL},
+    {"spare-level", spare_level, NULL},
     {"min-sm", min_sm, NULL},
     {"index-threads", index_threads, NULL},
     {"index-param", index_param, NULL},
@@ -465,6 +500,7 @@ static const struct {
     {"flip-deep", flip_deep, NULL},
     {"index-hash", NULL, index_hash},
     {"index-cut", NULL, index_cut},
+    {"spare-byte", NULL, spare_byte},
     {"index-magic", NULL, index_magic},
     {"blobs-cut", NULL, blobs_cut},
     {"blobs-tail", NULL, blobs_tail},
@@ -499,13 +535,19 @@ int main(int argc, char **argv)
     if (file_read(argv[2], &file, why))
         die(why);
     image_read(&m, file, argv[4], argv[5]);
-    bool patched = apply_patch(&m, argv[1]);
-    while (!patched && f < sizeof(faults) / sizeof(*faults) && strcmp(faults[f].name, argv[1]) != 0)
+    const bool in_spare = strncmp(argv[1], "in-spare:", strlen("in-spare:")) == 0;
+    const char *fault = argv[1] + (in_spare ? strlen("in-spare:") : 0);
+    if (in_spare)
+        image_swap_spare(m.key);
+    bool patched = apply_patch(&m, fault);
+    while (!patched && f < sizeof(faults) / sizeof(*faults) && strcmp(faults[f].name, fault) != 0)
         f++;
     if (f == sizeof(faults) / sizeof(*faults))
         die("no fault of that name");
     if (!patched && faults[f].before)
         faults[f].before(&m);
+    if (in_spare)
+        image_swap_spare(m.key);
     image_build(&m);
     if (!patched && faults[f].after)
         faults[f].after(&m);

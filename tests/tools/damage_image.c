@@ -53,6 +53,8 @@ static void read_entry(struct image *m, const struct nji_header *h, struct span 
     to->bytes = to->e.blob_bytes;
     to->container = allocate(to->bytes);
     memcpy(to->container, blobs.data + to->e.blob_off, to->bytes);
+    to->spare = (struct bytes){allocate(to->e.spare_bytes), to->e.spare_bytes};
+    memcpy(to->spare.data, blobs.data + to->e.spare_off, to->spare.bytes);
 }
 
 /* Keeps the lines of the two keys. */
@@ -82,7 +84,9 @@ void image_read(struct image *m, struct span file, const char *key, const char *
     m->machine = e.machine;
     m->arch_count = h.arch_count;
     memcpy(m->archs, index.data + h.archs_off, h.arch_count * sizeof(*m->archs));
-    snprintf(m->toolkit, STRING_BYTES, "%s", span_string(index, h.strings_off + h.toolkit_str));
+    for (uint32_t a = 0; a < m->arch_count; a++)
+        snprintf(m->assemblers[a], STRING_BYTES, "%s",
+                 span_string(index, h.strings_off + m->archs[a].assembler_str));
     for (uint32_t i = 0; i < h.entry_count; i++) {
         const uint8_t *at = index.data + h.entries_off + i * sizeof(struct nji_entry);
         uint32_t name = span_u32((struct span){at, sizeof(struct nji_entry)},
@@ -99,6 +103,14 @@ void image_read(struct image *m, struct span file, const char *key, const char *
 }
 
 /* ---- entries of a fatbin ---- */
+
+void image_swap_spare(struct entry *k)
+{
+    const struct bytes main = {k->container, k->bytes};
+    k->container = k->spare.data;
+    k->bytes = k->spare.bytes;
+    k->spare = main;
+}
 
 struct place image_find(const struct entry *k, uint32_t sm)
 {
@@ -158,7 +170,7 @@ static void write_blobs(struct image *m)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < m->entry_count; i++)
-        bytes += m->entries[i].bytes + 64;
+        bytes += m->entries[i].bytes + m->entries[i].spare.bytes + 128;
     m->blobs.data = allocate(bytes + 64);
     for (uint32_t i = 0; i < m->entry_count; i++) {
         struct entry *k = &m->entries[i];
@@ -168,6 +180,18 @@ static void write_blobs(struct image *m)
         memcpy(m->blobs.data + k->e.blob_off, k->container, k->bytes);
         m->blobs.bytes = k->e.blob_off + k->bytes;
         hash_codes(k, m);
+    }
+    for (uint32_t i = 0; i < m->entry_count; i++) {
+        struct entry *k = &m->entries[i];
+        if (k->spare.bytes == 0) {
+            k->e.spare_off = k->e.spare_bytes = k->e.spare_hash = 0;
+            continue;
+        }
+        k->e.spare_off = (m->blobs.bytes + 63) / 64 * 64;
+        k->e.spare_bytes = k->spare.bytes;
+        k->e.spare_hash = XXH3_64bits(k->spare.data, k->spare.bytes);
+        memcpy(m->blobs.data + k->e.spare_off, k->spare.data, k->spare.bytes);
+        m->blobs.bytes = k->e.spare_off + k->spare.bytes;
     }
 }
 
@@ -185,8 +209,10 @@ static void write_index(struct image *m)
                            .entry_count = m->entry_count,
                            .arch_count = m->arch_count,
                            .blobs_bytes = m->blobs.bytes};
-    struct bytes strings = {.data = allocate((2 * MAX_ENTRIES + 1) * STRING_BYTES)};
-    h.toolkit_str = append(&strings, m->toolkit, strlen(m->toolkit) + 1);
+    struct bytes strings = {.data = allocate((2 * MAX_ENTRIES + MAX_ARCHS) * STRING_BYTES)};
+    for (uint32_t a = 0; a < m->arch_count; a++)
+        m->archs[a].assembler_str =
+            append(&strings, m->assemblers[a], strlen(m->assemblers[a]) + 1);
     for (uint32_t i = 0; i < m->entry_count; i++) {
         struct entry *k = &m->entries[i];
         k->e.key_str = append(&strings, k->key, strlen(k->key) + 1);
@@ -281,8 +307,10 @@ void image_write(const struct image *m, const char *path)
 
 void image_free(struct image *m)
 {
-    for (uint32_t i = 0; i < m->entry_count; i++)
+    for (uint32_t i = 0; i < m->entry_count; i++) {
         free(m->entries[i].container);
+        free(m->entries[i].spare.data);
+    }
     free(m->index.data);
     free(m->blobs.data);
     free(m->keys.data);
@@ -312,6 +340,7 @@ void binary_empty_entry(struct span file, const char *key, const char *path)
     } while (strcmp(span_string(s.data, h.strings_off + entry.key_str), key) != 0);
     entry.blob_bytes = 0;
     entry.record_count = 0;
+    entry.spare_off = entry.spare_bytes = entry.spare_hash = 0;
     memcpy(index + h.entries_off + (i - 1) * sizeof(entry), &entry, sizeof(entry));
     h.index_hash = 0;
     memcpy(index, &h, sizeof(h));

@@ -12,6 +12,11 @@
 
 enum { MAX_ENTRIES = 4, MAX_ARCHS = 32, MAX_PARAMS = 64, STRING_BYTES = 64 };
 
+struct bytes {
+    uint8_t *data;
+    size_t bytes;
+};
+
 struct entry {
     struct nji_entry e;
     struct nji_record records[MAX_ARCHS];
@@ -19,18 +24,14 @@ struct entry {
     char key[STRING_BYTES], name[STRING_BYTES];
     uint8_t *container;
     size_t bytes;
-};
-
-struct bytes {
-    uint8_t *data;
-    size_t bytes;
+    struct bytes spare;
 };
 
 struct image {
     struct nji_arch archs[MAX_ARCHS];
     uint32_t arch_count, entry_count;
     struct entry entries[MAX_ENTRIES]; /* ascending hash */
-    char toolkit[STRING_BYTES];
+    char assemblers[MAX_ARCHS][STRING_BYTES];
     struct bytes index, blobs, keys; /* what is written */
     uint32_t sm, other_sm;
     struct entry *key, *other;
@@ -49,6 +50,8 @@ struct place {
 _Noreturn void die(const char *what);
 void *allocate(size_t bytes); /* zeroed, and one byte more */
 void image_read(struct image *m, struct span file, const char *key, const char *other);
+/* Make the container of a key its spare one, and the other way round. */
+void image_swap_spare(struct entry *k);
 /* All zero if the container has no code for the SM. */
 struct place image_find(const struct entry *k, uint32_t sm);
 /* Makes the container's header say its size. */

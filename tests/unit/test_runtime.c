@@ -17,6 +17,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "assemblers.h"
 #include "internal.h"
 
 static int thunk_calls, thunk_value;
@@ -127,10 +128,10 @@ static void make_build(struct build *b)
         .index_bytes = sizeof *x,
         .blobs_bytes = BLOB_BYTES,
     };
-    x->archs[0] = (struct nji_arch){75, 0, 1, 65536};
-    x->archs[1] = (struct nji_arch){86, 0, 0, 101376};
-    x->archs[2] = (struct nji_arch){90, 'a', 0, 232448};
-    x->archs[3] = (struct nji_arch){120, 0, 0, 101376};
+    x->archs[0] = (struct nji_arch){.sm = 75, .lp_is_f16 = 1, .shared_limit = 65536};
+    x->archs[1] = (struct nji_arch){.sm = 86, .shared_limit = 101376};
+    x->archs[2] = (struct nji_arch){.sm = 90, .suffix = 'a', .shared_limit = 232448};
+    x->archs[3] = (struct nji_arch){.sm = 120, .shared_limit = 101376, .spare = 1};
     for (uint32_t i = 0; i < ENTRIES; i++) {
         struct nji_entry *e = &x->entries[i];
 
@@ -147,12 +148,16 @@ static void make_build(struct build *b)
         e->blob_hash = XXH3_64bits(b->blobs + e->blob_off, e->blob_bytes);
         e->first_record = 2 * i;
         e->record_count = 2 + i;
+        e->spare_off = 64 * (2 + i);
+        e->spare_bytes = 40;
+        e->spare_hash = XXH3_64bits(b->blobs + e->spare_off, e->spare_bytes);
     }
     for (uint32_t i = 0; i < RECORDS; i++)
         x->records[i] = (struct nji_record){.arch = (uint16_t)(i % ARCHS), .code_bytes = 10};
     qsort(x->entries, ENTRIES, sizeof *x->entries, by_hash);
-    x->header.toolkit_str = used;
-    snprintf(x->strings + used, sizeof x->strings - used, "ptxas 13.0.88");
+    for (uint32_t i = 0; i < ARCHS; i++)
+        x->archs[i].assembler_str = used + (i == 3 ? (uint32_t)sizeof "ptxas 13.0.88" : 0);
+    snprintf(x->strings + used, sizeof x->strings - used, "ptxas 13.0.88%cptxas 13.3.73", 0);
     seal(x);
 }
 
@@ -210,11 +215,14 @@ static void the_index_refuses_any_changed_byte(void **state)
         assert_int_equal(open_build(&b, &index, why), NJ_E_INDEX);
         ((unsigned char *)&b.index)[i] ^= 0x10;
     }
-    for (size_t i = 0; i < 50; i++) {
-        b.blobs[64 + i] ^= 1;
-        assert_int_equal(open_build(&b, &index, why), NJ_E_INDEX);
-        assert_non_null(strstr(why, "hash"));
-        b.blobs[64 + i] ^= 1;
+    for (size_t i = 0; i < BLOB_BYTES; i++) {
+        const int spare = i >= 128, held = i % 64 < (spare ? 40 : 50);
+
+        b.blobs[i] ^= 1;
+        assert_int_equal(open_build(&b, &index, why), held ? NJ_E_INDEX : 0);
+        if (held)
+            assert_non_null(strstr(why, "hash"));
+        b.blobs[i] ^= 1;
     }
     assert_int_equal(open_build(&b, &index, why), 0);
 }
@@ -283,6 +291,40 @@ static void the_index_names_what_is_wrong(void **state)
     seal(&b.index);
     assert_int_equal(open_build(&b, &index, why), NJ_E_INDEX);
     assert_non_null(strstr(why, "do not end"));
+}
+
+static void assemblers_are_named_with_their_archs(void **state)
+{
+    static const char strings[] = "ptxas 13.0.88\0ptxas 13.3.73\0glslc 2023.2";
+    enum { OLD = 0, NONE = 13, NEW = 14, OTHER = 28 };
+    static const struct {
+        uint32_t of[4], count;
+        const char *says;
+    } cases[] = {
+        {{OLD, OLD, OLD, OLD}, 4, "ptxas 13.0.88"},
+        {{OLD, OLD, OLD, NEW}, 4, "ptxas 13.0.88, 13.3.73 for sm_121"},
+        {{OLD, NEW, OLD, NEW}, 4, "ptxas 13.0.88, 13.3.73 for sm_90a sm_121"},
+        {{NEW, OLD, NEW, OTHER}, 4, "ptxas 13.3.73, 13.0.88 for sm_90a, glslc 2023.2 for sm_121"},
+        {{NEW}, 1, "ptxas 13.3.73"},
+        {{NONE, OLD, NONE, NEW}, 4, "ptxas 13.0.88, 13.3.73 for sm_121"},
+        {{OLD}, 0, ""},
+    };
+    struct nji_arch archs[] = {{.sm = 75}, {.sm = 90, .suffix = 'a'}, {.sm = 120}, {.sm = 121}};
+    char said[80];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int a = 0; a < 4; a++)
+            archs[a].assembler_str = cases[i].of[a];
+        nji_assemblers(archs, cases[i].count, strings, said, sizeof said);
+        assert_string_equal(said, cases[i].says);
+    }
+    for (size_t bytes = 1; bytes < sizeof said; bytes++) { /* what has no room is left out */
+        memset(said, 'x', sizeof said);
+        nji_assemblers(archs, 4, strings, said, bytes);
+        assert_true(strlen(said) < bytes);
+        assert_int_equal(said[bytes], 'x');
+    }
 }
 
 static void a_binary_without_machine_code_says_so(void **state)
@@ -504,6 +546,7 @@ int main(void)
         cmocka_unit_test(the_index_refuses_wrong_sizes),
         cmocka_unit_test(the_index_survives_hostile_fields),
         cmocka_unit_test(the_index_names_what_is_wrong),
+        cmocka_unit_test(assemblers_are_named_with_their_archs),
         cmocka_unit_test(a_binary_without_machine_code_says_so),
         cmocka_unit_test_setup_teardown(a_launch_on_the_cpu_runs_the_reference, open_cpu,
                                         close_cpu),

@@ -72,7 +72,7 @@ static size_t sections_of_one_name(uint32_t count)
 static size_t entries_that_are_found(uint32_t count)
 {
     enum { NAME = 12 };
-    static const char toolkit[] = "ptxas 13.0";
+    static const char assembler[] = "ptxas 13.0";
     struct nji_header h = {.magic = NJI_MAGIC, .version = NJI_VERSION};
     h.entry_count = count;
     h.arch_count = 1;
@@ -80,7 +80,7 @@ static size_t entries_that_are_found(uint32_t count)
     h.entries_off = (uint32_t)(h.archs_off + sizeof(struct nji_arch));
     h.records_off = h.params_off = h.strings_off =
         (uint32_t)(h.entries_off + count * sizeof(struct nji_entry));
-    h.index_bytes = (uint32_t)(h.strings_off + sizeof toolkit + count * NAME);
+    h.index_bytes = (uint32_t)(h.strings_off + sizeof assembler + count * NAME);
     uint8_t *file = calloc(1, h.index_bytes);
     struct nji_entry *entries = calloc(count, sizeof *entries);
     char why[WHY_BYTES], key[NAME];
@@ -88,9 +88,9 @@ static size_t entries_that_are_found(uint32_t count)
     struct blob_index x;
     assert_true(file && entries);
     memcpy(file, &h, sizeof h);
-    memcpy(file + h.strings_off, toolkit, sizeof toolkit);
+    memcpy(file + h.strings_off, assembler, sizeof assembler); /* at 0, as the arch says */
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t at = (uint32_t)(sizeof toolkit + i * NAME);
+        const uint32_t at = (uint32_t)(sizeof assembler + i * NAME);
         snprintf((char *)file + h.strings_off + at, NAME, "key%u", i);
         entries[i].key_str = entries[i].entry_str = at;
         snprintf(key, sizeof key, "key%u", i);

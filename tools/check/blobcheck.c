@@ -224,17 +224,50 @@ static void check_records(struct check *c, struct checked_key *k)
         report_add(&c->report, k->key->key, "", "its records in the index are not in order");
 }
 
-static void check_toolkit(struct check *c, const struct checked_key *k)
+/* Compare the assembler that each cubin records with that of the index. */
+static void check_assembler(struct check *c, const struct key *k, const struct code_fact *facts)
 {
     for (uint32_t a = 0; a < c->index.header.arch_count; a++) {
-        char toolkit[40];
-        if (!k->facts[a].ptxas[0])
+        char assembler[40];
+        if (!facts[a].ptxas[0])
             continue;
-        snprintf(toolkit, sizeof(toolkit), "ptxas %s", k->facts[a].ptxas);
-        if (strcmp(toolkit, c->index.toolkit) != 0)
-            report_add(&c->report, k->key->key, check_arch_name(c, a).text,
-                       "compiled by %s, the index says %.40s", toolkit, c->index.toolkit);
+        snprintf(assembler, sizeof(assembler), "ptxas %s", facts[a].ptxas);
+        if (strcmp(assembler, index_assembler(&c->index, a)) != 0)
+            report_add(&c->report, k->key, check_arch_name(c, a).text,
+                       "assembled by %s, the index says %.40s", assembler,
+                       index_assembler(&c->index, a));
     }
+}
+
+/* Check the container of a key, of some bytes at an offset of the blobs. */
+static void check_code(struct check *c, const struct key *k, uint64_t off, uint64_t bytes,
+                       uint64_t hash, struct code_fact *facts)
+{
+    if (bytes == 0) {
+        code_check_absent(k, c->index.archs, c->index.header.arch_count, &c->report);
+    } else if (!span_has(c->parts.blobs, off, bytes)) {
+        report_add(&c->report, k->key, "", "its container reaches past the end of the blobs");
+    } else if (bytes > c->unread_bytes) {
+        report_add(&c->report, k->key, "",
+                   "the containers of all keys are together larger than the blobs");
+    } else {
+        c->unread_bytes -= bytes;
+        const struct span container = span_part(c->parts.blobs, off, bytes);
+        if (XXH3_64bits(container.data, container.bytes) != hash)
+            report_add(&c->report, k->key, "", "the hash of its container is not the recorded one");
+        code_check(container, k, c->index.archs, c->index.header.arch_count, facts, &c->report);
+    }
+    check_assembler(c, k, facts);
+}
+
+static void check_spare(struct check *c, struct checked_key *k)
+{
+    const struct nji_entry *e = k->entry;
+    struct spare_key spare;
+    key_of_spare(k->key, &spare);
+    check_code(c, &spare.key, e->spare_off, e->spare_bytes, e->spare_hash, k->spares);
+    if (e->spare_bytes == 0 && (e->spare_off || e->spare_hash))
+        report_add(&c->report, spare.name, "", "the index gives a place and no bytes");
 }
 
 static void check_key(struct check *c, struct checked_key *k)
@@ -245,62 +278,54 @@ static void check_key(struct check *c, struct checked_key *k)
         return;
     }
     index_check_entry(&c->index, e, k->key, &c->report);
-    if (e->blob_bytes == 0) {
-        code_check_absent(k->key, c->index.archs, c->index.header.arch_count, &c->report);
-    } else if (!span_has(c->parts.blobs, e->blob_off, e->blob_bytes)) {
-        report_add(&c->report, k->key->key, "", "its container reaches past the end of the blobs");
-    } else if (e->blob_bytes > c->unread_bytes) {
-        report_add(&c->report, k->key->key, "",
-                   "the containers of all keys are together larger than the blobs");
-    } else {
-        c->unread_bytes -= e->blob_bytes;
-        const struct span container = span_part(c->parts.blobs, e->blob_off, e->blob_bytes);
-        if (XXH3_64bits(container.data, container.bytes) != e->blob_hash)
-            report_add(&c->report, k->key->key, "",
-                       "the hash of its container is not the recorded one");
-        code_check(container, k->key, c->index.archs, c->index.header.arch_count, k->facts,
-                   &c->report);
-    }
+    check_code(c, k->key, e->blob_off, e->blob_bytes, e->blob_hash, k->facts);
     check_records(c, k);
-    check_toolkit(c, k);
+    check_spare(c, k);
 }
+
+/* A container in the blobs, and its key. */
+struct place {
+    uint64_t off, bytes;
+    const char *key;
+};
 
 static int compare_offsets(const void *a, const void *b)
 {
-    const struct nji_entry *x = *(const struct nji_entry *const *)a;
-    const struct nji_entry *y = *(const struct nji_entry *const *)b;
-    return (x->blob_off > y->blob_off) - (x->blob_off < y->blob_off);
+    const struct place *x = a, *y = b;
+    return (x->off > y->off) - (x->off < y->off);
 }
 
 /* Every byte of the blobs belongs to one container or is zero padding before the next. */
 static int check_coverage(struct check *c, char why[WHY_BYTES])
 {
-    uint32_t count = c->index.header.entry_count;
-    const struct nji_entry **sorted = calloc(count + 1, sizeof(*sorted));
+    const uint32_t entries = c->index.header.entry_count;
+    struct place *places = calloc(2UL * entries + 1, sizeof(*places));
     uint64_t end = 0;
-    if (!sorted)
-        return fail(why, "no memory for %u entries", count);
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = &c->index.entries[i];
-    qsort(sorted, count, sizeof(*sorted), compare_offsets);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct nji_entry *e = sorted[i];
-        const char *key = index_string(&c->index, e->key_str);
-        uint64_t padding = (SECTION_ALIGN - end % SECTION_ALIGN) % SECTION_ALIGN;
-        if (e->blob_bytes == 0)
-            continue;
-        if (e->blob_off < end)
-            report_add(&c->report, key ? key : "?", "", "its container overlaps another");
-        else if (e->blob_off - end != padding)
-            report_add(&c->report, key ? key : "?", "",
-                       "%llu bytes before its container belong to no key",
-                       (unsigned long long)(e->blob_off - end));
-        else if (!span_all_zero(span_part(c->parts.blobs, end, padding)))
-            report_add(&c->report, key ? key : "?", "",
-                       "the padding before its container is not zero");
-        end = e->blob_off + e->blob_bytes;
+    size_t count = 0;
+    if (!places)
+        return fail(why, "no memory for %u entries", entries);
+    for (uint32_t i = 0; i < entries; i++) {
+        const struct nji_entry *e = &c->index.entries[i];
+        const char *name = index_string(&c->index, e->key_str), *key = name ? name : "?";
+        if (e->blob_bytes)
+            places[count++] = (struct place){e->blob_off, e->blob_bytes, key};
+        if (e->spare_bytes)
+            places[count++] = (struct place){e->spare_off, e->spare_bytes, key};
     }
-    free(sorted);
+    qsort(places, count, sizeof(*places), compare_offsets);
+    for (size_t i = 0; i < count; i++) {
+        const struct place *p = &places[i];
+        const uint64_t padding = (SECTION_ALIGN - end % SECTION_ALIGN) % SECTION_ALIGN;
+        if (p->off < end)
+            report_add(&c->report, p->key, "", "its container overlaps another");
+        else if (p->off - end != padding)
+            report_add(&c->report, p->key, "", "%llu bytes before its container belong to no key",
+                       (unsigned long long)(p->off - end));
+        else if (!span_all_zero(span_part(c->parts.blobs, end, padding)))
+            report_add(&c->report, p->key, "", "the padding before its container is not zero");
+        end = p->off + p->bytes;
+    }
+    free(places);
     if (end != c->parts.blobs.bytes || c->index.header.blobs_bytes != c->parts.blobs.bytes)
         report_add(&c->report, "", "",
                    "containers end at %llu, the index says %llu, the section has %zu bytes",
@@ -330,8 +355,9 @@ static int check_keys(struct check *c, char why[WHY_BYTES])
         k->key = &c->keys.keys[i];
         k->entry = index_find(&c->index, k->key->key);
         k->facts = calloc(archs, sizeof(*k->facts));
+        k->spares = calloc(archs, sizeof(*k->spares));
         k->spills = calloc(archs, sizeof(*k->spills));
-        if (!k->facts || !k->spills)
+        if (!k->facts || !k->spares || !k->spills)
             return fail(why, "no memory for key %s", k->key->key);
         check_key(c, k);
     }
@@ -344,8 +370,9 @@ static int check_keys(struct check *c, char why[WHY_BYTES])
 static void count_pairs(struct check *c)
 {
     for (uint32_t i = 0; i < c->keys.count; i++) {
+        const struct checked_key *k = &c->checked[i];
+        c->spare_bytes += k->entry ? k->entry->spare_bytes : 0;
         for (uint32_t a = 0; a < c->index.header.arch_count; a++) {
-            const struct checked_key *k = &c->checked[i];
             if (!check_shows(c, a))
                 continue;
             bool applies = key_applies(k->key, &c->index.archs[a]);
@@ -434,6 +461,7 @@ static void check_free(struct check *c)
 {
     for (uint32_t i = 0; c->checked && i < c->keys.count; i++) {
         free(c->checked[i].facts);
+        free(c->checked[i].spares);
         free(c->checked[i].spills);
     }
     free(c->checked);

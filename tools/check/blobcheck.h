@@ -12,6 +12,7 @@ struct checked_key {
     const struct key *key;
     const struct nji_entry *entry; /* NULL: not in the index */
     struct code_fact *facts;       /* [arch_count] */
+    struct code_fact *spares;      /* [arch_count], of spare code */
     uint32_t *spills;              /* [arch_count], as the index says */
 };
 
@@ -27,7 +28,7 @@ struct check {
     struct blob_index index;
     struct checked_key *checked;                /* [keys.count] */
     uint32_t asked, present, excluded, spilled; /* pairs of key and arch */
-    uint64_t code_bytes;
+    uint64_t code_bytes, spare_bytes;           /* the latter as it is stored, compressed */
     struct blob_index shaders;
     uint32_t shader_count;
     uint64_t shader_bytes;

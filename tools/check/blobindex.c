@@ -26,6 +26,8 @@ static int check_layout(const struct nji_header *h, uint64_t section_bytes, char
     if (h->index_bytes != section_bytes)
         return fail(why, "the index says %u bytes, its section holds %llu: truncated?",
                     h->index_bytes, (unsigned long long)section_bytes);
+    if (h->reserved)
+        return fail(why, "a reserved field of the index is not zero");
     if (h->arch_count == 0 || h->arch_count > MAX_ARCHS)
         return fail(why, "the index lists %u archs (1 to %d)", h->arch_count, MAX_ARCHS);
     if (h->archs_off != archs || h->entries_off != entries || h->records_off != records ||
@@ -55,6 +57,9 @@ static void check_archs(const struct blob_index *x, struct report *r)
             report_add(r, "", "", "arch %u of the index has suffix 0x%02x", i, a->suffix);
         if (a->lp_is_f16 > 1)
             report_add(r, "", "", "arch %u of the index has a 16-bit type %u", i, a->lp_is_f16);
+        if (a->spare > 1 || a->reserved[0] || a->reserved[1] || a->reserved[2])
+            report_add(r, "", "",
+                       "arch %u of the index has a flag or a reserved field of unknown meaning", i);
         if (i && x->archs[i - 1].sm >= a->sm)
             report_add(r, "", arch_name(a->sm, (char)a->suffix).text,
                        "listed twice or out of order in the index");
@@ -109,10 +114,24 @@ static int sort_entries(struct blob_index *x, char why[WHY_BYTES])
     return 0;
 }
 
+/* Return whether each arch names the compiler ("ptxas ") and a version of it. */
+static bool names_compilers(const struct blob_index *x, const char *compiler)
+{
+    const size_t name = strlen(compiler);
+    for (uint32_t a = 0; a < x->header.arch_count; a++) {
+        const char *said = index_assembler(x, a);
+        if (said && !said[0])
+            continue; /* no key has code for it */
+        if (!said || strncmp(said, compiler, name) != 0 || !said[name] ||
+            said[name + strspn(said + name, "0123456789.")])
+            return false;
+    }
+    return true;
+}
+
 int index_read(struct span section, const char *compiler, struct blob_index *out, struct report *r,
                char why[WHY_BYTES])
 {
-    const size_t name = strlen(compiler);
     *out = (struct blob_index){0};
     if (section.bytes < sizeof(out->header))
         return fail(why, "the index has %zu bytes, less than its header", section.bytes);
@@ -129,9 +148,7 @@ int index_read(struct span section, const char *compiler, struct blob_index *out
     out->params = (const void *)(copy + out->header.params_off);
     out->strings =
         (struct span){copy + out->header.strings_off, section.bytes - out->header.strings_off};
-    out->toolkit = index_string(out, out->header.toolkit_str);
-    if (!out->toolkit || strncmp(out->toolkit, compiler, name) != 0 ||
-        out->toolkit[name + strspn(out->toolkit + name, "0123456789.")])
+    if (!names_compilers(out, compiler))
         return fail(why, "the index does not record the version of %s", compiler);
     if (hash_index(copy, section.bytes) != out->header.index_hash)
         report_add(r, "", "", "the hash of the index is not the recorded one");
@@ -150,6 +167,11 @@ void index_free(struct blob_index *x)
 const char *index_string(const struct blob_index *x, uint32_t off)
 {
     return span_string(x->strings, off);
+}
+
+const char *index_assembler(const struct blob_index *x, uint32_t arch)
+{
+    return index_string(x, x->archs[arch].assembler_str);
 }
 
 const struct nji_entry *index_find(const struct blob_index *x, const char *key)

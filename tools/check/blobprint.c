@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "assemblers.h"
 #include "check/blobcheck.h"
 #include "io/plural.h"
 
@@ -81,20 +82,48 @@ void print_table(const struct check *c)
                 print_excluded(&c->keys.keys[i], check_arch_name(c, a).text);
 }
 
+/* Write the assemblers of the archs that are shown: of all, or of --arch. */
+static void name_assemblers(const struct check *c, char *out, size_t bytes)
+{
+    struct nji_arch shown[MAX_ARCHS];
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < c->index.header.arch_count; a++)
+        if (check_shows(c, a))
+            shown[count++] = c->index.archs[a];
+    nji_assemblers(shown, count, (const char *)c->index.strings.data, out, bytes);
+}
+
+/* Write " sm_120 sm_121", the archs with spare code. */
+static void name_spares(const struct check *c, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (uint32_t a = 0; a < c->index.header.arch_count && used < bytes; a++)
+        if (c->index.archs[a].spare && check_shows(c, a))
+            used += (size_t)snprintf(out + used, bytes - used, " %s", check_arch_name(c, a).text);
+}
+
 void print_summary(const struct check *c)
 {
     const uint32_t archs = archs_shown(c);
+    char assemblers[512], spares[512];
+    name_assemblers(c, assemblers, sizeof(assemblers));
+    name_spares(c, spares, sizeof(spares));
     printf("blobcheck: %u key%s x %u arch%s, %u of %u present, %u excluded, %u with spills, "
            "%" PRIu64 " bytes of code, %s: ",
            c->keys.count, plural(c->keys.count), archs, plural(archs), c->present, c->asked,
-           c->excluded, c->spilled, c->code_bytes, c->index.toolkit);
+           c->excluded, c->spilled, c->code_bytes, assemblers);
     if (report_count(&c->report))
         printf("%u problem%s\n", report_count(&c->report), plural(report_count(&c->report)));
     else
         printf("no PTX, no problems\n");
+    if (spares[0])
+        printf("blobcheck: spare code, assembled at -O1 and compressed, for%s: %" PRIu64 " bytes\n",
+               spares, c->spare_bytes);
     if (c->shader_count)
         printf("blobcheck: %u shader%s for Vulkan, %" PRIu64 " bytes of SPIR-V, %s\n",
-               c->shader_count, plural(c->shader_count), c->shader_bytes, c->shaders.toolkit);
+               c->shader_count, plural(c->shader_count), c->shader_bytes,
+               index_assembler(&c->shaders, 0));
 }
 
 void print_model(const struct check *c, const struct model_keys *m)
@@ -121,11 +150,16 @@ static json_t *hex(uint64_t hash)
 
 static json_t *json_code(const struct checked_key *k, uint32_t a)
 {
-    const struct code_fact *f = &k->facts[a];
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:s}", "registers", (int)f->registers,
-                     "static_shared_bytes", (int)f->static_shared_bytes, "stack_bytes",
-                     (int)f->stack_bytes, "spill_bytes", (int)k->spills[a], "bytes",
-                     (int)f->code_bytes, "xxh3", hex(f->hash), "ptxas", f->ptxas);
+    const struct code_fact *f = &k->facts[a], *s = &k->spares[a];
+    json_t *code = json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:s}", "registers", (int)f->registers,
+                             "static_shared_bytes", (int)f->static_shared_bytes, "stack_bytes",
+                             (int)f->stack_bytes, "spill_bytes", (int)k->spills[a], "bytes",
+                             (int)f->code_bytes, "xxh3", hex(f->hash), "ptxas", f->ptxas);
+    if (s->present)
+        json_object_set_new(code, "spare",
+                            json_pack("{s:i, s:i, s:o}", "registers", (int)s->registers, "bytes",
+                                      (int)s->code_bytes, "xxh3", hex(s->hash)));
+    return code;
 }
 
 static json_t *json_key(const struct check *c, uint32_t i)
@@ -160,10 +194,12 @@ static json_t *json_archs(const struct check *c)
     for (uint32_t a = 0; a < c->index.header.arch_count; a++)
         if (check_shows(c, a))
             json_array_append_new(
-                archs, json_pack("{s:s, s:i, s:i, s:s}", "name", check_arch_name(c, a).text, "sm",
-                                 c->index.archs[a].sm, "shared_limit_bytes",
-                                 (int)c->index.archs[a].shared_limit, "lp",
-                                 c->index.archs[a].lp_is_f16 ? "float16" : "bfloat16"));
+                archs,
+                json_pack("{s:s, s:s, s:b, s:i, s:i, s:s}", "name", check_arch_name(c, a).text,
+                          "assembler", index_assembler(&c->index, a), "spare",
+                          c->index.archs[a].spare, "sm", c->index.archs[a].sm, "shared_limit_bytes",
+                          (int)c->index.archs[a].shared_limit, "lp",
+                          c->index.archs[a].lp_is_f16 ? "float16" : "bfloat16"));
     return archs;
 }
 
@@ -189,16 +225,20 @@ static json_t *json_model(const struct check *c, const struct model_keys *m)
 
 int print_json(const struct check *c, const struct model_keys *model)
 {
+    char assemblers[512] = "";
     json_t *keys = json_array();
     for (uint32_t i = 0; c->checked && i < c->keys.count; i++)
         json_array_append_new(keys, json_key(c, i));
-    json_t *root =
-        json_pack("{s:s, s:b, s:s?, s:i, s:i, s:i, s:i, s:I, s:i, s:I, s:o, s:o, s:o}", "binary",
-                  c->path, "ok", report_count(&c->report) == 0, "toolkit", c->index.toolkit,
-                  "asked", (int)c->asked, "present", (int)c->present, "excluded", (int)c->excluded,
-                  "with_spills", (int)c->spilled, "code_bytes", (json_int_t)c->code_bytes,
-                  "shaders", (int)c->shader_count, "shader_bytes", (json_int_t)c->shader_bytes,
-                  "archs", json_archs(c), "keys", keys, "problems", json_problems(&c->report));
+    if (c->checked)
+        name_assemblers(c, assemblers, sizeof(assemblers));
+    json_t *root = json_pack(
+        "{s:s, s:b, s:s?, s:i, s:i, s:i, s:i, s:I, s:I, s:i, s:I, s:o, s:o, s:o}", "binary",
+        c->path, "ok", report_count(&c->report) == 0, "toolkit", c->checked ? assemblers : NULL,
+        "asked", (int)c->asked, "present", (int)c->present, "excluded", (int)c->excluded,
+        "with_spills", (int)c->spilled, "code_bytes", (json_int_t)c->code_bytes, "spare_bytes",
+        (json_int_t)c->spare_bytes, "shaders", (int)c->shader_count, "shader_bytes",
+        (json_int_t)c->shader_bytes, "archs", json_archs(c), "keys", keys, "problems",
+        json_problems(&c->report));
     if (root && model)
         json_object_set_new(root, "model", json_model(c, model));
     char *text =

@@ -107,6 +107,18 @@ static int read_target(struct reader *r, const char *command)
     return 0;
 }
 
+/* "... -O 1 ..." */
+static int read_level(struct reader *r, const char *command)
+{
+    static const char option[] = "-O ";
+    const char *at = strstr(command, option), *level = at ? at + strlen(option) : "3";
+    if (!strchr("0123", level[0]) || level[strcspn(level, " ")] != (at ? ' ' : 0) ||
+        strcspn(level, " ") != 1)
+        return fail(r->why, "records an unknown level of optimisation");
+    r->out->level = level[0];
+    return 0;
+}
+
 static int read_tkinfo(struct reader *r)
 {
     enum { VERSION_OFF = 12, COMMAND_OFF = 20, STRINGS = 24 };
@@ -121,7 +133,7 @@ static int read_tkinfo(struct reader *r)
     if (!number || !command || strlen(number) - 3 >= sizeof(r->out->ptxas))
         return fail(r->why, "does not record the version of ptxas");
     snprintf(r->out->ptxas, sizeof(r->out->ptxas), "%s", number + 3);
-    return read_target(r, command);
+    return read_target(r, command) || read_level(r, command) ? -1 : 0;
 }
 
 static int read_notes(struct reader *r)

@@ -21,6 +21,7 @@ struct cubin {
     int arch_specific;   /* .nv.compat: 1 for an `a` target, else 0; -1 where it is not recorded
                             (before sm_90) */
     char target[16];     /* of ptxas's recorded command line: "sm_90a" */
+    char level;          /* alike: '1' for -O1; '3' where it names none */
     char ptxas[32];      /* "13.0.88" */
     const char *entry;   /* symbol of the first kernel, NULL if there is none */
     uint32_t kernels;

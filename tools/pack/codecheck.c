@@ -37,6 +37,9 @@ static void check_target(const struct subject *s)
     if (strcmp(c->target, s->name) != 0)
         report_add(s->report, key, s->name, "wrong suffix or SM: ptxas assembled it for %s",
                    c->target);
+    if (c->level != (s->key->spare ? '1' : '3'))
+        report_add(s->report, key, s->name, "it was assembled at -O%c, not -O%c", c->level,
+                   s->key->spare ? '1' : '3');
     if (c->arch_specific >= 0 && c->arch_specific != (s->arch->suffix == 'a'))
         report_add(s->report, key, s->name, "wrong suffix: the code is marked as %s",
                    c->arch_specific ? "for this exact chip (a)" : "generic or family code (not a)");

@@ -23,6 +23,8 @@ struct code_fact {
 /* The key applies to the arch. */
 static inline bool key_applies(const struct key *k, const struct nji_arch *a)
 {
+    if (k->spare && !a->spare)
+        return false;
     return k->only ? strcmp(arch_name(a->sm, (char)a->suffix).text, k->only) == 0
                    : a->sm >= k->min_sm;
 }

@@ -171,20 +171,29 @@ void keys_free(struct key_table *t)
     *t = (struct key_table){0};
 }
 
+void key_of_spare(const struct key *k, struct spare_key *out)
+{
+    out->key = *k;
+    snprintf(out->name, sizeof(out->name), "%s at -O1", k->key);
+    out->key.key = out->name;
+    out->key.spare = true;
+}
+
 static bool parse_arch(char *line, struct nji_arch *a)
 {
-    uint32_t sm, shared, f16;
+    uint32_t sm, shared, f16, spare;
     const char *name = cut(&line, '\t');
     const char *sm_text = cut(&line, '\t'), *suffix = cut(&line, '\t');
     const char *shared_text = cut(&line, '\t');
     if (!parse_number(sm_text, 255, &sm) || !suffix || !suffix[0] || suffix[1] ||
         !strchr("-af", suffix[0]) || !parse_number(shared_text, 1 << 20, &shared) ||
-        !parse_number(line, 1, &f16))
+        !parse_number(cut(&line, '\t'), 1, &f16) || !parse_number(line, 1, &spare))
         return false;
     *a = (struct nji_arch){.sm = (uint16_t)sm,
                            .suffix = suffix[0] == '-' ? 0 : (uint8_t)suffix[0],
                            .lp_is_f16 = (uint8_t)f16,
-                           .shared_limit = shared};
+                           .shared_limit = shared,
+                           .spare = (uint8_t)spare};
     return strcmp(name, arch_name(sm, (char)a->suffix).text) == 0;
 }
 

@@ -15,6 +15,7 @@ struct key {
     uint32_t threads, max_shared_bytes;
     uint16_t min_sm, param_bytes, param_count;
     const char *only; /* the one arch that has it, or NULL: all from min_sm on */
+    bool spare;       /* its spare code, which only some of those archs have */
     const struct nji_param *params;
 };
 
@@ -31,10 +32,17 @@ int keys_parse(struct span text, struct key_table *out, char why[WHY_BYTES]);
 const struct key *keys_find(const struct key_table *t, const char *name);
 void keys_free(struct key_table *t);
 
+/* The key of a kernel's spare code, under a name of its own in reports. */
+struct spare_key {
+    struct key key;
+    char name[72];
+};
+void key_of_spare(const struct key *k, struct spare_key *out);
+
 enum { MAX_ARCHS = 32 }; /* of one build */
 
-/* Reads archs.txt as gen writes it: name, sm, suffix or -, shared bytes, whether lp is float16;
- * ascending. */
+/* Reads archs.txt as gen writes it: name, sm, suffix or -, shared bytes, whether lp is float16,
+ * whether it has spare code; ascending. */
 int archs_parse(struct span text, struct nji_arch out[MAX_ARCHS], uint32_t *count,
                 char why[WHY_BYTES]);
 

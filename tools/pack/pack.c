@@ -17,17 +17,23 @@ enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, BLOB_ALIGN = 64, PATH_BYTES = 4096 };
 
 static const char usage[] =
     "usage: pack --keys FILE --archs FILE --spills FILE --fatbins DIR --logs DIR --out DIR\n"
-    "            [--manifest FILE]\n";
+    "            [--spares DIR --spare-logs DIR] [--manifest FILE]\n";
 
 struct options {
-    const char *keys, *archs, *spills, *fatbins, *logs, *out, *manifest;
+    const char *keys, *archs, *spills, *fatbins, *logs, *spares, *spare_logs, *out, *manifest;
 };
 
-struct packed { /* one key */
-    uint64_t hash, blob_off;
+/* A container, and what it holds for each arch. */
+struct code {
+    uint64_t off; /* in the blobs */
     struct span container;
     struct code_fact *facts; /* [arch_count] */
     uint32_t *spills;        /* [arch_count] */
+};
+
+struct packed { /* one key */
+    uint64_t hash;
+    struct code code, spare;
     uint32_t records, first_param;
 };
 
@@ -45,7 +51,7 @@ struct pack {
     struct packed *packed;  /* [keys.count] */
     struct hashed *by_hash; /* ascending */
     uint64_t blobs_bytes;
-    char toolkit[40]; /* "ptxas 13.0.88" */
+    char assemblers[MAX_ARCHS][40]; /* "ptxas 13.0.88" */
     struct report report;
 };
 
@@ -111,7 +117,9 @@ static int read_log(const char *path, const char *entry, const char *arch, uint3
     return 0;
 }
 
-static void check_spills(struct pack *p, const struct key *k, struct packed *out)
+/* Read the logs beside the cubins. Spare code, which nothing is timed with, may spill. */
+static void check_spills(struct pack *p, const struct key *k, const char *logs, const char *name,
+                         struct code *out)
 {
     char why[WHY_BYTES];
     for (uint32_t a = 0; a < p->arch_count; a++) {
@@ -120,12 +128,14 @@ static void check_spills(struct pack *p, const struct key *k, struct packed *out
         struct arch_name arch = arch_name(p->archs[a].sm, (char)p->archs[a].suffix);
         char suffix[32];
         snprintf(suffix, sizeof(suffix), ".%s.log", arch.text);
-        struct path log = path_of(p->options.logs, k->key, suffix);
+        struct path log = path_of(logs, name, suffix);
         uint32_t stack;
         if (read_log(log.text, k->entry, arch.text, &out->spills[a], &stack, why)) {
             report_add(&p->report, k->key, arch.text, "%s", why);
             continue;
         }
+        if (k->spare)
+            continue;
         if (out->facts[a].stack_bytes > stack)
             stack = out->facts[a].stack_bytes;
         uint32_t most = out->spills[a] > stack ? out->spills[a] : stack;
@@ -139,41 +149,67 @@ static void check_spills(struct pack *p, const struct key *k, struct packed *out
 
 /* ---- reading ---- */
 
-static void check_toolkit(struct pack *p, const struct key *k, const struct packed *out)
+/* Check that one release assembled all code of an arch. */
+static void check_assembler(struct pack *p, const struct key *k, const struct code *out)
 {
     for (uint32_t a = 0; a < p->arch_count; a++) {
-        char toolkit[sizeof(p->toolkit)];
+        char *known = p->assemblers[a], assembler[sizeof(p->assemblers[a])];
         if (!out->facts[a].ptxas[0])
             continue;
-        snprintf(toolkit, sizeof(toolkit), "ptxas %s", out->facts[a].ptxas);
-        if (!p->toolkit[0])
-            memcpy(p->toolkit, toolkit, sizeof(toolkit));
-        if (strcmp(p->toolkit, toolkit) != 0)
+        snprintf(assembler, sizeof(assembler), "ptxas %s", out->facts[a].ptxas);
+        if (!known[0])
+            memcpy(known, assembler, sizeof(assembler));
+        if (strcmp(known, assembler) != 0)
             report_add(&p->report, k->key, arch_name(p->archs[a].sm, (char)p->archs[a].suffix).text,
-                       "compiled by %s, others by %s: rebuild all", toolkit, p->toolkit);
+                       "assembled by %s, other keys by %s: rebuild this arch", assembler, known);
     }
+}
+
+/* Read the container of key k from folder/name.fatbin, if an arch of this build has such code. */
+static int read_code(struct pack *p, const struct key *k, const char *name, const char *folder,
+                     const char *logs, struct code *out, char why[WHY_BYTES])
+{
+    bool wanted = false;
+    out->facts = calloc(p->arch_count, sizeof(*out->facts));
+    out->spills = calloc(p->arch_count, sizeof(*out->spills));
+    if (!out->facts || !out->spills)
+        return fail(why, "no memory for key %s", k->key);
+    for (uint32_t a = 0; a < p->arch_count; a++)
+        wanted = wanted || key_applies(k, &p->archs[a]);
+    if (!wanted)
+        return 0;
+    if (!folder || !logs)
+        return fail(why, "%s is wanted: say --spares and --spare-logs", k->key);
+    if (file_read(path_of(folder, name, ".fatbin").text, &out->container, why))
+        return -1;
+    code_check(out->container, k, p->archs, p->arch_count, out->facts, &p->report);
+    check_assembler(p, k, out);
+    check_spills(p, k, logs, name, out);
+    return 0;
 }
 
 static int read_key(struct pack *p, uint32_t i, char why[WHY_BYTES])
 {
     const struct key *k = &p->keys.keys[i];
     struct packed *out = &p->packed[i];
+    struct spare_key spare;
+    key_of_spare(k, &spare);
     out->hash = XXH3_64bits(k->key, strlen(k->key));
-    out->facts = calloc(p->arch_count, sizeof(*out->facts));
-    out->spills = calloc(p->arch_count, sizeof(*out->spills));
-    if (!out->facts || !out->spills)
-        return fail(why, "no memory for key %s", k->key);
     for (uint32_t a = 0; a < p->arch_count; a++)
         out->records += key_applies(k, &p->archs[a]);
-    if (out->records == 0)
-        return 0;
-    struct path path = path_of(p->options.fatbins, k->key, ".fatbin");
-    if (file_read(path.text, &out->container, why))
+    if (read_code(p, k, k->key, p->options.fatbins, p->options.logs, &out->code, why))
         return -1;
-    code_check(out->container, k, p->archs, p->arch_count, out->facts, &p->report);
-    check_toolkit(p, k, out);
-    check_spills(p, k, out);
-    return 0;
+    return read_code(p, &spare.key, k->key, p->options.spares, p->options.spare_logs, &out->spare,
+                     why);
+}
+
+/* Give a container that is not empty its place behind those before it. */
+static void place(struct pack *p, struct code *code)
+{
+    if (code->container.bytes == 0)
+        return;
+    code->off = (p->blobs_bytes + BLOB_ALIGN - 1) / BLOB_ALIGN * BLOB_ALIGN;
+    p->blobs_bytes = code->off + code->container.bytes;
 }
 
 static int compare_hashes(const void *a, const void *b)
@@ -216,11 +252,10 @@ static int read_inputs(struct pack *p, char why[WHY_BYTES])
             goto done;
         k->first_param = params;
         params += p->keys.keys[i].param_count;
-        if (k->records == 0)
-            continue; /* no arch of this build has it */
-        k->blob_off = (p->blobs_bytes + BLOB_ALIGN - 1) / BLOB_ALIGN * BLOB_ALIGN;
-        p->blobs_bytes = k->blob_off + k->container.bytes;
+        place(p, &k->code);
     }
+    for (uint32_t i = 0; i < p->keys.count; i++)
+        place(p, &p->packed[i].spare);
     sort_by_hash(p);
     rc = 0;
 done:
@@ -254,7 +289,9 @@ static struct nji_header plan_index(const struct pack *p)
         .param_count = p->keys.param_count,
         .blobs_bytes = p->blobs_bytes,
     };
-    size_t strings = strlen(p->toolkit) + 1;
+    size_t strings = 0;
+    for (uint32_t a = 0; a < p->arch_count; a++)
+        strings += strlen(p->assemblers[a]) + 1;
     for (uint32_t i = 0; i < p->keys.count; i++) {
         h.record_count += p->packed[i].records;
         strings += strlen(p->keys.keys[i].key) + strlen(p->keys.keys[i].entry) + 2;
@@ -272,9 +309,14 @@ static struct nji_entry make_entry(const struct key *k, const struct packed *p)
 {
     return (struct nji_entry){
         .key_hash = p->hash,
-        .blob_off = p->blob_off,
-        .blob_bytes = p->container.bytes,
-        .blob_hash = XXH3_64bits(p->container.data, p->container.bytes),
+        .blob_off = p->code.off,
+        .blob_bytes = p->code.container.bytes,
+        .blob_hash = XXH3_64bits(p->code.container.data, p->code.container.bytes),
+        .spare_off = p->spare.off,
+        .spare_bytes = p->spare.container.bytes,
+        .spare_hash = p->spare.container.bytes
+                          ? XXH3_64bits(p->spare.container.data, p->spare.container.bytes)
+                          : 0,
         .threads = k->threads,
         .max_shared_bytes = k->max_shared_bytes,
         .record_count = p->records,
@@ -289,7 +331,7 @@ static uint32_t put_records(struct buffer *b, const struct pack *p, const struct
 {
     uint32_t n = 0;
     for (uint32_t a = 0; a < p->arch_count; a++) {
-        const struct code_fact *f = &k->facts[a];
+        const struct code_fact *f = &k->code.facts[a];
         if (!f->present)
             continue;
         struct nji_record r = {
@@ -299,7 +341,7 @@ static uint32_t put_records(struct buffer *b, const struct pack *p, const struct
             .registers = (uint16_t)f->registers,
             .static_shared_bytes = f->static_shared_bytes,
             .stack_bytes = f->stack_bytes,
-            .spill_bytes = k->spills[a],
+            .spill_bytes = k->code.spills[a],
         };
         put(b, &r, sizeof(r));
         n++;
@@ -317,9 +359,12 @@ static int write_index(const struct pack *p, char why[WHY_BYTES])
                   records = {.data = data + h.records_off};
     struct buffer strings = {.data = data + h.strings_off};
     uint32_t record_count = 0;
-    memcpy(data + h.archs_off, p->archs, p->arch_count * sizeof(*p->archs));
     memcpy(data + h.params_off, p->keys.params, p->keys.param_count * sizeof(*p->keys.params));
-    h.toolkit_str = put(&strings, p->toolkit, strlen(p->toolkit) + 1);
+    for (uint32_t a = 0; a < p->arch_count; a++) {
+        struct nji_arch arch = p->archs[a];
+        arch.assembler_str = put(&strings, p->assemblers[a], strlen(p->assemblers[a]) + 1);
+        memcpy(data + h.archs_off + a * sizeof(arch), &arch, sizeof(arch));
+    }
     for (uint32_t i = 0; i < p->keys.count; i++) {
         const struct packed *packed = &p->packed[p->by_hash[i].key];
         const struct key *k = &p->keys.keys[p->by_hash[i].key];
@@ -345,14 +390,46 @@ static int write_blobs(const struct pack *p, char why[WHY_BYTES])
     if (!data)
         return fail(why, "no memory for %llu bytes of blobs", (unsigned long long)p->blobs_bytes);
     for (uint32_t i = 0; i < p->keys.count; i++) {
-        const struct packed *k = &p->packed[i];
-        if (k->container.bytes)
-            memcpy(data + k->blob_off, k->container.data, k->container.bytes);
+        const struct code *const codes[] = {&p->packed[i].code, &p->packed[i].spare};
+        for (size_t c = 0; c < sizeof(codes) / sizeof(*codes); c++)
+            if (codes[c]->container.bytes)
+                memcpy(data + codes[c]->off, codes[c]->container.data, codes[c]->container.bytes);
     }
     int rc = file_write(path_of(p->options.out, "blobs.bin", "").text,
                         (struct span){data, p->blobs_bytes}, why);
     free(data);
     return rc;
+}
+
+/* Write a line for each release: "# ptxas 13.0.88 sm_75 sm_89 sm_90a". */
+static void put_assemblers(const struct pack *p, FILE *f)
+{
+    for (uint32_t i = 0; i < p->arch_count; i++) {
+        uint32_t before = 0;
+        while (strcmp(p->assemblers[before], p->assemblers[i]) != 0)
+            before++;
+        if (before < i || !p->assemblers[i][0]) /* an arch that no key has code for */
+            continue;
+        fprintf(f, "# %s", p->assemblers[i]);
+        for (uint32_t a = i; a < p->arch_count; a++)
+            if (!strcmp(p->assemblers[a], p->assemblers[i]))
+                fprintf(f, " %s", arch_name(p->archs[a].sm, (char)p->archs[a].suffix).text);
+        fputc('\n', f);
+    }
+}
+
+/* Write a line for each arch that has the code. */
+static void put_code(const struct pack *p, FILE *f, const char *key, const struct code *code,
+                     const char *level)
+{
+    for (uint32_t a = 0; a < p->arch_count; a++) {
+        const struct code_fact *fact = &code->facts[a];
+        if (fact->present)
+            fprintf(f, "%s %s%s %u %u %u %u %u %016llx\n", key,
+                    arch_name(p->archs[a].sm, (char)p->archs[a].suffix).text, level,
+                    fact->registers, fact->static_shared_bytes, fact->stack_bytes, code->spills[a],
+                    fact->code_bytes, (unsigned long long)fact->hash);
+    }
 }
 
 static int write_manifest(const struct pack *p, char why[WHY_BYTES])
@@ -362,17 +439,11 @@ static int write_manifest(const struct pack *p, char why[WHY_BYTES])
     FILE *f = open_memstream(&text, &bytes);
     if (!f)
         return fail(why, "no memory for the manifest");
-    fprintf(f, "# %s\n# key arch registers static_shared stack spill bytes xxh3\n", p->toolkit);
+    put_assemblers(p, f);
+    fputs("# key arch registers static_shared stack spill bytes xxh3\n", f);
     for (uint32_t i = 0; i < p->keys.count; i++) {
-        for (uint32_t a = 0; a < p->arch_count; a++) {
-            const struct code_fact *fact = &p->packed[i].facts[a];
-            if (!fact->present)
-                continue;
-            fprintf(f, "%s %s %u %u %u %u %u %016llx\n", p->keys.keys[i].key,
-                    arch_name(p->archs[a].sm, (char)p->archs[a].suffix).text, fact->registers,
-                    fact->static_shared_bytes, fact->stack_bytes, p->packed[i].spills[a],
-                    fact->code_bytes, (unsigned long long)fact->hash);
-        }
+        put_code(p, f, p->keys.keys[i].key, &p->packed[i].code, "");
+        put_code(p, f, p->keys.keys[i].key, &p->packed[i].spare, "-O1");
     }
     bool complete = !ferror(f);
     complete = !fclose(f) && complete;
@@ -384,12 +455,18 @@ static int write_manifest(const struct pack *p, char why[WHY_BYTES])
     return rc;
 }
 
+static void code_free(struct code *c)
+{
+    file_free(&c->container);
+    free(c->facts);
+    free(c->spills);
+}
+
 static void pack_free(struct pack *p)
 {
     for (uint32_t i = 0; p->packed && i < p->keys.count; i++) {
-        file_free(&p->packed[i].container);
-        free(p->packed[i].facts);
-        free(p->packed[i].spills);
+        code_free(&p->packed[i].code);
+        code_free(&p->packed[i].spare);
     }
     free(p->packed);
     free(p->by_hash);
@@ -408,6 +485,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
         {"--keys", &o->keys, true},          {"--archs", &o->archs, true},
         {"--spills", &o->spills, true},      {"--fatbins", &o->fatbins, true},
         {"--logs", &o->logs, true},          {"--out", &o->out, true},
+        {"--spares", &o->spares, false},     {"--spare-logs", &o->spare_logs, false},
         {"--manifest", &o->manifest, false},
     };
     const size_t count = sizeof(known) / sizeof(*known);

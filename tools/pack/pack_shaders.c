@@ -135,14 +135,16 @@ static void put_key(const struct pack *p, uint32_t i, uint8_t *data, const struc
 static int write_index(const struct pack *p, char why[WHY_BYTES])
 {
     struct nji_header h = plan_index(p);
-    const struct nji_arch arch = {.shared_limit = SHADER_SHARED_MAX};
     uint8_t *data = calloc(1, h.index_bytes);
     uint32_t strings = 0;
     if (!data)
         return fail(why, "no memory for an index of %u bytes", h.index_bytes);
-    memcpy(data + h.archs_off, &arch, sizeof(arch));
     memcpy(data + h.params_off, p->keys.params, p->keys.param_count * sizeof(*p->keys.params));
-    h.toolkit_str = put_string(data + h.strings_off, &strings, p->options.compiler);
+    const struct nji_arch arch = {
+        .shared_limit = SHADER_SHARED_MAX,
+        .assembler_str = put_string(data + h.strings_off, &strings, p->options.compiler),
+    };
+    memcpy(data + h.archs_off, &arch, sizeof(arch));
     const uint32_t entry_str = put_string(data + h.strings_off, &strings, SHADER_ENTRY);
     for (uint32_t i = 0; i < p->keys.count; i++)
         put_key(p, i, data, &h, entry_str, &strings);

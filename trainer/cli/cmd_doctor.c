@@ -133,12 +133,17 @@ static void print_gpu(const struct nj_device_info *d)
 
 static json_t *binary_json(const struct nj_embedded *e)
 {
-    json_t *archs = json_array();
-    for (uint32_t i = 0; i < e->archs; i++)
+    json_t *archs = json_array(), *assemblers = json_object(), *spares = json_array();
+    for (uint32_t i = 0; i < e->archs; i++) {
         json_array_append_new(archs, json_c_text(e->arch[i]));
-    return json_pack("{s:s, s:I, s:o, s:o, s:I}", "version", NOJIT_VERSION, "keys",
+        json_object_set_new(assemblers, e->arch[i], json_c_text(e->assembler[i]));
+        if (e->spare[i])
+            json_array_append_new(spares, json_c_text(e->arch[i]));
+    }
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I}", "version", NOJIT_VERSION, "keys",
                      (json_int_t)e->keys, "toolkit", json_c_text(e->toolkit), "archs", archs,
-                     "code_bytes", (json_int_t)e->code_bytes);
+                     "assemblers", assemblers, "spare_archs", spares, "code_bytes",
+                     (json_int_t)e->code_bytes, "spare_bytes", (json_int_t)e->spare_bytes);
 }
 
 static void add_device(json_t *to, const struct nj_device_info *d)
@@ -269,6 +274,18 @@ int cmd_doctor(const struct settings *s)
     return err ? err : failed;
 }
 
+static void print_spares(const struct nj_embedded *e)
+{
+    char size[32];
+    if (e->spare_bytes == 0)
+        return;
+    printf("spare     the kernels at -O1 for");
+    for (uint32_t i = 0; i < e->archs; i++)
+        if (e->spare[i])
+            printf(" %s", e->arch[i]);
+    printf("; %s, compressed\n", bytes_text((double)e->spare_bytes, size, sizeof size));
+}
+
 static void print_libraries(void)
 {
     printf("compiler  %s\n", compiler_name());
@@ -285,7 +302,9 @@ int cmd_version(const struct settings *s)
     if (s->json)
         return version_json(&e, s->verbose);
     print_binary(&e);
-    if (s->verbose)
+    if (s->verbose) {
+        print_spares(&e);
         print_libraries();
+    }
     return 0;
 }

@@ -298,7 +298,8 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "options", asked);
     json_object_set_new(root, "applied", applied(r));
     json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
-    json_object_set_new(root, "toolkit", json_string(e.toolkit));
+    json_object_set_new(root, "toolkit",
+                        json_string(nj_embedded_assembler(&e, nj_context_device(r->ctx)->arch)));
     if (r->trained_targets > 0) {
         json_object_set_new(root, "initial_loss", json_real(r->first_loss));
         json_object_set_new(root, "final_loss", json_real(r->last_loss));

@@ -38,4 +38,6 @@ else
     not_ok "blobs/MANIFEST is what this tree builds" "$record is not of this tree; look at the difference, then (all archs): make manifest"
     cat "$scratch/diff"
 fi
+named() { cut -d' ' -f2 "$record" | sed -n 's/^\(sm_[0-9]*[af]*\).*/\1/p' | sort -u | cmp - <(cut -d' ' -f1 "$scratch/releases"); }
+succeeds "blobs/MANIFEST names the ptxas of every arch" named
 finish

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * assemblers.h: which releases of an assembler the archs of an index name, as one phrase. For the runtime and for the tools that read
- * binaries.
+ * assemblers.h: which releases of an assembler the archs of an index name, as one phrase. For the runtime and for
+ * the tools that read binaries.
  */
 #ifndef NOJIT_ASSEMBLERS_H
 #define NOJIT_ASSEMBLERS_H
@@ -22,8 +22,8 @@ static inline size_t nji_same_words(const char *a, const char *b)
     return same;
 }
 
-/* Write "ptxas 13.0.88", or with several "ptxas 13.0.88, 13.3.73 for sm_120 sm_121": the first is that of every arch that is
- * not named. Each assembler_str must lie in strings; an empty one is left out. */
+/* Write "ptxas 13.0.88", or with several "ptxas 13.0.88, 13.3.73 for sm_120 sm_121": the first is that of every arch
+ * that is not named. Each assembler_str must lie in strings; an empty one is left out. */
 static inline void nji_assemblers(const struct nji_arch *archs, uint32_t count, const char *strings,
                                   char *out, size_t bytes)
 {

@@ -4,7 +4,7 @@
  *
  * Three allocated, read-only sections of the final binary:
  *   .nojit.index   struct nji_header, then, without gaps: archs, entries sorted by key_hash, records, params, strings
- *   .nojit.blobs   fatbin containers (ELF entries only), each 64-byte aligned: one of each entry, behind them the spare ones
+ *   .nojit.blobs   fatbin containers (ELF entries only), each 64-byte aligned: one of each entry, then the spare ones
  *   .nojit.keys    text written by gen: what the launchers will ask for, a line per key (see below)
  * The records of an entry are in the order of archs, which ascend by sm; no two archs have the same sm.
  * Reserved fields are zero. Bytes between containers are zero, fewer than 64. Sections are 64-byte aligned.
@@ -56,7 +56,7 @@ struct nji_entry {
     uint64_t blob_off;   /* into .nojit.blobs */
     uint64_t blob_bytes; /* of the fatbin container; 0 if no arch of the build has the key */
     uint64_t blob_hash;  /* XXH3-64 of the container */
-    /* The same of a container of spare code: the same kernel, assembled at -O1. Empty if no arch of the build asks for it. */
+    /* The same of a container of spare code: the kernel assembled at -O1. Empty if no arch of the build asks for it. */
     uint64_t spare_off, spare_bytes, spare_hash;
     uint32_t key_str, entry_str; /* offsets in strings */
     uint32_t threads, max_shared_bytes;

@@ -38,8 +38,8 @@ struct nj_speed {
     double gemm_flops, copy_bytes; /* per second; bytes are read and written */
 };
 
-/* One function per concern. All but tile_map, load_spare, pace and what says so of communicators are set; what a backend
- * cannot do returns NJ_E_UNSUPPORTED with a sentence. */
+/* One function per concern. All but tile_map, load_spare, pace and what says so of communicators are set; what a
+ * backend cannot do returns NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
     int (*open)(nj_context *ctx,
@@ -76,7 +76,7 @@ struct nj_backend {
                     const struct nj_gemm_operands *x);
     void (*gemm_release)(nj_context *ctx, struct nj_gemm_plan *plan);
 
-    /* Replace the code of a kernel by its spare code, assembled at -O1. NJ_E_NO_CODE: there is none for this device. May be NULL. */
+    /* Replace the code of a kernel by its spare code, assembled at -O1. NJ_E_NO_CODE: there is none here. Or NULL. */
     int (*load_spare)(nj_context *ctx, uint32_t id);
 
     /* With info.paced: work is submitted in pieces that fit this speed. */

@@ -393,7 +393,7 @@ struct nj_embedded {
 };
 /* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
 int nj_embedded_read(struct nj_embedded *out);
-/* Return the assembler of an arch's code ("ptxas 13.0.88"), or the phrase for all if it holds none for that arch (""). */
+/* Return the assembler of an arch's code ("ptxas 13.0.88"), or the phrase for all if it holds none for that arch. */
 const char *nj_embedded_assembler(const struct nj_embedded *e, const char *arch);
 /* Describes a GPU that need not be here, as far as its SM decides it: backend, sm, lp, lp_is_f16, f8, and arch, whose
  * machine code it runs ("": this binary has none for it). The rest is 0. Returns what nj_embedded_read() does. */

@@ -3,6 +3,7 @@
 #
 # assembler.sh LEAST FOLDER...: the first of these folders of CUDA whose bin/ptxas is of release LEAST (13.3.73) or newer, and that
 # release, as `FOLDER RELEASE`. Prints nothing where there is none.
+export LC_ALL=C
 least=${1:?usage: assembler.sh LEAST FOLDER...}
 shift
 for folder; do

@@ -48,8 +48,8 @@ int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out);
 int nj_cuda_open_nccl(nj_context *ctx, struct nj_nccl *out);
 int nj_cuda_open_nvml(struct nj_nvml *out); /* NJ_E_LIBRARY, without a sentence: it is not there */
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
-/* Replace a kernel's code by the code assembled at -O1. Returns NJ_E_NO_CODE where none is embedded, and leaves the kernel as it
- * is if it fails. No graph may hold the kernel. */
+/* Replace a kernel's code by the code assembled at -O1. Returns NJ_E_NO_CODE where none is embedded, and leaves the
+ * kernel as it is if it fails. No graph may hold the kernel. */
 int nj_cuda_load_spare(nj_context *ctx, uint32_t id);
 void nj_cuda_unload_modules(nj_context *ctx);
 

@@ -135,8 +135,8 @@ static void log_module(const struct nj_options *options, const struct nj_index *
     }
 }
 
-/* Load a container of bytes (0: there is none) and resolve the function of kernel `id`. What was loaded is in *module even if
- * this fails. */
+/* Load a container of bytes (0: there is none) and resolve the function of kernel `id`. What was loaded is in *module
+ * even if this fails. */
 static int load_code(nj_context *ctx, uint32_t id, const void *container, uint64_t bytes,
                      void **module, void **function)
 {

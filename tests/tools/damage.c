@@ -102,9 +102,23 @@ static void code_removed(struct image *m)
     image_splice(m->key, p.header, p.end, (struct span){0});
 }
 
+/* A container of spare code that nothing is left of goes. */
+static void spare_removed(struct image *m)
+{
+    enum { CONTAINER_HEADER = 16 };
+    image_swap_spare(m->key);
+    const struct place p = image_find(m->key, m->sm);
+    if (p.end)
+        image_splice(m->key, p.header, p.end, (struct span){0});
+    if (m->key->bytes == CONTAINER_HEADER)
+        m->key->bytes = 0;
+    image_swap_spare(m->key);
+}
+
 static void arch_removed(struct image *m)
 {
     code_removed(m);
+    spare_removed(m);
     record_removed(m);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_spare_code.c: the CUDA backend puts the code that was assembled at -O1 in the place of a kernel's, on the simulated driver, and
- * leaves the kernel as it is where there is none or the driver refuses it.
+ * test_spare_code.c: the CUDA backend puts the code that was assembled at -O1 in the place of a kernel's, on the
+ * simulated driver, and leaves the kernel as it is where there is none or the driver refuses it.
  */
 #include "cuda_sim.h"
 

@@ -70,60 +70,6 @@ for f in nvcc ptxas fatbinary; do printf '#!/bin/sh\nexec %s/bin/%s "$@"\n' "$CU
 chmod +x "$scratch"/other-cuda/bin/*
 makes "another CUDA_HOME rebuilds all kernels" 6 0 B="$b" "${small[@]}" CFLAGS=-O1 CUDA_HOME="$scratch/other-cuda" "$pack"
 
-# An arch that asks for a newer ptxas: of the toolkit where that is new enough, else that of ASSEMBLER. Assemblers that say which release
-# they are and are the toolkit's own.
-assembler() { # FOLDER RELEASE
-    mkdir -p "$scratch/$1/bin"
-    printf '#!/bin/sh\n[ "$1" = --version ] && echo "tools, release, V%s" && exit\necho "$*" >>%s/%s.log\nexec %s/bin/ptxas "$@"\n' \
-        "$2" "$scratch" "$1" "$CUDA_HOME" >"$scratch/$1/bin/ptxas"
-    for f in nvcc fatbinary; do printf '#!/bin/sh\nexec %s/bin/%s "$@"\n' "$CUDA_HOME" $f >"$scratch/$1/bin/$f"; done
-    chmod +x "$scratch/$1"/bin/*
-    : >"$scratch/$1.log"
-}
-chosen() { # NAME WANTED LEAST FOLDER...
-    local got
-    got=$(cd "$scratch" && sh "$tree/tools/assembler.sh" "${@:3}")
-    ok_if "$1" "$got, expected $2" [ "$got" = "$2" ]
-}
-assembler old 13.0.88
-assembler asked 13.3.73
-assembler newer 13.10.1
-chosen "a toolkit that is new enough assembles by itself" "asked 13.3.73" 13.3.73 asked newer
-chosen "the numbers of a release are compared as numbers" "newer 13.10.1" 13.9.5 asked newer
-chosen "an older ptxas is passed over" "newer 13.10.1" 13.3.73 old none "" newer
-chosen "no ptxas is named where none is new enough" "" 13.3.73 old none
-mk() { # ASSEMBLER CUDA_DIR: tools/nojit.mk, as another project uses it
-    make --no-print-directory -f tools/nojit.mk NJ_BUILD="$scratch/own" NJ_CONTRACTS=contracts/kernels NJ_KERNELS=kernels \
-        NJ_INCLUDE="runtime runtime/selftest" NJ_GEN="$b/gen-bin/gen" NJ_PACK="$b/pack-bin/pack" NJ_PACK_SHADERS="$b/pack-bin/pack-shaders" \
-        NJ_ARCHS_YAML=contracts/archs.yaml CUDA_DIR="$scratch/$2" ASSEMBLER="$1" ONLY=add ARCHS="sm_90 sm_120" "$scratch/own/pack/MANIFEST" \
-        >"$scratch/made" 2>&1 || tail -n 3 "$scratch/made"
-}
-count() { grep -c -- "-arch=$2 " "$scratch/$1.log" || true; }
-calls() { # NAME "OF OLD sm_90, sm_120; OF NEWER sm_90, sm_120"
-    local got
-    got="$(count old sm_90) $(count old sm_120) $(count newer sm_90) $(count newer sm_120)"
-    ok_if "$1" "calls: $got, expected $2: $(tail -n 3 "$scratch/made")" [ "$got" = "$2" ]
-    : >"$scratch/old.log"
-    : >"$scratch/newer.log"
-}
-mk "$scratch/newer" old
-calls "an arch is assembled by the ptxas that it asks for" "2 0 0 4"
-ok_if "a newer ptxas that is there is not asked for" "$(cat "$scratch/made")" [ -z "$(grep 'older than archs.yaml' "$scratch/made")" ]
-mk "$scratch/newer" old
-calls "the same assemblers assemble nothing anew" "0 0 0 0"
-mk toolkit old
-calls "another assembler of an arch makes its code anew and no other" "0 4 0 0"
-ok_if "the toolkit's ptxas that was asked for is taken without a word" "$(cat "$scratch/made")" [ -z "$(grep 'older than archs.yaml' "$scratch/made")" ]
-rm "$scratch/own/pack/MANIFEST"
-mk "" old
-calls "the toolkit's ptxas stands in where there is no newer one" "0 0 0 0"
-ok_if "a missing newer ptxas is said" "$(cat "$scratch/made")" grep -q "the ptxas of $scratch/old is older than archs.yaml asks for sm_120; set ASSEMBLER to the folder of a newer CUDA (13.3.73) or to 'toolkit'" "$scratch/made"
-mk "$scratch/newer" old
-calls "a newer ptxas that came later is taken" "0 0 0 4"
-sed -i 's/ptxas: 13.3.73, //' contracts/archs.yaml
-mk "$scratch/newer" old
-calls "an arch that no longer asks is assembled by the toolkit" "0 4 0 0"
-
 # From nothing, many jobs, another folder each time.
 same=
 for ((i = 1; i <= ROUNDS; i++)); do

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cubin.c: reads a cubin's ELF header, notes, symbols and .nv.info attributes. Offsets and meanings
- * were read off ptxas 13.0's own output; an attribute of unexpected size is an error, one of
- * unknown number is skipped.
+ * were read off the output of ptxas 13.0, 13.1, 13.3 and 13.5, which agree in all that is read here; an
+ * attribute of unexpected size is an error. Others are for the driver and are skipped: 13.3 gives each kernel
+ * two that 13.0 does not (0x66: 3; 0x6b: 1), 13.5 a third (0x6d: 1).
  */
 #include "image/cubin.h"
 #include "image/elfbin.h"

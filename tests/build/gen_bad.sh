@@ -232,9 +232,10 @@ archs() { # NAME SED-SCRIPT LINE REGEX: after that edit of the list of archs it 
     refuses "$1" 2 "archs.yaml:$3: $4" generate "$good" "$scratch/none" --archs-file "$scratch/archs.yaml"
 }
 at=$(sed -n '/name: sm_120,/=' contracts/archs.yaml)
-for release in 13 13.3 13.03.73 13.3.73.1 13.3.x v13.3.73 13.3. .3.73; do
+for release in 13 13.03.73 13.3.73.1 13.3.x v13.3.73 13.3. .3.73; do
     archs "gen refuses $release as a release of ptxas" "${at}s/ptxas: [0-9.]*/ptxas: $release/" "$at" "sm_120: '$release' is no release of ptxas; expected one such as 13.3.73"
 done
+archs "gen refuses a release of ptxas that is cut short" "${at}s/ptxas: [0-9.]*/ptxas: 13.3/" "$at" "sm_120: '13.3' is no release of ptxas; expected one such as 13.3.73"
 archs "gen refuses a release of ptxas that is a list" "${at}s/ptxas: [0-9.]*/ptxas: [13.3.73]/" "$at" "'ptxas' must be a single value"
 archs "gen refuses a flag of an arch that is neither true nor false" "${at}s/spare: true/spare: maybe/" "$at" "spare is 'maybe'; expected true or false"
 archs "gen refuses an unknown field of an arch" "${at}s/ptxas:/ptxsa:/" "$at" "unknown field 'ptxsa'"

@@ -40,9 +40,11 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
         close_backend(ctx);
         return rc;
     }
-    ctx->info.budget_bytes = backend->budget(ctx, NJ_MEM_DEVICE);
-    if (ctx->info.cache_key[0])
+    if (ctx->info.cache_key[0] || options->retest)
         rc = nj_tested(ctx, options);
+    if (rc == 0) /* less where a library has loaded its code for what was tried */
+        ctx->info.budget_bytes = backend->budget(ctx, NJ_MEM_DEVICE);
+    ctx->gemm_tune = options->gemm_tune;
     if (rc)
         close_backend(ctx);
     return rc;
@@ -52,8 +54,9 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
 
 static int cpu_speed(const struct nj_options *options, double *gflops)
 {
+    const struct nj_options plain = {.ordinal = options->ordinal, .verbose = options->verbose};
     nj_context *cpu = calloc(1, sizeof *cpu);
-    int rc = cpu ? open_backend(cpu, &nj_backend_cpu, options) : NJ_E_NOMEM;
+    int rc = cpu ? open_backend(cpu, &nj_backend_cpu, &plain) : NJ_E_NOMEM;
 
     if (rc == 0)
         rc = nj_gemm_speed(cpu, gflops);

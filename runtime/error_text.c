@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * error_text.c: texts of codes and the sentence a context keeps.
+ * error_text.c: texts of codes, the sentence a context keeps, and words on what takes long.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,6 +40,18 @@ int nj_fail(nj_context *ctx, int code, const char *format, ...)
     vsnprintf(ctx->error, sizeof ctx->error, format, args);
     va_end(args);
     return code;
+}
+
+void nj_doing(const struct nj_options *options, const char *format, ...)
+{
+    char what[200];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    if (options->doing)
+        options->doing(options->log_user, what);
 }
 
 const char *nj_context_error(const nj_context *ctx)

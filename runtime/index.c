@@ -238,6 +238,7 @@ int nj_embedded_read(struct nj_embedded *out)
     for (uint32_t i = 0; i < index.header->entry_count; i++)
         out->keys += index.entries[i].blob_bytes > 0;
     out->archs = index.header->arch_count;
+    out->index_hash = index.header->index_hash;
     for (uint32_t i = 0; i < out->archs && i < sizeof out->arch / sizeof *out->arch; i++) {
         nj_arch_name(&index.archs[i], out->arch[i]);
         snprintf(out->assembler[i], sizeof out->assembler[i], "%s",

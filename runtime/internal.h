@@ -7,10 +7,12 @@
  *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
  *   comm.c     ranks                   speed.c   of GEMMs, copies    tested.c      whether kernels are right
- *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file
+ *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file   kept.c  other files
  */
 #ifndef NOJIT_INTERNAL_H
 #define NOJIT_INTERNAL_H
+
+#include <sys/uio.h>
 
 #include "index.h"
 #include "nojit.h"
@@ -69,6 +71,9 @@ struct nj_backend {
 
     int (*tile_map)(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of); /* or NULL */
     int (*has_kernel)(const nj_context *ctx, uint32_t id);
+    /* Takes the second set of machine code of a kernel in place of its first: NJ_E_NO_CODE where there is none; or
+     * NULL. */
+    int (*load_spare)(nj_context *ctx, uint32_t id);
     int (*launch)(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                   const void *params);
     int (*gemm_prepare)(nj_context *ctx, struct nj_gemm_plan *plan);
@@ -134,6 +139,19 @@ int nj_gemm_speed(nj_context *ctx, double *gflops);
 int nj_speed(nj_context *ctx, struct nj_speed *out);
 /* Of a device that is open: 0, or the sentence of its self-test, where that is wanted. With info.paced it is timed. */
 int nj_tested(nj_context *ctx, const struct nj_options *options);
+/* The backend's load_spare. */
+int nj_spare_load(nj_context *ctx, uint32_t id);
+/* Tells options->doing, if there is one, what begins. */
+void nj_doing(const struct nj_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- files of the cache folder ---- */
+/* The path of this device's file of a kind ("tested"). 0: there is none, as it has no key or no folder is given. */
+int nj_kept_path(const nj_context *ctx, const char *folder, const char *kind, char *out,
+                 size_t bytes);
+/* Makes the folder, and replaces the file at once by the parts; a failure leaves what was there: what is kept is a
+ * convenience. */
+void nj_kept_write(const char *path, const struct iovec *part, int count);
 
 struct nj_context {
     const struct nj_backend *backend; /* NULL while none is open */
@@ -143,6 +161,7 @@ struct nj_context {
     struct nj_gemm_choices choices;
     const char *last_key; /* last enqueued: an asynchronous error came from it or before it */
     int graphs_off;       /* NOJIT_GRAPH=0 */
+    int gemm_tune;        /* of nj_options; 0 during a self-test */
     char error[NJ_SENTENCE_BYTES];
 };
 struct nj_stream {

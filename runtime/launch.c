@@ -33,6 +33,11 @@ int nj_kernel_available(const nj_context *ctx, int id)
            ctx->backend->has_kernel(ctx, (uint32_t)id);
 }
 
+int nj_spare_load(nj_context *ctx, uint32_t id)
+{
+    return ctx->backend->load_spare ? ctx->backend->load_spare(ctx, id) : NJ_E_NO_CODE;
+}
+
 int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
 {
     const struct nj_backend *backend;

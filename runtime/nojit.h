@@ -83,6 +83,12 @@ enum nj_device_kind {
     NJ_DEVICE_VULKAN = 3
 };
 
+struct nj_device_info;
+struct nj_trial;
+struct nj_self_test;
+typedef void nj_tried_fn(void *user, const struct nj_device_info *device,
+                         const struct nj_trial *trial);
+
 struct nj_options {
     enum nj_device_kind
         device;  /* AUTO: CUDA if it works, else Vulkan if it is faster than the CPU */
@@ -96,11 +102,33 @@ struct nj_options {
     void (*doing)(void *user,
                   const char *what); /* hears what it begins that may take long; or NULL */
     /* A folder, made if it and the one that it is in are not there, in which the pipelines of a Vulkan
-     * driver are kept for the next time; NULL: nothing is read or written. */
+     * driver and the results of self-tests are kept for the next time; NULL: nothing is read or written. */
     const char *cache_folder;
-    /* Called when a device is open whose driver compiles the kernels (Vulkan), unless cache_folder says that it
-     * has passed: nj_self_test(), or NULL for none. What fails is not opened. */
-    int (*self_test)(nj_context *ctx, char *why, size_t bytes);
+    /* Called when a GPU is open, unless cache_folder says that this one has passed with this driver and
+     * this program, or NOJIT_SELF_TEST=off: nj_self_test(), or NULL for none. What fails is not opened. */
+    int (*self_test)(nj_context *ctx, struct nj_self_test *t);
+    /* 1: it is called whatever cache_folder and NOJIT_SELF_TEST say, also on the CPU, and goes on after a
+     * kernel that fails. */
+    int retest;
+    /* Hears what was found of each kernel and GEMM; or NULL. */
+    nj_tried_fn *tried;
+    void *tried_user;
+};
+
+/* What a device stands on: SKIPPED: NOJIT_SELF_TEST=off; NOW: at this start; BEFORE: at an earlier one. */
+enum nj_self_test_state {
+    NJ_SELF_TEST_NONE,
+    NJ_SELF_TEST_SKIPPED,
+    NJ_SELF_TEST_NOW,
+    NJ_SELF_TEST_BEFORE
+};
+struct nj_self_test_record {
+    enum nj_self_test_state state;
+    char at[24]; /* "2026-11-27T09:30:00Z" */
+    float ms;
+    uint32_t kernels, gemms; /* that were tried, and are right */
+    uint32_t spares;         /* of kernels: those whose second set of machine code is taken */
+    char spare_names[1024];  /* their keys, a space between two */
 };
 
 struct nj_device_info {
@@ -131,23 +159,45 @@ struct nj_device_info {
     uint32_t modules_loaded;
     uint32_t pipelines_compiled; /* Vulkan: of kernels_loaded, those that the cache did not have */
     float pipelines_ms;          /* Vulkan: what all of them took */
-    int self_test;               /* Vulkan: enum nj_self_test_state */
-    float self_test_ms;
+    struct nj_self_test_record self_test;
     double submit_operations;      /* Vulkan: of one submission, at most */
     int paced;                     /* 1: that follows from the speed of this GPU */
     double gemm_flops, copy_bytes; /* of it, per second, timed at the first start; 0: not */
-    char cache_key[33];            /* Vulkan: of GPU, driver and shaders; else "" */
-    int managed;                   /* arenas come from managed memory */
+    char cache_key[33];  /* of GPU, driver and this program's code for it; "" on the CPU */
+    int managed;         /* arenas come from managed memory */
     char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 };
 
-enum nj_self_test_state { NJ_SELF_TEST_NONE, NJ_SELF_TEST_NOW, NJ_SELF_TEST_BEFORE };
+/* What a self-test found of a kernel, or of GEMMs of one kind and type. PASSED_SPARE: its second set of machine code is
+ * right, which is taken from then on; ABSENT: the GPU's library has no such GEMM. */
+enum nj_verdict { NJ_PASSED, NJ_PASSED_SPARE, NJ_ABSENT, NJ_FAILED };
+struct nj_trial {
+    const char *name; /* "accumulate.f32", "GEMM NT bfloat16" */
+    const char *
+        label; /* of the case with the largest error, or the one that failed: "N=37", "67 x 144 x 64" */
+    int is_gemm;
+    enum nj_verdict verdict;
+    double error, tolerance; /* of a GEMM: as a share of its bound */
+    float ms;
+    const char *
+        wrong; /* with what it failed: "y[3]: got 1, want 2, error 0.5, tolerance 1e-06"; else "" */
+};
+
+/* A self-test: what is wanted of it, and what came of it. */
+struct nj_self_test {
+    int all; /* 1: goes on after one that fails */
+    nj_tried_fn *tried;
+    void *user;
+    uint32_t kernels, gemms, failed;
+    uint32_t spares; /* of kernels: PASSED_SPARE */
+    char why[700];   /* the first that failed */
+};
 
 /* Holds every kernel of an open device against its reference, by small cases, and GEMMs against sums in double: 0,
- * NJ_E_NOMEM, or NJ_E_DEVICE with the first that is wrong. A program that calls it is linked with NJ_ORACLES
+ * NJ_E_NOMEM, or NJ_E_DEVICE where one is wrong. A program that calls it is linked with NJ_ORACLES
  * (docs/toolchain.md). */
-int nj_self_test(nj_context *ctx, char *why, size_t bytes);
+int nj_self_test(nj_context *ctx, struct nj_self_test *t);
 
 /* Opens a device, loads and resolves every kernel. On Vulkan the driver gets all shaders of
  * this program here, and none later (when it compiles them is its business); a launch refuses ops
@@ -155,8 +205,8 @@ int nj_self_test(nj_context *ctx, char *why, size_t bytes);
  * *out is set even on failure (unless NJ_E_NOMEM), so that nj_context_error() can be read; destroy
  * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE,
  * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option,
- * NOJIT_MEMORY or NOJIT_VULKAN_DEVICE is not known). Where CUDA fails with NO_DEVICE, DRIVER, LIBRARY or
- * NO_CODE, AUTO takes Vulkan if a timed GEMM is faster there than on the CPU, else the CPU; other failures
+ * NOJIT_MEMORY, NOJIT_SELF_TEST or NOJIT_VULKAN_DEVICE is not known). Where CUDA fails with NO_DEVICE, DRIVER,
+ * LIBRARY or NO_CODE, AUTO takes Vulkan if a timed GEMM is faster there than on the CPU, else the CPU; other failures
  * of CUDA are returned. A Vulkan driver that runs on the CPU is taken only if NOJIT_VULKAN_DEVICE names it. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
@@ -390,6 +440,7 @@ struct nj_embedded {
     int spare[32];     /* 1: each kernel of this arch is there a second time, assembled at -O1 */
     char toolkit[512]; /* all of them: "ptxas 13.0.88, 13.3.73 for sm_120 sm_121" */
     uint64_t code_bytes, spare_bytes; /* spare code is compressed and not part of code_bytes */
+    uint64_t index_hash; /* of all that says */
 };
 /* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
 int nj_embedded_read(struct nj_embedded *out);

@@ -39,6 +39,7 @@ step "doctor accepts the GPU" "$nojit" doctor --device cuda
 sed -nE 's/^(gpu|driver|cublasLt) +/\1\t/p' "$scratch/log" >"$scratch/machine"
 told=$(grep -c 'arenas in device memory' "$scratch/log")
 if [ "$part" = all ]; then
+    program "the self-test" self_test bash tests/gpu_self_test.sh
     program "harness" harness "$BUILD/harness" --device cuda
     sed -nE 's|^([a-z0-9_]+) +(lp\|f32) +[0-9]+ cases, worst error +(\S+) of +(\S+)$|worst\t\1\t\2\t\3\t\4|p' "$scratch/log" >>"$scratch/machine"
     for h in "$BUILD"/foreign/*/harness; do

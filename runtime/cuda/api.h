@@ -117,6 +117,10 @@ struct nj_launch_config {
 #define NJ_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define NJ_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
 
+struct nj_uuid { /* CUuuid */
+    unsigned char bytes[16];
+};
+
 struct nj_lt_algo { /* cublasLtMatmulAlgo_t */
     uint64_t data[8];
 };
@@ -139,6 +143,7 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
     X(int, cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", (int *can, int device, int peer))       \
     X(int, cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *id, int bytes, int device))          \
     X(int, cuDeviceGetName, "cuDeviceGetName", (char *name, int bytes, int device))                \
+    X(int, cuDeviceGetUuid, "cuDeviceGetUuid_v2", (struct nj_uuid * out, int device))              \
     X(int, cuDeviceGetAttribute, "cuDeviceGetAttribute", (int *out, int attribute, int device))    \
     X(int, cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                  \
     X(int, cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (void **context, int device))     \

@@ -4,7 +4,7 @@
  *
  *   library.c       finds and opens the driver, cuBLASLt and NCCL (library.h)
  *   device.c        opens a GPU                                modules.c       loads and resolves every kernel
- *   cuda_context.c  its context, errors of the driver
+ *   cuda_context.c  its context, errors of the driver          identity.c      what a self-test holds for
  *   cuda_stream.c   memory, streams, events                    cuda_launch.c   kernels
  *   cuda_gemm.c     matrix products                            graph.c         capture
  *   nccl.c          communicators                              links.c         what a GPU is connected by
@@ -24,7 +24,6 @@ struct nj_cuda {
     struct nj_cublaslt lt;
     struct nj_nccl nccl; /* open if info.comm_version is not 0 */
     int device, retained;
-    int gemm_tune;
     void *context; /* primary context, shared with whatever else of the process uses CUDA */
     void *lt_handle;
     void **modules; /* by kernel number; NULL: not for this SM */
@@ -52,6 +51,8 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
  * kernel as it is if it fails. No graph may hold the kernel. */
 int nj_cuda_load_spare(nj_context *ctx, uint32_t id);
 void nj_cuda_unload_modules(nj_context *ctx);
+/* Sets info.cache_key, of the card, its driver, cuBLASLt and an index of this hash. */
+void nj_cuda_cache_key(nj_context *ctx, uint64_t index_hash);
 
 size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind);
 int nj_cuda_clear(nj_context *ctx, uint64_t ptr, size_t bytes, const char *what);

@@ -424,7 +424,7 @@ static int takes_choice(const struct nj_gemm_plan *plan, const struct choice *li
 
 static int resolve(nj_context *ctx, struct nj_gemm_plan *plan, struct product *p)
 {
-    const int tune = nj_cuda_of(ctx)->gemm_tune;
+    const int tune = ctx->gemm_tune;
     struct choice list[CANDIDATES];
     struct scratch scratch;
     int count = 0, known = 0, rc;

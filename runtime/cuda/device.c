@@ -160,12 +160,12 @@ static int open_cublaslt(nj_context *ctx)
 static int cuda_open(nj_context *ctx, const struct nj_options *options)
 {
     struct nj_cuda *cu = calloc(1, sizeof *cu);
+    struct nj_embedded embedded;
     int rc;
 
     ctx->state = cu;
     if (!cu)
         return nj_fail(ctx, NJ_E_NOMEM, "opening the GPU: out of host memory");
-    cu->gemm_tune = options->gemm_tune;
     read_driver_release(ctx->info.driver, sizeof ctx->info.driver);
     rc = nj_cuda_open_driver(ctx, &cu->driver);
     if (rc)
@@ -184,7 +184,10 @@ static int cuda_open(nj_context *ctx, const struct nj_options *options)
     if (rc)
         return rc;
     rc = nj_cuda_load_modules(ctx, options);
-    return rc ? rc : open_cublaslt(ctx);
+    rc = rc ? rc : open_cublaslt(ctx);
+    if (rc == 0 && nj_embedded_read(&embedded) == 0)
+        nj_cuda_cache_key(ctx, embedded.index_hash);
+    return rc;
 }
 
 static void cuda_close(nj_context *ctx)

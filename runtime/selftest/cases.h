@@ -8,6 +8,7 @@
  *   case_compare.c   stored types, comparison of outputs
  *   selftest_gemm.c  the same for GEMMs
  *   selftest.c       which cases a device is tried with
+ *   selftest_count.c what comes of a trial
  */
 #ifndef NOJIT_SELFTEST_CASES_H
 #define NOJIT_SELFTEST_CASES_H
@@ -77,7 +78,15 @@ void nj_case_set_pointer(const struct subject *s, unsigned char *params, uint32_
                          const void *ptr);
 
 /* ---- selftest_gemm.c ---- */
-/* 0, or a code, with the sentence. */
-int nj_selftest_gemms(nj_context *ctx, nj_stream *s, char *why, size_t bytes);
+/* 0, or a code: t has the sentence. */
+int nj_selftest_gemms(nj_context *ctx, nj_stream *s, struct nj_self_test *t);
+
+/* ---- selftest_count.c ---- */
+/* Counts a trial and tells it. Returns NJ_E_DEVICE where one that fails is to be the last, else 0. */
+int nj_selftest_count(nj_context *ctx, struct nj_self_test *t, const struct nj_trial *trial);
+/* Milliseconds of a clock whose differences count. */
+float nj_selftest_ms(void);
+/* A trial that could not be made: NJ_E_NOMEM. */
+int nj_selftest_no_memory(struct nj_self_test *t, const struct nj_trial *trial);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * selftest.c: every kernel that a device has, held against its reference by its smallest cases, after GEMMs. It
- * takes about a second, and finds what a driver's compiler makes wrong.
+ * takes a second or two, and finds what an assembler, a driver's compiler or a card makes wrong.
  */
 #include <stdio.h>
 
 #include "cases.h"
+#include "internal.h"
 
 enum { CASES_OF_A_KEY = 2, SEED = 1 };
 
@@ -29,35 +30,79 @@ static const struct kernel_case *next_case(uint32_t kernel, const struct kernel_
     return best;
 }
 
-static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, char *why, size_t bytes)
+/* What was found of a kernel, with the texts that its trial points to. */
+struct found {
+    struct nj_trial trial;
+    struct result result; /* of the case with the largest error, or of the first that failed */
+};
+
+static void run_cases(nj_context *ctx, nj_stream *s, uint32_t kernel, struct found *out)
 {
     const struct kernel_case *c = NULL;
+    struct nj_trial *t = &out->trial;
 
+    *out = (struct found){.trial = {.name = nj_kernels[kernel].key, .label = "", .wrong = ""}};
     for (int i = 0; i < CASES_OF_A_KEY && (c = next_case(kernel, c)) != NULL; i++) {
         const struct subject subject = nj_case_subject_of(c);
         struct result r;
 
         nj_case_run_case(ctx, s, &subject, SEED, &r);
-        if (r.status == PASSED)
+        if (r.status == PASSED && t->label[0] && r.worst <= t->error)
             continue;
-        snprintf(why, bytes, "%s [%s]: %s", subject.key, c->label, r.message);
-        return r.no_memory ? NJ_E_NOMEM : NJ_E_DEVICE;
+        out->result = r;
+        t->label = c->label;
+        t->error = r.worst;
+        t->tolerance = c->tolerance;
+        if (r.status != PASSED) {
+            t->verdict = NJ_FAILED;
+            t->wrong = out->result.message;
+            return;
+        }
     }
-    return 0;
 }
 
-int nj_self_test(nj_context *ctx, char *why, size_t bytes)
+/* Of the first set of machine code, and where that is wrong, of the second. */
+static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_self_test *t)
+{
+    const float from = nj_selftest_ms();
+    struct found first, second;
+
+    run_cases(ctx, s, kernel, &first);
+    if (!first.trial.label[0]) /* it has none */
+        return 0;
+    if (first.result.no_memory)
+        return nj_selftest_no_memory(t, &first.trial);
+    if (first.trial.verdict == NJ_FAILED && nj_spare_load(ctx, kernel) == 0) {
+        run_cases(ctx, s, kernel, &second);
+        if (second.trial.verdict == NJ_PASSED)
+            first.trial.verdict = NJ_PASSED_SPARE;
+    }
+    first.trial.ms = nj_selftest_ms() - from;
+    return nj_selftest_count(ctx, t, &first.trial);
+}
+
+/* A kernel that was stopped by an error may have taken the device with it: then nothing more can be tried. */
+static int is_lost(nj_stream *s)
+{
+    return nj_stream_sync(s) != 0;
+}
+
+int nj_self_test(nj_context *ctx, struct nj_self_test *t)
 {
     nj_stream *s = NULL;
     int rc = nj_stream_create(ctx, &s);
 
+    t->kernels = t->gemms = t->failed = t->spares = 0;
     if (rc)
-        snprintf(why, bytes, "%s", nj_context_error(ctx));
+        snprintf(t->why, sizeof t->why, "%.690s", nj_context_error(ctx));
     if (rc == 0)
-        rc = nj_selftest_gemms(ctx, s, why, bytes);
-    for (uint32_t kernel = 0; kernel < nj_kernel_count && rc == 0; kernel++)
+        rc = nj_selftest_gemms(ctx, s, t);
+    for (uint32_t kernel = 0; kernel < nj_kernel_count && rc == 0; kernel++) {
         if (nj_kernel_available(ctx, (int)kernel))
-            rc = try_kernel(ctx, s, kernel, why, bytes);
+            rc = try_kernel(ctx, s, kernel, t);
+        if (t->failed > 0 && is_lost(s))
+            break;
+    }
     nj_stream_destroy(s);
-    return rc;
+    return rc == 0 && t->failed > 0 ? NJ_E_DEVICE : rc;
 }

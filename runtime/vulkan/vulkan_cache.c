@@ -59,12 +59,6 @@ void nj_vk_cache_key(nj_context *ctx, const struct nj_index *index)
              (unsigned long long)vk->key[0], (unsigned long long)vk->key[1]);
 }
 
-static int path_of(const nj_context *ctx, const char *folder, char *out, size_t bytes)
-{
-    return folder &&
-           snprintf(out, bytes, "%s/vulkan-%s.pipelines", folder, ctx->info.cache_key) < (int)bytes;
-}
-
 static int read_all(int fd, void *to, size_t bytes)
 {
     unsigned char *at = to;
@@ -109,7 +103,9 @@ int nj_vk_cache_open(nj_context *ctx, const char *folder)
     VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
     char path[4096];
     size_t bytes = 0;
-    void *data = path_of(ctx, folder, path, sizeof path) ? read_cache(vk, path, &bytes) : NULL;
+    void *data = nj_kept_path(ctx, folder, "pipelines", path, sizeof path)
+                     ? read_cache(vk, path, &bytes)
+                     : NULL;
     int rc;
 
     info.initialDataSize = bytes;
@@ -123,40 +119,6 @@ int nj_vk_cache_open(nj_context *ctx, const char *folder)
     return rc;
 }
 
-static void make_folder(const char *folder)
-{
-    char parent[4096];
-    char *last;
-
-    snprintf(parent, sizeof parent, "%s", folder);
-    last = strrchr(parent, '/');
-    if (last)
-        *last = '\0';
-    mkdir(parent, 0777);
-    mkdir(folder, 0700);
-}
-
-/* Whole on the disk before it has the name. 0, or -1: a cache is a convenience. */
-static int replace(const char *folder, const char *path, const struct heading *h, const void *data)
-{
-    char temp[4096];
-    int fd, failed;
-
-    make_folder(folder);
-    if (snprintf(temp, sizeof temp, "%s.tmp-XXXXXX", path) >= (int)sizeof temp)
-        return -1;
-    fd = mkostemp(temp, O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    failed = write(fd, h, sizeof *h) != (ssize_t)sizeof *h ||
-             write(fd, data, h->bytes) != (ssize_t)h->bytes || fsync(fd) != 0;
-    failed |= close(fd) != 0;
-    if (!failed && rename(temp, path) == 0)
-        return 0;
-    unlink(temp);
-    return -1;
-}
-
 int nj_vk_cache_write(nj_context *ctx, const char *folder)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
@@ -166,7 +128,7 @@ int nj_vk_cache_write(nj_context *ctx, const char *folder)
     void *data;
     int rc;
 
-    if (!path_of(ctx, folder, path, sizeof path))
+    if (!nj_kept_path(ctx, folder, "pipelines", path, sizeof path))
         return 0;
     rc = nj_vk_check(ctx, vk->api.GetPipelineCacheData(vk->device, vk->cache, &bytes, NULL),
                      "keeping the pipelines");
@@ -180,7 +142,7 @@ int nj_vk_cache_write(nj_context *ctx, const char *folder)
     h.bytes = bytes;
     h.hash = XXH3_64bits(data, bytes);
     if (rc == 0)
-        (void)replace(folder, path, &h, data);
+        nj_kept_write(path, (const struct iovec[]){{&h, sizeof h}, {data, bytes}}, 2);
     free(data);
     return rc;
 }

@@ -107,17 +107,6 @@ static int load_gemm(nj_context *ctx, const struct nj_index *index, int kind, in
                : 0;
 }
 
-/* Tells how far the driver is, which compiles each shader at the first start. */
-static void say_doing(const nj_context *ctx, const struct nj_options *options)
-{
-    char what[200];
-
-    snprintf(what, sizeof what, "the Vulkan driver of %.100s compiles shaders: %u of about %u",
-             ctx->info.name, ctx->info.kernels_loaded, nj_kernel_count);
-    if (options->doing)
-        options->doing(options->log_user, what);
-}
-
 static int load_all(nj_context *ctx, const struct nj_index *index, const struct nj_options *options)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
@@ -126,7 +115,8 @@ static int load_all(nj_context *ctx, const struct nj_index *index, const struct 
     for (uint32_t id = 0; id < nj_kernel_count && rc == 0; id++) {
         const struct nji_entry *entry = nj_index_find(index, nj_kernels[id].key);
 
-        say_doing(ctx, options);
+        nj_doing(options, "the Vulkan driver of %.100s compiles shaders: %u of about %u",
+                 ctx->info.name, ctx->info.kernels_loaded, nj_kernel_count);
         if (entry)
             rc = check_entry(ctx, index, &nj_kernels[id], entry);
         if (rc == 0 && can_load(ctx, entry, nj_kernels[id].key))

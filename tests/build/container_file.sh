@@ -46,7 +46,7 @@ complete() {
 }
 succeeds "the container has licences and the man page" complete
 found() {
-    env -i "LD_LIBRARY_PATH=$scratch/driver" NOJIT_SIM_DEVICE=h100 "$root/out/bin/nojit" doctor >"$scratch/doctor" 2>&1 || true
+    env -i "LD_LIBRARY_PATH=$scratch/driver" NOJIT_SIM_DEVICE=h100 NOJIT_SELF_TEST=off "$root/out/bin/nojit" doctor >"$scratch/doctor" 2>&1 || true
     grep -E "cuBLASLt: $root/out/bin/../lib/libcublasLt.so.13: .*, used" "$scratch/doctor" || { cat "$scratch/doctor" && return 1; }
 }
 succeeds "nojit in the container's tree finds cuBLASLt" found

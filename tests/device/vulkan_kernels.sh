@@ -13,7 +13,7 @@ set -eu
 filter='@(rmsnorm_*|rope_*|qknorm_rope_fwd|kl_rows|colsum|loss_reduce|cast_to_lp|embed_bwd|sample_cut).*'
 [ "$EVERY" = 0 ] || filter='*'
 agree() {
-    XDG_CACHE_HOME=$d/first "$nojit" doctor --device vulkan >"$d/first.log" 2>&1 && grep -q '^self-test passed, in' "$d/first.log" ||
+    XDG_CACHE_HOME=$d/first "$nojit" doctor --device vulkan >"$d/first.log" 2>&1 && grep -q '^self-test passed now, in' "$d/first.log" ||
         { cat "$d/first.log" && return 1; }
     "$BUILD/harness" --device vulkan --filter "$filter"
 }

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by every script test: counts, and prints the command that repeats a failure. $verdicts is a file that gets the verdicts, too.
 export NOJIT_WAIT_SECONDS=${NOJIT_WAIT_SECONDS:-0} # no words about what takes long, as on a slow machine
+# No self-test of simulated GPUs, which takes them seconds, but where it is what is tested.
+[ "${DEVICE:-}" = cuda ] || export NOJIT_SELF_TEST=${NOJIT_SELF_TEST:-off}
 export LC_ALL=C # numbers with a point, names in the order of their bytes
 : "${BUILD:=build}" "${verdicts:=/dev/null}"
 if grep -qsx 'ASSEMBLER := toolkit' "$BUILD/setup.mk"; then export ASSEMBLER=toolkit; fi # a build without the newer ptxas stays one

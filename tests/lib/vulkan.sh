@@ -3,6 +3,7 @@
 # The tests share what a start keeps: the self-test of a driver that runs on the CPU takes half a minute of its compiler, which one test
 # spends while others that run beside it wait.
 nojit=$BUILD/nojit d=$scratch
+export NOJIT_SELF_TEST=on
 export XDG_CACHE_HOME=$PWD/$BUILD/vulkan-cache
 [[ $BUILD != /* ]] || XDG_CACHE_HOME=$BUILD/vulkan-cache
 export MESA_SHADER_CACHE_DIR=$XDG_CACHE_HOME # also with a cache of the test's own: what Mesa's compiler made is no business of nojit's

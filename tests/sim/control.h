@@ -19,6 +19,8 @@
  *   NOJIT_SIM_EAGER    a stream, by its number from 1 in the order they were made, that does its work at
  *                      once; all others do theirs when somebody waits
  *   NOJIT_SIM_ELAPSED  milliseconds between any two events, in place of those that went by
+ *   NOJIT_SIM_LIE      the entry of a kernel whose launches get one word wrong of what they write; with :N
+ *                      behind it the first N
  *   NOJIT_SIM_STRICT   1: a process that has not forbidden the JIT is refused
  */
 #ifndef NOJIT_SIM_CONTROL_H

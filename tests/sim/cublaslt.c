@@ -7,6 +7,7 @@
  *   NOJIT_SIM_LT_FAIL     a function that answers with status 7
  *   NOJIT_SIM_LT_ONLY     the only algorithm that is proposed
  *   NOJIT_SIM_LT_VERSION  such as 120300
+ *   NOJIT_SIM_LT_NO_F8    1: no product of FP8
  */
 #include "cublaslt.h"
 
@@ -167,7 +168,9 @@ LT_CALL(cublasLtMatmulPreferenceSetAttribute,
 
 static int type_fits(int type, int arch)
 {
-    return type == LT_BF16 ? arch >= 80 : lt_is_f8(type) ? arch >= 89 : 1;
+    return type == LT_BF16  ? arch >= 80
+           : lt_is_f8(type) ? arch >= 89 && !getenv("NOJIT_SIM_LT_NO_F8")
+                            : 1;
 }
 
 /* Scales of both operands: one; on sm_90 one for each row, of e4m3 alone, which is all that is tried; from sm_100 on

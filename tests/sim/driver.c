@@ -189,6 +189,15 @@ SIM_CALL(cuDeviceGetName, SIM_STARTED, (char *name, int bytes, int device), (nam
     return CUDA_SUCCESS;
 }
 
+SIM_CALL(cuDeviceGetUuid_v2, SIM_STARTED, (unsigned char *uuid, int device), (uuid, device))
+{
+    if (!device_at(device))
+        return CUDA_INVALID_DEVICE;
+    for (int i = 0; i < 16; i++)
+        uuid[i] = (unsigned char)(16 * device + i);
+    return CUDA_SUCCESS;
+}
+
 SIM_CALL(cuDeviceTotalMem_v2, SIM_STARTED, (size_t * out, int device), (out, device))
 {
     if (!device_at(device))

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/doctor_gpus.h"
+#include "cli/doctor_self_test.h"
 #include "cli/libraries.h"
 #include "io/cache_folder.h"
 #include "io/error.h"
@@ -16,6 +17,7 @@
 #include "io/plural.h"
 #include "io/waits.h"
 #include "record/progress.h"
+#include "run/receipt.h"
 #include "run/run.h"
 #include "utf8.h"
 
@@ -79,15 +81,6 @@ static void print_submissions(const struct nj_device_info *d)
     printf("\n");
 }
 
-/* Returns "640 ms", or "16m11s" where it took long. */
-static const char *took_text(float ms, char *buffer, size_t bytes)
-{
-    if (ms >= 10000)
-        return duration_text(1e-3 * (double)ms, buffer, bytes);
-    snprintf(buffer, bytes, "%.0f ms", (double)ms);
-    return buffer;
-}
-
 static void print_vulkan(const struct nj_device_info *d)
 {
     char size[32], budget[32];
@@ -102,10 +95,6 @@ static void print_vulkan(const struct nj_device_info *d)
            "other kernels are for CUDA\n",
            d->kernels_loaded, took_text(d->pipelines_ms, size, sizeof size), d->pipelines_compiled,
            d->lp ? ", and bfloat16 as storage" : "; no 16-bit storage here");
-    if (d->self_test == NJ_SELF_TEST_NOW)
-        printf("self-test passed, in %s\n", took_text(d->self_test_ms, size, sizeof size));
-    else
-        printf("self-test passed at an earlier start\n");
 }
 
 static void print_gpu(const struct nj_device_info *d)
@@ -156,8 +145,9 @@ static void add_device(json_t *to, const struct nj_device_info *d)
     json_object_set_new(to, "memory_bytes", json_integer((json_int_t)d->memory_bytes));
     json_object_set_new(to, "budget_bytes", json_integer((json_int_t)d->budget_bytes));
     json_object_set_new(to, "kernels_loaded", json_integer(d->kernels_loaded));
-    if (d->cache_key[0] != '\0')
+    if (strcmp(d->backend, "vulkan") == 0)
         json_object_set_new(to, "pipelines_compiled", json_integer(d->pipelines_compiled));
+    json_object_set_new(to, "self_test", receipt_self_test(d));
 }
 
 static void add_libraries(json_t *to)
@@ -209,8 +199,10 @@ static void print_device(const struct settings *s, const struct nj_device_info *
 {
     const bool cpu = d != NULL && strcmp(d->backend, "cpu") == 0;
     const bool vulkan = d != NULL && strcmp(d->backend, "vulkan") == 0;
-    if (d != NULL)
+    if (d != NULL) {
         (cpu ? print_cpu : vulkan ? print_vulkan : print_gpu)(d);
+        self_test_print_state(d);
+    }
     if (vulkan && s->verbose)
         print_submissions(d);
     if (s->device != NJ_DEVICE_VULKAN) {
@@ -234,11 +226,9 @@ static void print_device(const struct settings *s, const struct nj_device_info *
                         : "GPU");
 }
 
-int cmd_doctor(const struct settings *s)
+/* Opens what a run would; *ctx has the reason where that fails. */
+static int open_device(const struct settings *s, struct self_test_report *report, nj_context **ctx)
 {
-    if (s->gpus != 1)
-        return doctor_gpus(s);
-
     char kept[3072], why[4200];
     cache_folder(kept, sizeof kept, why, sizeof why);
     if (why[0] != '\0')
@@ -248,21 +238,52 @@ int cmd_doctor(const struct settings *s)
                                        .log = print_line,
                                        .doing = run_doing,
                                        .cache_folder = kept[0] != '\0' ? kept : NULL,
-                                       .self_test = nj_self_test};
+                                       .self_test = nj_self_test,
+                                       .retest = s->self_test,
+                                       .tried = s->self_test ? self_test_hear : NULL,
+                                       .tried_user = report};
+    wait_begin("opening the device");
+    const int err = nj_context_create(ctx, &options);
+    wait_end();
+    if (err)
+        return *ctx != NULL ? fail_context(err, *ctx, device_option(s))
+                            : fail(err, "%s", nj_error_text(err));
+    if (report->failed > 0)
+        return fail(NJ_E_DEVICE, "%s fails the self-test of its kernels, so it is not taken",
+                    report->device.name);
+    return 0;
+}
+
+/* What was tried, and the report of it. */
+static int end_self_test(const struct settings *s, const struct self_test_report *r)
+{
+    if (!s->json)
+        self_test_print(r, s->verbose);
+    const int err = r->count > 0 ? self_test_write(r, s->report) : 0;
+    if (r->count > 0 && !err && !s->json)
+        printf("report    %s, to be attached to an issue\n", s->report);
+    return err;
+}
+
+int cmd_doctor(const struct settings *s)
+{
+    if (s->gpus != 1 && s->self_test)
+        return fail(NJ_E_ARG,
+                    "--self-test tries one GPU: leave --gpus out, and choose another one by "
+                    "CUDA_VISIBLE_DEVICES");
+    if (s->gpus != 1)
+        return doctor_gpus(s);
+
     nj_context *ctx = NULL;
     struct nj_embedded embedded;
+    struct self_test_report report = {.count = 0};
     int err = read_binary(&embedded);
     if (err)
         return err;
     if (!s->json)
         print_binary(&embedded);
     fflush(stdout);
-    wait_begin("opening the device");
-    err = nj_context_create(&ctx, &options);
-    wait_end();
-    if (err)
-        err = ctx != NULL ? fail_context(err, ctx, device_option(s))
-                          : fail(err, "%s", nj_error_text(err));
+    err = open_device(s, &report, &ctx);
     struct nj_device_info info;
     const struct nj_device_info *d = err ? NULL : printable_device(nj_context_device(ctx), &info);
     int failed = 0;
@@ -270,8 +291,10 @@ int cmd_doctor(const struct settings *s)
         failed = doctor_json(&embedded, d, err ? fail_text() : NULL);
     else
         print_device(s, d);
+    const int unwritten = end_self_test(s, &report);
+    self_test_free(&report);
     nj_context_destroy(ctx);
-    return err ? err : failed;
+    return err ? err : failed ? failed : unwritten;
 }
 
 static void print_spares(const struct nj_embedded *e)

@@ -198,6 +198,8 @@ void help_man(FILE *f)
           "and nobody else, are given\n"
           ".TP\n.B NOJIT_MEMORY\ndevice or managed: the kind of device memory\n"
           ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; results are bitwise identical\n"
+          ".TP\n.B NOJIT_SELF_TEST\noff: a GPU that was not tried before is not tried "
+          "(docs/self-test.md)\n"
           ".TP\n.B HF_HOME\nHugging Face cache where ORG/NAME is looked up\n",
           f);
 }

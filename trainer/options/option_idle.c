@@ -49,6 +49,10 @@ static bool writes_texts(const struct settings *s)
 {
     return s->tasks.count > 0 || s->prompts.count > 0;
 }
+static bool tries_kernels(const struct settings *s)
+{
+    return s->self_test;
+}
 static bool reads_data(const struct settings *s)
 {
     return s->data.count > 0;
@@ -78,6 +82,7 @@ static const struct idle {
     {CMD_GENERATE, "--prompts", reads_prompts, {"batch-size", "skip-unusable"}},
     {CMD_GENERATE, "a --temperature above 0", samples, {"top-k", "top-p", "min-p", "seed"}},
     {CMD_EVAL, "--tasks or --prompts", writes_texts, {"max-tokens"}},
+    {CMD_DOCTOR, "--self-test", tries_kernels, {"report"}},
     {CMD_EVAL, "--data", reads_data, {"fields", "split", "train-on-prompts", "skip-unusable"}},
 };
 

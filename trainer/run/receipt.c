@@ -152,6 +152,24 @@ static json_t *applied(const struct run *r)
     return to;
 }
 
+json_t *receipt_self_test(const struct nj_device_info *d)
+{
+    static const char *const results[] = {[NJ_SELF_TEST_NONE] = "none",
+                                          [NJ_SELF_TEST_SKIPPED] = "off",
+                                          [NJ_SELF_TEST_NOW] = "passed now",
+                                          [NJ_SELF_TEST_BEFORE] = "passed before"};
+    const struct nj_self_test_record *t = &d->self_test;
+    json_t *to = json_pack("{s:s}", "result", results[t->state]);
+    if (t->state != NJ_SELF_TEST_NOW && t->state != NJ_SELF_TEST_BEFORE)
+        return to;
+    json_object_set_new(to, "at", json_string(t->at));
+    json_object_set_new(to, "ms", json_real((double)t->ms));
+    json_object_set_new(to, "kernels", json_integer(t->kernels));
+    json_object_set_new(to, "gemms", json_integer(t->gemms));
+    json_object_set_new(to, "spares", json_string(t->spares > 0 ? t->spare_names + 1 : ""));
+    return to;
+}
+
 static json_t *device(const struct nj_device_info *d)
 {
     json_t *to = json_pack(
@@ -166,14 +184,11 @@ static json_t *device(const struct nj_device_info *d)
         json_object_set_new(to, "comm_build", json_string(d->comm_build));
         json_object_set_new(to, "comm_version", json_integer((json_int_t)d->comm_version));
     }
-    if (d->cache_key[0] != '\0')
+    if (strcmp(d->backend, "vulkan") == 0)
         json_object_set_new(to, "pipelines",
                             json_pack("{s:i, s:f, s:s}", "compiled", (int)d->pipelines_compiled,
                                       "ms", (double)d->pipelines_ms, "key", d->cache_key));
-    if (d->self_test != NJ_SELF_TEST_NONE)
-        json_object_set_new(
-            to, "self_test",
-            json_string(d->self_test == NJ_SELF_TEST_NOW ? "passed" : "passed before"));
+    json_object_set_new(to, "self_test", receipt_self_test(d));
     if (d->fallback[0] != '\0')
         json_object_set_new(to, "fallback", json_c_text(d->fallback));
     return to;

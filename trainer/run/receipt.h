@@ -5,10 +5,14 @@
 #ifndef NOJIT_TRAINER_RECEIPT_H
 #define NOJIT_TRAINER_RECEIPT_H
 
+#include <jansson.h>
+
 #include "run/run.h"
 
 /* receipt.json in DIR: every option as applied, device, versions, hashes, counters. */
 int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
                   int64_t steps_done);
+/* Which self-test a device stands on, as JSON. */
+json_t *receipt_self_test(const struct nj_device_info *d);
 
 #endif

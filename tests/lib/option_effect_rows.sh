@@ -297,7 +297,7 @@ eval_text() { compare '(a - b) ^ 2 < 1e-11' "$(plain_eval | sed -nE 's/^class_lo
 effect eval json eval_text
 plan_sum() { is "$(plan_json | grep -oE '"[a-z]+\.?[a-z0-9_]*": [0-9]+' | awk '/budget|batch_size/ { next } /_bytes/ { all += $2; next } { sum += $2 } END { print sum - all }')" 0; }
 effect plan json plan_sum
-for option in self-test report; do effect doctor $option elsewhere self_test.sh; done
+for option in self-test report; do effect doctor $option elsewhere device_self_test.sh; done
 effect doctor json is "$("$nojit" doctor --device cpu --json | grep -cE '^\{"version": .*"backend": "cpu".*"fits": true\}$')" 1
 effect version json is "$("$nojit" version --json | grep -cE '^\{"version": .*"keys": [0-9]+,.*\}$')" 1
 effect version verbose is "$("$nojit" version --verbose | grep -cE '^library   lib[a-z0-9-]+ [0-9.]+, [A-Z]')" "$("$nojit" version --verbose --json | sed -n 's/^{"version": .*"libraries": \(.*\)}$/\1/p' | grep -oE '"lib[a-z0-9-]+": "[0-9.]+"' | wc -l)"

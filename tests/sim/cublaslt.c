@@ -7,7 +7,7 @@
  *   NOJIT_SIM_LT_FAIL     a function that answers with status 7
  *   NOJIT_SIM_LT_ONLY     the only algorithm that is proposed
  *   NOJIT_SIM_LT_VERSION  such as 120300
- *   NOJIT_SIM_LT_NO_F8    1: no product of FP8
+ *   NOJIT_SIM_LT_NO_F8    0:0:0: no product of FP8
  */
 #include "cublaslt.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_self_test.c: when a GPU is tried, what is kept of it, and what is said: on the simulated driver and cuBLASLt.
- * tests/device/self_test.sh has its kernels.
+ * tests/device/device_self_test.sh has its kernels.
  */
 #include "cuda_sim.h"
 
@@ -290,7 +290,7 @@ static void fp8_gemms_that_a_library_lacks_are_no_failure(void **state)
 {
     (void)state;
     struct nj_self_test t = {.all = 0};
-    setenv("NOJIT_SIM_LT_NO_F8", "1", 1);
+    setenv("NOJIT_SIM_LT_NO_F8", "0:0:0", 1);
     try_gemms("gb10", &t);
     unsetenv("NOJIT_SIM_LT_NO_F8");
     assert_int_equal(t.gemms, 2 * 9);

@@ -9,6 +9,7 @@ set -eu
 . tests/lib/simulated.sh
 needs sm_89 add.f32
 nojit=$(realpath "$nojit")
+NOJIT_CUBLASLT=$(realpath "$NOJIT_CUBLASLT")
 export NOJIT_SELF_TEST=on NOJIT_SIM_DEVICE=rtx4090
 not_in() { # FILE TEXT...
     local text
@@ -53,7 +54,7 @@ wrong='fails the self-test of its kernels, .*`nojit doctor --self-test`.*: add\.
 refuses "a GPU with a kernel that is wrong is refused by name" 1 "^nojit doctor: --device cuda: Simulated .* RTX 4090 \\(sm_89, driver .*, cuBLASLt .*, machine code by ptxas .*\\) $wrong" \
     env XDG_CACHE_HOME="$d/other" "$nojit" doctor --device cuda
 refuses "a run on a GPU with a kernel that is wrong is refused" 1 "$wrong" env XDG_CACHE_HOME="$d/other" \
-    "$nojit" train --student "$d/model" --data "$d/text.txt" --steps 1 --out "$d/refused"
+    "$nojit" train --student "$d/model" --data "$d/text.txt" --seq-len 32 --steps 1 --out "$d/refused"
 ok_if "a start that fails its self-test leaves nothing" "$(ls -A "$d/other" "$d/refused" 2>&1)" [ ! -e "$d/other" -a ! -e "$d/refused" ]
 
 # ---- doctor --self-test ----

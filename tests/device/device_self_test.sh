@@ -75,6 +75,22 @@ ok_if "the report of a self-test names no user, host or folder" "$(head -n 20 "$
 ok_if "a GPU that fails doctor --self-test has no passed self-test any more" "$(tail -n 1 "$d/again")" grep -q 'fails the self-test' "$d/again"
 unset NOJIT_SIM_LIE
 
+# ---- a second set of machine code ----
+if ! grep -qE '"spare_archs": \[[^]]*"sm_121"' <("$nojit" version --json); then
+    skip "a kernel whose first set of machine code is wrong gets its second" "this build has no second set of machine code for sm_121"
+else
+    second() { NOJIT_SIM_DEVICE=gb10 XDG_CACHE_HOME=$d/spare "$nojit" doctor --device cuda >"$d/second.log" 2>&1 || true; }
+    NOJIT_SIM_LIE=nj_add_f32:1 second
+    ok_if "a kernel whose first set of machine code is wrong gets its second" "$(cat "$d/second.log")" \
+        grep -qzE "  add\.f32 fails the self-test, so its second set .* [a-z]+\[[0-9]+\]: got .*self-test passed now, [^;]*; the second set of machine code of add\.f32" "$d/second.log"
+    second
+    ok_if "a kernel that needs its second set of machine code gets it at later starts" "$(counted); $(cat "$d/second.log")" \
+        grep -qE 'self-test passed on .*; the second set of machine code of add\.f32$' "$d/second.log"
+    ok_if "a later start loads the second set of machine code" "$(counted)" [ "$(counted | cut -d' ' -f1)" = "$(($(sed -nE 's/^kernels +([0-9]+) of .*/\1/p' "$d/second.log") + 1))" ]
+    NOJIT_SIM_LIE=nj_add_f32 NOJIT_SIM_DEVICE=gb10 refuses "a kernel that is wrong in both sets of machine code is refused" 1 "$wrong" \
+        env XDG_CACHE_HOME="$d/third" "$nojit" doctor --device cuda
+fi
+
 # ---- the other GPUs that this build has code for ----
 for p in $profiles; do
     [ "${p%:*}" != rtx4090 ] && [[ $held =~ \ sm_${p#*:}a?\  ]] || continue

@@ -27,8 +27,7 @@ float nj_gemm_scale(const struct nj_gemm *g)
     return g->scale == 0.0f ? 1.0f : g->scale;
 }
 
-/* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1 scale 1" */
-static void describe(const struct nj_gemm *g, char *out, size_t bytes)
+void nj_gemm_describe(const struct nj_gemm *g, char *out, size_t bytes)
 {
     snprintf(out, bytes, "%s %s->%s M=%d N=%d K=%d ld %lld,%lld,%lld beta %g scale %g%s%s",
              (unsigned)g->kind < 3 ? kind_name[g->kind] : "?",
@@ -150,7 +149,7 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
         return NJ_E_ARG;
     if (!ctx->backend)
         return nj_fail(ctx, NJ_E_ARG, "nj_gemm_prepare: the context is not open");
-    describe(shape, text, sizeof text);
+    nj_gemm_describe(shape, text, sizeof text);
     reason = why_not(shape);
     if (reason)
         return nj_fail(ctx, NJ_E_ARG, "GEMM %s: %s", text, reason);
@@ -195,19 +194,19 @@ static int run_prepared(nj_stream *s, const struct nj_gemm *shape, const struct 
         return NJ_E_ARG;
     plan = s->ctx->gemms.count ? *find_slot(&s->ctx->gemms, shape) : NULL;
     if (!plan) {
-        describe(shape, text, sizeof text);
+        nj_gemm_describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_GEMM,
                        "GEMM %s was not prepared; call nj_gemm_prepare() before step 1", text);
     }
     if (!x->c || !x->a || !x->b || (bits & 15)) {
-        describe(shape, text, sizeof text);
+        nj_gemm_describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_ARG,
                        "GEMM %s: C=%p A=%p B=%p must be set and, like scales, 16-byte "
                        "aligned",
                        text, x->c, x->a, x->b);
     }
     if (scaled != (shape->ab_dtype == NJ_F8)) {
-        describe(shape, text, sizeof text);
+        nj_gemm_describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_ARG, "GEMM %s: scales of rows go with f8 operands", text);
     }
     return s->ctx->backend->gemm_run(s, plan, x);

@@ -130,6 +130,8 @@ struct nj_gemm_choices {
 const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape); /* or NULL */
 int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choice);
 void nj_gemm_choices_free(nj_context *ctx);
+/* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1 scale 1", for NJ_GEMM_TEXT_BYTES. */
+void nj_gemm_describe(const struct nj_gemm *g, char *out, size_t bytes);
 /* What multiplies op(A) op(B). */
 float nj_gemm_scale(const struct nj_gemm *g);
 size_t nj_dtype_bytes(enum nj_dtype dtype);

@@ -167,6 +167,14 @@ struct nj_device_info {
     int managed;         /* arenas come from managed memory */
     char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
+
+    /* CUDA: algorithms of cuBLASLt whose product was compared with a known one, bit for bit; of them those left out
+     * because it was wrong; and those left out because cuBLASLt lists them and refuses to run them. Shapes whose
+     * operands had no memory of their own, so that nothing was compared. */
+    uint32_t gemms_checked, gemms_wrong, gemms_refused, gemms_unchecked;
+    double gemm_ms, gemm_check_ms; /* what preparing GEMMs took; of it, comparing */
+    char gemm_reports
+        [400]; /* what is reported of this version of cuBLASLt on this arch, and what to do; else "" */
 };
 
 /* What a self-test found of a kernel, or of GEMMs of one kind and type. PASSED_SPARE: its second set of machine code is

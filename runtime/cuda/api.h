@@ -40,6 +40,7 @@
     X(CU_FUNC_ATTRIBUTE_BINARY_VERSION, 6)                                                         \
     X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)                                          \
     X(CU_MEM_ATTACH_GLOBAL, 1)                                                                     \
+    X(CU_MEMORYTYPE_UNIFIED, 4)                                                                    \
     X(CU_STREAM_NON_BLOCKING, 1)                                                                   \
     X(CU_EVENT_DEFAULT, 0)                                                                         \
     X(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                      \
@@ -77,6 +78,7 @@
     X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6)                                               \
     X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7)                                               \
     X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)                                               \
+    X(CUBLASLT_ALGO_CONFIG_ID, 0)                                                                  \
     X(CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 2)                                                          \
     X(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 3)                                                    \
     X(CUBLASLT_REDUCTION_SCHEME_NONE, 0)                                                           \
@@ -110,6 +112,23 @@ struct nj_launch_config {
     void *stream;
     struct nj_launch_attribute *attributes;
     unsigned attribute_count;
+};
+
+/* CUDA_MEMCPY2D: rows of `width` bytes, `pitch` bytes apart on each side. */
+struct nj_memcpy_2d {
+    size_t from_x, from_y;
+    int from_type;
+    const void *from_host;
+    uint64_t from;
+    void *from_array;
+    size_t from_pitch;
+    size_t to_x, to_y;
+    int to_type;
+    void *to_host;
+    uint64_t to;
+    void *to_array;
+    size_t to_pitch;
+    size_t width, height;
 };
 
 /* Values for cuLaunchKernelEx's extra: macros in NVIDIA's header, pointers by type. */
@@ -157,6 +176,7 @@ struct nj_lt_result { /* cublasLtMatmulHeuristicResult_t */
     X(int, cuMemFreeHost, "cuMemFreeHost", (void *ptr))                                            \
     X(int, cuMemcpyAsync, "cuMemcpyAsync",                                                         \
       (uint64_t dst, uint64_t src, size_t bytes, void *stream))                                    \
+    X(int, cuMemcpy2DAsync, "cuMemcpy2DAsync_v2", (const struct nj_memcpy_2d *copy, void *stream)) \
     X(int, cuMemsetD8Async, "cuMemsetD8Async",                                                     \
       (uint64_t dst, unsigned char value, size_t bytes, void *stream))                             \
     X(int, cuStreamCreate, "cuStreamCreate", (void **stream, unsigned flags))                      \

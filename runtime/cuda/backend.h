@@ -6,7 +6,7 @@
  *   device.c        opens a GPU                                modules.c       loads and resolves every kernel
  *   cuda_context.c  its context, errors of the driver          identity.c      what a self-test holds for
  *   cuda_stream.c   memory, streams, events                    cuda_launch.c   kernels
- *   cuda_gemm.c     matrix products                            graph.c         capture
+ *   cuda_gemm.c     matrix products (cuda_gemm.h)              graph.c         capture
  *   nccl.c          communicators                              links.c         what a GPU is connected by
  */
 #ifndef NOJIT_CUDA_BACKEND_H
@@ -26,6 +26,9 @@ struct nj_cuda {
     int device, retained;
     void *context; /* primary context, shared with whatever else of the process uses CUDA */
     void *lt_handle;
+    void *pinned; /* cuda_gemm_check.c: host memory, from the first GEMM on */
+    void (*log)(void *user, const char *line); /* of the options, or NULL */
+    void *log_user;
     void **modules; /* by kernel number; NULL: not for this SM */
     void **functions;
     uint32_t *least_shared;       /* bytes of dynamic shared memory, by kernel number */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "library.h"
 
 /* The first word such as "580.159.04". */
 static void read_driver_release(char *out, size_t bytes)
@@ -150,6 +151,8 @@ static int open_cublaslt(nj_context *ctx)
     if (rc)
         return rc;
     ctx->info.gemm_version = cu->lt.cublasLtGetVersion();
+    nj_library_reports(ctx->info.gemm_version, ctx->info.sm, ctx->info.gemm_reports,
+                       sizeof ctx->info.gemm_reports);
     rc = cu->lt.cublasLtCreate(&cu->lt_handle);
     if (rc)
         return nj_fail(ctx, NJ_E_LIBRARY, "%.500s: cublasLtCreate: %s", ctx->info.gemm_library,
@@ -166,6 +169,8 @@ static int cuda_open(nj_context *ctx, const struct nj_options *options)
     ctx->state = cu;
     if (!cu)
         return nj_fail(ctx, NJ_E_NOMEM, "opening the GPU: out of host memory");
+    cu->log = options->log;
+    cu->log_user = options->log_user;
     read_driver_release(ctx->info.driver, sizeof ctx->info.driver);
     rc = nj_cuda_open_driver(ctx, &cu->driver);
     if (rc)
@@ -200,6 +205,8 @@ static void cuda_close(nj_context *ctx)
         cu->driver.cuCtxSetCurrent(cu->context);
         if (cu->lt_handle)
             cu->lt.cublasLtDestroy(cu->lt_handle);
+        if (cu->pinned)
+            cu->driver.cuMemFreeHost(cu->pinned);
         nj_cuda_unload_modules(ctx);
         cu->driver.cuDevicePrimaryCtxRelease(cu->device);
     }

@@ -3,7 +3,7 @@
  * library.h: the libraries of the GPU that are looked for, and what the files that do it share.
  *
  *   library.c         opens them, and says what there is    library_places.c  where they may be
- *   library_file.c    who can change one, its names
+ *   library_file.c    who can change one, its names           library_known.c   what is reported of versions
  */
 #ifndef NOJIT_CUDA_LIBRARY_H
 #define NOJIT_CUDA_LIBRARY_H
@@ -45,5 +45,8 @@ struct nj_library_file {
     char soname[64], build[65]; /* build id in hexadecimal; "" for what it does not say */
 };
 int nj_library_describe(const char *path, struct nj_library_file *out); /* false: no library */
+
+/* What is reported of this version of cuBLASLt on an arch, and what to do about it; "" for nothing. */
+void nj_library_reports(size_t version, int sm, char *out, size_t bytes);
 
 #endif

@@ -7,7 +7,10 @@
  *   NOJIT_SIM_LT_FAIL     a function that answers with status 7
  *   NOJIT_SIM_LT_ONLY     the only algorithm that is proposed
  *   NOJIT_SIM_LT_VERSION  such as 120300
- *   NOJIT_SIM_LT_NO_F8    0:0:0: no product of FP8
+ *   NOJIT_SIM_LT_WRONG    N:SIDE: products by algorithm N are wrong in a tile of SIDE rows and columns in the middle, or
+ *                         everywhere (-1)
+ *   NOJIT_SIM_LT_REFUSES  N:M: algorithm N, which is proposed, is not there for products of M rows (0: of any number)
+ *   NOJIT_SIM_LT_NO_F8    M:N:K, each a number or 0 for any: no algorithm is proposed for FP8 products of this shape
  */
 #include "cublaslt.h"
 
@@ -169,7 +172,7 @@ LT_CALL(cublasLtMatmulPreferenceSetAttribute,
 static int type_fits(int type, int arch)
 {
     return type == LT_BF16  ? arch >= 80
-           : lt_is_f8(type) ? arch >= 89 && !getenv("NOJIT_SIM_LT_NO_F8")
+           : lt_is_f8(type) ? arch >= 89
                             : 1;
 }
 
@@ -216,6 +219,40 @@ static int check_product(const struct lt_product *p, const struct lt_layout *c, 
                : NOT_SUPPORTED;
 }
 
+/* The numbers of a setting, between colons: whether it is there and each is the one wanted, or 0, or negative. */
+static int is_told(const char *name, int count, const uint64_t *wanted)
+{
+    const char *text = getenv(name);
+    int is = text != NULL;
+    for (int i = 0; i < count && is; i++) {
+        char *end;
+        const long number = strtol(text, &end, 10);
+        is = number <= 0 || (uint64_t)number == wanted[i];
+        text = *end == ':' ? end + 1 : end;
+    }
+    return is;
+}
+
+/* Columns of the result are rows to those who count the other way, as nojit does. */
+static int f8_is_missing(const struct lt_product *p)
+{
+    const uint64_t shape[] = {p->d.columns, p->d.rows, p->a.rows};
+    return lt_is_f8(p->a.type) && is_told("NOJIT_SIM_LT_NO_F8", 3, shape);
+}
+
+static int refuses(const struct lt_product *p, const struct nj_lt_algo *algo)
+{
+    const uint64_t told[] = {algo->data[0], p->d.columns};
+    return is_told("NOJIT_SIM_LT_REFUSES", 2, told);
+}
+
+static int wrong_tile(const struct nj_lt_algo *algo)
+{
+    const char *text = getenv("NOJIT_SIM_LT_WRONG");
+    const char *side = text ? strchr(text, ':') : NULL;
+    return side && is_told("NOJIT_SIM_LT_WRONG", 1, algo->data) ? atoi(side + 1) : 0;
+}
+
 static struct lt_product product_of(const struct lt_desc *desc, const struct lt_layout *a,
                                     const struct lt_layout *b, const struct lt_layout *d)
 {
@@ -234,6 +271,8 @@ LT_CALL(cublasLtMatmulAlgoGetHeuristic,
     *found = 0;
     if (status || !preference)
         return status ? status : INVALID_VALUE;
+    if (f8_is_missing(&p))
+        return NOT_SUPPORTED;
     for (uint64_t number = 1; number <= ALGORITHMS && *found < wanted; number++) {
         if ((only && strtoull(only, NULL, 10) != number) ||
             (*preference < WORKSPACE_BYTES && number != EITHER))
@@ -250,11 +289,18 @@ LT_CALL(cublasLtMatmulAlgoConfigGetAttribute,
         (const struct nj_lt_algo *algo, int attribute, void *out, size_t bytes, size_t *written),
         (algo, attribute, out, bytes, written))
 {
-    const int32_t unordered = algo->data[0] == UNORDERED;
-    const int32_t value = attribute == 2 ? 1 + 3 * unordered : unordered; /* parts; how summed */
-    if ((attribute != 2 && attribute != 3) || bytes != sizeof value)
+    const int32_t number = (int32_t)algo->data[0], unordered = number == UNORDERED;
+    const int32_t values[] = {
+        [NJ_CUBLASLT_ALGO_CONFIG_ID] = number,
+        [NJ_CUBLASLT_ALGO_CONFIG_SPLITK_NUM] = 1 + 3 * unordered,
+        [NJ_CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME] = unordered,
+    };
+    const int is_known = attribute == NJ_CUBLASLT_ALGO_CONFIG_ID ||
+                         attribute == NJ_CUBLASLT_ALGO_CONFIG_SPLITK_NUM ||
+                         attribute == NJ_CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME;
+    if (!is_known || bytes != sizeof *values)
         return INVALID_VALUE;
-    memcpy(out, &value, *written = bytes);
+    memcpy(out, &values[attribute], *written = bytes);
     return 0;
 }
 
@@ -279,6 +325,8 @@ LT_CALL(cublasLtMatmul,
         return status;
     if ((bytes < WORKSPACE_BYTES && algo->data[0] != EITHER) || (bytes > 0 && !workspace))
         return INVALID_VALUE;
+    if (refuses(&p, algo))
+        return NOT_SUPPORTED;
     /* In place only: that is how it is called. */
     if (c != d || memcmp(lc, ld, sizeof *lc) != 0)
         return NOT_SUPPORTED;
@@ -288,5 +336,6 @@ LT_CALL(cublasLtMatmul,
     p.at_d = d;
     p.alpha = *alpha;
     p.beta = *beta;
+    p.wrong = wrong_tile(algo);
     return hook->enqueue(stream, lt_multiply, &p, sizeof p) ? LT_EXECUTION_FAILED : 0;
 }

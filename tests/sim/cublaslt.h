@@ -35,6 +35,7 @@ struct lt_product {
     const struct sim_hook *hook;
     uint64_t at_a, at_b, at_d; /* on the device */
     float alpha, beta;
+    int wrong; /* rows and columns of the tile whose elements come out wrong; 0: none; -1: all */
 };
 
 size_t lt_type_bytes(int type); /* 0: a type that is not known */

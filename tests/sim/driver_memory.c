@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../runtime/cuda/api.h"
 #include "driver.h"
 
 struct sim_allocated {
@@ -253,6 +254,37 @@ SIM_CALL(cuMemcpyAsync, SIM_CONTEXT, (uint64_t dst, uint64_t src, size_t bytes, 
         return enqueue_staged(&c, stream);
     const int result = sim_enqueue(stream, run_copy, &c, sizeof c);
     return result == CUDA_SUCCESS && to == ON_HOST ? sim_drain(stream) : result;
+}
+
+/* Rows of the device to pinned memory of the host, addresses of both unified: that is how it is called. */
+static int run_copy_rows(void *argument)
+{
+    const struct nj_memcpy_2d *c = argument;
+    const int told = sim_told("copy");
+    for (size_t i = 0; i < c->height && !told; i++) {
+        const void *from = sim_bytes(c->from + i * c->from_pitch, c->width, 0, "a copy of rows");
+        if (!from)
+            return CUDA_ILLEGAL_ADDRESS;
+        memcpy((char *)(uintptr_t)c->to + i * c->to_pitch, from, c->width);
+    }
+    return told;
+}
+
+SIM_CALL(cuMemcpy2DAsync_v2, SIM_CONTEXT, (const struct nj_memcpy_2d *c, void *stream), (c, stream))
+{
+    enum { UNIFIED = 4 };
+    const size_t last = c->height > 0 ? c->height - 1 : 0;
+    if (c->from_type != UNIFIED || c->to_type != UNIFIED || c->from_x || c->from_y || c->to_x ||
+        c->to_y || c->width == 0 || c->height == 0 || c->width > c->from_pitch ||
+        c->width > c->to_pitch)
+        return CUDA_INVALID_VALUE;
+    if (side_of(c->from, last * c->from_pitch + c->width) != ON_DEVICE ||
+        side_of(c->to, last * c->to_pitch + c->width) != ON_HOST_PINNED) {
+        sim_say("cuMemcpy2DAsync: %zu rows from 0x%llx: not of the device, or not to pinned memory",
+                c->height, (unsigned long long)c->from);
+        return CUDA_INVALID_VALUE;
+    }
+    return sim_enqueue(stream, run_copy_rows, c, sizeof *c);
 }
 
 enum { LARGE_BYTES = 1 << 20 };

@@ -46,5 +46,5 @@ $(SIM)/ptx.txt: $(BLOBS) $(SIM)/ptx_table
 	$(Q)cd $(@D) && ./ptx_table $$(realpath --relative-to=. $(SIM_BUILT))/ptx $(SIM_BUILT)/*/*.cubin > $(@F).new
 	$(Q)mv $@.new $@
 # These open them from there.
-$(addprefix $(B)/tests/test_,cuda_sim nccl self_test sim_driver spare_code tile_map): | $(SIM_ALL)
+$(addprefix $(B)/tests/test_,cuda_sim gemm_check nccl self_test sim_driver spare_code tile_map): | $(SIM_ALL)
 -include $(wildcard $(SIM)/obj/*/*.d $(SIM)/obj/*/*/*.d)

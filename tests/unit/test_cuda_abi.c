@@ -62,6 +62,18 @@ _Static_assert(sizeof(CUtensorMap) == 128 && _Alignof(CUtensorMap) <= 128, "CUte
 _Static_assert(sizeof(CUtensorMapDataType) == sizeof(int), "CUtensorMapDataType");
 _Static_assert(sizeof(CUtensorMapSwizzle) == sizeof(int), "CUtensorMapSwizzle");
 _Static_assert(sizeof(cuuint32_t) == 4 && sizeof(cuuint64_t) == 8, "sizes of a tensor map");
+_Static_assert(sizeof(CUDA_MEMCPY2D) == sizeof(struct nj_memcpy_2d), "CUDA_MEMCPY2D");
+#define SAME(field, ours)                                                                          \
+    _Static_assert(offsetof(CUDA_MEMCPY2D, field) == offsetof(struct nj_memcpy_2d, ours), #field)
+SAME(srcMemoryType, from_type);
+SAME(srcDevice, from);
+SAME(srcPitch, from_pitch);
+SAME(dstMemoryType, to_type);
+SAME(dstDevice, to);
+SAME(dstPitch, to_pitch);
+SAME(WidthInBytes, width);
+SAME(Height, height);
+#undef SAME
 _Static_assert(sizeof(cublasStatus_t) == sizeof(int), "cublasStatus_t");
 _Static_assert(sizeof(cudaDataType_t) == sizeof(int), "cudaDataType_t");
 _Static_assert(sizeof(cublasComputeType_t) == sizeof(int), "cublasComputeType_t");

@@ -443,7 +443,8 @@ static void products_that_fail_are_told(void **state)
                                          "cuStreamSynchronize", "cuCtxSetCurrent",
                                          "cuStreamCreate",      "cuStreamBeginCapture_v2",
                                          "cuStreamEndCapture",  "cuGraphInstantiateWithFlags",
-                                         "cuGraphUpload",       "cuGraphLaunch"};
+                                         "cuGraphUpload",       "cuGraphLaunch",
+                                         "cuMemcpy2DAsync_v2"};
     const struct nj_options tuned = {.device = NJ_DEVICE_CUDA, .gemm_tune = 1};
     const struct nj_gemm g = product(NJ_GEMM_NN, 0);
     struct things t = {.ctx = open_context(&tuned)};
@@ -480,6 +481,7 @@ static void timing_works_in_little_memory(void **state)
     fails("cuMemAlloc_v2", 2);
     assert_int_equal(nj_gemm_prepare(t.ctx, &g), 0);
     assert_int_equal(nj_context_device(t.ctx)->gemms_timed, 1);
+    assert_int_equal(nj_context_device(t.ctx)->gemms_unchecked, 1);
     drop(&t);
 }
 

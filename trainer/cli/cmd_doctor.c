@@ -110,6 +110,8 @@ static void print_gpu(const struct nj_device_info *d)
            d->driver[0] != '\0' ? d->driver : "release unknown", d->driver_version / 1000,
            d->driver_version % 1000 / 10);
     printf("cublasLt  %s, version %zu\n", d->gemm_library, d->gemm_version);
+    if (d->gemm_reports[0] != '\0')
+        printf("reports   %s\n", d->gemm_reports);
     printf("kernels   %u of %u loaded from %u module%s, 16-bit type %s", d->kernels_loaded,
            nj_kernel_count, d->modules_loaded, plural(d->modules_loaded),
            d->lp_is_f16 ? "float16" : "bfloat16");
@@ -142,6 +144,8 @@ static void add_device(json_t *to, const struct nj_device_info *d)
     json_object_set_new(to, "sm", json_integer(d->sm));
     json_object_set_new(to, "driver", json_c_text(d->driver));
     json_object_set_new(to, "gemm_version", json_integer((json_int_t)d->gemm_version));
+    if (d->gemm_reports[0] != '\0')
+        json_object_set_new(to, "gemm_reports", json_c_text(d->gemm_reports));
     json_object_set_new(to, "memory_bytes", json_integer((json_int_t)d->memory_bytes));
     json_object_set_new(to, "budget_bytes", json_integer((json_int_t)d->budget_bytes));
     json_object_set_new(to, "kernels_loaded", json_integer(d->kernels_loaded));

@@ -103,7 +103,7 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     out->branch = carve_take(m, size_product(N, C, e));
     if (n->f8)
         out->x = f8_rows(n, (int)N, product_widest_input(c), m);
-    else
+    if (!f8_on(n, PRODUCT_DOWN))
         out->act = carve_take(m, size_product(N, I, e));
     if (mode == ACTS_TRAIN)
         carve_backward(n, N, m, out);

@@ -4,6 +4,7 @@
  */
 #include "engine/cost.h"
 
+#include "engine/f8.h"
 #include "engine/lora.h"
 
 /* Return the elements of what is trained beside a frozen model. */
@@ -54,7 +55,9 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
         out.student += 6.0 * tokens * adapter_parameters(student);
     if (teacher) {
         const struct flops t = forward_flops(teacher, tokens, S);
-        *(o->teacher_f8 ? &out.teacher_f8 : &out.teacher) = t.weights;
+        const double plain = 2.0 * tokens * (double)f8_plain_weights(teacher);
+        out.teacher_f8 = o->teacher_f8 ? t.weights - plain : 0;
+        out.teacher = t.weights - out.teacher_f8;
         out.teacher += t.attention;
         out.attention += t.attention;
     }

@@ -9,6 +9,7 @@
 #include "engine/adapters.h"
 #include "engine/cost.h"
 #include "engine/decode_graph.h"
+#include "engine/f8.h"
 #include "engine/f8_weights.h"
 #include "engine/quant_weights.h"
 #include "engine/ranks.h"
@@ -279,6 +280,61 @@ static int plan_run(struct engine *e)
     return check_budget(e);
 }
 
+/* GEMMs that have no FP8 algorithm run in T from then on, so their arrays are others: all is planned anew. */
+static int plan_and_prepare(struct engine *e)
+{
+    struct f8_refusals before[2];
+    int rc;
+    do {
+        memcpy(before, e->f8_refused, sizeof before);
+        rc = student_f8_choose(&e->student, &e->o);
+        if (rc == 0 && e->teacher.net.f8)
+            rc = f8_choose(&e->teacher.net);
+        if (rc == 0)
+            rc = plan_run(e);
+        if (rc == 0)
+            rc = prepare(e);
+    } while (rc == 0 && memcmp(before, e->f8_refused, sizeof before) != 0);
+    return rc;
+}
+
+static void name_refused(const struct f8_refusals *f, char *out, size_t bytes)
+{
+    static const char *const products[PRODUCTS] = {
+        [PRODUCT_QKV] = "qkv",
+        [PRODUCT_O] = "o",
+        [PRODUCT_GATE_UP] = "gate_up",
+        [PRODUCT_DOWN] = "down",
+    };
+    size_t used = 0;
+    *out = '\0';
+    for (int i = 0; i < PRODUCTS + 2; i++) {
+        const bool refused = i < PRODUCTS    ? f->product[i]
+                             : i == PRODUCTS ? f->logits
+                                             : f->gradients;
+        const char *name = i < PRODUCTS ? products[i] : i == PRODUCTS ? "logits" : "gradients";
+        if (refused)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? " " : "", name);
+    }
+}
+
+static void say_refused(struct engine *e, say_fn *say, void *user)
+{
+    static const char *const whose[] = {"student", "teacher"};
+    const struct nj_device_info *d = nj_context_device(e->ctx);
+    const size_t v = d->gemm_version;
+    for (int i = 0; i < 2; i++) {
+        char *names = e->f8_refused_names[i], line[320];
+        name_refused(&e->f8_refused[i], names, sizeof e->f8_refused_names[i]);
+        snprintf(line, sizeof line,
+                 "FP8: cuBLASLt %zu.%zu.%zu has no algorithm on %.100s for these GEMMs of the %s, "
+                 "which run without it: %s",
+                 v / 10000, v % 10000 / 100, v % 100, d->name, whose[i], names);
+        if (*names && say)
+            say(user, line);
+    }
+}
+
 static int send_inv_freq(struct engine *e, const struct net *n)
 {
     float *host = (float *)(void *)e->mem.transfer;
@@ -379,12 +435,14 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->student.T = e->teacher.net.T = o->dtype;
     e->student.f8_scales = e->teacher.net.f8_scales = e->o.f8_scales;
     e->student.recompute = (enum recompute)o->recompute;
+    e->o.f8_refused[0] = e->student.f8_refused = &e->f8_refused[0];
+    e->o.f8_refused[1] = e->teacher.net.f8_refused = &e->f8_refused[1];
     const size_t free_bytes = nj_context_budget(ctx);
     int rc = read_models(e, student_dir, teacher_dir, say, user);
     if (rc == 0)
-        rc = plan_run(e);
+        rc = plan_and_prepare(e);
     if (rc == 0)
-        rc = prepare(e);
+        say_refused(e, say, user);
     if (rc == 0 && o->prepared)
         rc = o->prepared(o->prepared_user);
     if (rc == 0)
@@ -444,6 +502,11 @@ const struct model_config *engine_teacher(const struct engine *e)
 const char *engine_student_f8(const struct engine *e)
 {
     return e->student.f8_names;
+}
+
+const char *engine_f8_refused(const struct engine *e, bool of_teacher)
+{
+    return e->f8_refused_names[of_teacher];
 }
 
 int engine_head_chunk(const struct engine *e)

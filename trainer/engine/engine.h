@@ -62,6 +62,8 @@ enum reduce_dtype { REDUCE_F32, REDUCE_BF16 };
 enum objective { OBJECTIVE_KL, OBJECTIVE_TVD };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
+struct f8_refusals;
+
 enum { RANKS_HERE = -1 };
 /* Elements of the smallest matrix whose GEMMs are faster in FP8, operands quantised (docs/performance.md). */
 enum { STUDENT_F8_LEAST = 1 << 22 };
@@ -94,6 +96,8 @@ struct train_options {
     int reduce_dtype;       /* enum reduce_dtype: of each rank's gradients, as they are added */
     int teacher_f8;         /* 1: the teacher multiplies e4m3 */
     enum nj_f8_scales f8_scales; /* that GEMMs of e4m3 take: the device's */
+    struct f8_refusals
+        *f8_refused[2]; /* of student and teacher (net.h): the engine's; NULL: none known */
     int64_t student_f8; /* a student in training multiplies matrices of so many elements or more as
                              * e4m3 (student_f8.h); 0: none */
     int teacher_apart;  /* 1: batches say what the teacher reads, which may be something else */
@@ -195,6 +199,9 @@ const struct model_config *engine_student(const struct engine *e);
 const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
 /* Where GEMMs of it are FP8, "in each of the student's layers: gate_up down; in the LM head: logits"; "" if none is. */
 const char *engine_student_f8(const struct engine *e);
+/* Those that were to be in FP8, and that no algorithm of the device does so: "gate_up logits", of the student or the
+ * teacher; "" for none. */
+const char *engine_f8_refused(const struct engine *e, bool of_teacher);
 int engine_head_chunk(const struct engine *e);             /* rows of logits at a time */
 int64_t engine_trained_parameters(const struct engine *e); /* of the model or its adapters */
 const struct plan *engine_plan(const struct engine *e);

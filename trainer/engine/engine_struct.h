@@ -26,6 +26,8 @@ struct engine {
     struct lora lora; /* rank 0: none */
     struct teacher teacher;
     bool has_teacher;
+    struct f8_refusals f8_refused[2]; /* of student and teacher */
+    char f8_refused_names[2][64];
     uint64_t student_hash, teacher_hash;
     double load_seen, load_bytes; /* of the model that is read */
     int64_t step;                 /* optimiser steps done */

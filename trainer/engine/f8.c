@@ -2,7 +2,8 @@
  *
  * f8.c: a net that multiplies e4m3: each matrix has a byte an element and a scale a row, and so have
  * the rows that it is multiplied with. Embedding, norms and biases are T as always, and so is
- * everything between two products. Such a net only runs forward.
+ * everything between two products. A matrix whose GEMM the device refuses in FP8 stays T. Such a net only
+ * runs forward.
  */
 #include "engine/f8.h"
 
@@ -41,6 +42,42 @@ static int layer_matrices(const struct net *n)
     return n->c.layers * PRODUCTS;
 }
 
+bool f8_on(const struct net *n, enum product which)
+{
+    return n->f8 && !n->f8[which].plain;
+}
+
+bool f8_head_on(const struct net *n)
+{
+    return n->f8 && !n->f8[net_head(n)].plain;
+}
+
+int64_t f8_plain_weights(const struct net *n)
+{
+    int64_t elements = 0;
+    for (int i = 0; n->f8 && i <= net_head(n); i++)
+        if (n->f8[i].plain)
+            elements +=
+                (int64_t)(i == net_head(n) ? n->c.vocab_size : n->f8[i].rows) * n->f8[i].columns;
+    return elements;
+}
+
+int f8_choose(struct net *n)
+{
+    const struct f8_refusals *refused = n->f8_refused;
+    bool any = false;
+    for (int i = 0; i <= net_head(n); i++) {
+        const bool head = i == net_head(n);
+        n->f8[i].plain = refused && (head ? refused->logits : refused->product[i % PRODUCTS]);
+        any |= !n->f8[i].plain;
+    }
+    if (any)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "--teacher-dtype fp8: cuBLASLt has no FP8 algorithm for any of this teacher's "
+                "GEMMs on this GPU; leave --teacher-dtype out");
+}
+
 int f8_layout(struct net *n)
 {
     const int products = layer_matrices(n);
@@ -59,7 +96,7 @@ int f8_layout(struct net *n)
     /* Rows beyond the vocabulary stay zero. */
     n->f8[products] =
         (struct f8_matrix){.rows = f8_logits(n->c.vocab_size), .columns = n->c.hidden_size};
-    return 0;
+    return f8_choose(n);
 }
 
 void f8_free(struct net *n)
@@ -96,10 +133,20 @@ struct f8_matrix f8_rows(const struct net *n, int rows, int columns, struct carv
     return out;
 }
 
+static struct f8_matrix carve_matrix(const struct net *n, const struct f8_matrix *of,
+                                     struct carve *m)
+{
+    struct f8_matrix out = {.rows = of->rows, .columns = of->columns, .plain = true};
+    if (!of->plain)
+        return f8_rows(n, of->rows, of->columns, m);
+    out.q = carve_take(m, size_product((size_t)of->rows, (size_t)of->columns, dtype_bytes(n->T)));
+    return out;
+}
+
 static void carve_matrices(const struct net *n, int from, int to, struct carve *m)
 {
     for (int i = from; n->f8 && i < to; i++)
-        n->f8[i] = f8_rows(n, n->f8[i].rows, n->f8[i].columns, m);
+        n->f8[i] = carve_matrix(n, &n->f8[i], m);
 }
 
 void f8_carve_layer(const struct net *n, int layer, struct carve *m)
@@ -115,6 +162,5 @@ void f8_carve_head(const struct net *n, struct carve *m)
 void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
                  int rows, int columns)
 {
-    if (n->f8)
-        OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, NULL, x, rows, columns));
+    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, NULL, x, rows, columns));
 }

@@ -16,6 +16,13 @@ enum {
 /* Places the parameters of such a net. */
 int f8_layout(struct net *n);
 void f8_free(struct net *n);
+/* Says which matrices stay T, by n->f8_refused. NJ_E_UNSUPPORTED if all do. */
+int f8_choose(struct net *n);
+/* Whether GEMMs of these matrices, or with the head, are in FP8: of such a net, and not refused. */
+bool f8_on(const struct net *n, enum product which);
+bool f8_head_on(const struct net *n);
+/* Elements of the matrices that stay T. */
+int64_t f8_plain_weights(const struct net *n);
 /* The matrices of a layer; then the head. Nothing of a net that is not such a one. */
 void f8_carve_layer(const struct net *n, int layer, struct carve *m);
 void f8_carve_head(const struct net *n, struct carve *m);
@@ -27,7 +34,7 @@ int f8_multiple(const struct net *n);
 struct f8_matrix f8_rows(const struct net *n, int rows, int columns, struct carve *m);
 struct f8_matrix f8_room(const struct net *n, size_t elements, int rows, int columns,
                          struct carve *m);
-/* Rows of x as e4m3; nothing to do for a net that is not. */
+/* Rows of x as e4m3. */
 void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
                  int rows, int columns);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * f8_weights.c: matrices of a model as e4m3. They go to the device as T, in pieces of whole rows,
- * and are quantised there.
+ * and are quantised there, or stay so where FP8 GEMMs are refused.
  */
 #include "engine/f8_weights.h"
 
+#include "engine/weights.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 
@@ -48,21 +49,47 @@ static void send(struct work *r, struct engine *e, const struct load_item *i, in
                            e->mem.staging, (int)count, columns));
 }
 
+static int fill_plain(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
+                      char *staged)
+{
+    fill(e, i, first, count, staged);
+    return weights_finite(e, staged, count * i->tensor->shape[1], i->T) ? 0 : NJ_E_FORMAT;
+}
+
+static void send_plain(struct work *r, struct engine *e, const struct load_item *i, int64_t first,
+                       int64_t count, const char *staged)
+{
+    (void)e;
+    OP(r,
+       nj_copy(r->s, i->to + (size_t)first * i->unit_bytes, staged, (size_t)count * i->unit_bytes));
+}
+
+static int refuse_plain(const struct engine *e, const char *path, const struct load_item *i, int rc)
+{
+    (void)e;
+    return fail(rc, "%s: tensor %s holds NaN or infinity; use another release of the model", path,
+                i->tensor->name);
+}
+
 bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
 {
     static const struct load_way rows = {"quantising weights", true, fill, send, NULL};
+    static const struct load_way plain = {LOADING_WEIGHTS, false, fill_plain, send_plain,
+                                          refuse_plain};
     const struct net *n = &e->teacher.net;
     const struct place at = place_of(n, spec);
     const struct f8_matrix *m = at.matrix;
     if (!m)
         return false;
-    *out = (struct load_item){.way = &rows,
+    const size_t row_bytes = (size_t)m->columns * dtype_bytes(n->T);
+    *out = (struct load_item){.way = m->plain ? &plain : &rows,
                               .tensor = t,
                               .units = t->shape[0],
-                              .unit_bytes = (size_t)m->columns * dtype_bytes(n->T),
-                              .to = (char *)m->q + (size_t)at.row * (size_t)m->columns,
+                              .unit_bytes = row_bytes,
+                              .to = m->q +
+                                    (size_t)at.row * (m->plain ? row_bytes : (size_t)m->columns),
                               .T = n->T,
-                              .scale = m->scale + at.row};
+                              .scale = m->plain ? NULL : m->scale + at.row};
     return true;
 }
 
@@ -72,7 +99,7 @@ static int scan(struct engine *e, size_t spec, bool *finite)
     const float *scale = (const float *)(void *)e->mem.transfer;
     const int64_t rows = n->p.spec[spec].shape[0];
     const struct place at = place_of(n, spec);
-    if (!at.matrix)
+    if (!at.matrix || at.matrix->plain) /* which is looked at as it is read */
         return 0;
     int rc = nj_copy(e->stream, e->mem.transfer, at.matrix->scale + at.row,
                      (size_t)rows * sizeof *scale);

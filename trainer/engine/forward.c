@@ -94,7 +94,7 @@ void net_attention(struct work *r, const struct net *n, const struct acts *a,
 /* Whether what this product reads is made as e4m3, in a->x. */
 static bool is_made(const struct net *n, const struct acts *a, enum product which)
 {
-    return n->f8 || student_f8_made(n, a, which);
+    return f8_on(n, which) || student_f8_made(n, a, which);
 }
 
 /* s_next = s + branch, and its norm, as e4m3 or not. */
@@ -117,7 +117,8 @@ static void attention_half(struct work *r, const struct net *n, struct acts *a,
 {
     product_fwd(r, n, a, layer, PRODUCT_QKV, v->raw, a->y);
     net_attention(r, n, a, rows, layer, net_weight(n, n->p.layer[layer].bqkv));
-    f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
+    if (f8_on(n, PRODUCT_O))
+        f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
     product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
     add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2,
              is_made(n, a, PRODUCT_GATE_UP));

@@ -4,6 +4,7 @@
  */
 #include "engine/layer_gemm.h"
 
+#include "engine/f8.h"
 #include "engine/quant.h"
 #include "engine/student_f8.h"
 
@@ -11,14 +12,17 @@ const void *product_weight(struct work *r, const struct net *n, int layer, enum 
 {
     if (n->quant)
         return quant_expand(r, n, layer * PRODUCTS + (int)which, 0, product_shape(n, 1, which).out);
+    if (n->f8)
+        return n->f8[layer * PRODUCTS + (int)which].q;
     return net_weight(n, params_product(&n->p, layer, which));
 }
 
 void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                  enum product which, void *y, const void *x)
 {
-    const struct linear l = product_shape(n, acts_rows(a), which);
-    if (n->f8) {
+    struct linear l = product_shape(n, acts_rows(a), which);
+    if (f8_on(n, which)) {
+        l.refused = net_f8_refused(n, which);
         linear_f8(r, &l, y, &a->x, &n->f8[layer * PRODUCTS + (int)which]);
         return;
     }

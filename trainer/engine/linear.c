@@ -67,6 +67,10 @@ void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_
     if (r->rc == 0)
         r->rc = r->prepare ? nj_gemm_prepare(r->ctx, &g)
                            : nj_gemm_run_scaled(r->s, &g, y, x->q, x_scale, w->q, w_scale);
+    if (r->rc == NJ_E_GEMM && r->prepare && l->refused) {
+        *l->refused = true;
+        r->rc = 0;
+    }
 }
 
 void linear_dx(struct work *r, const struct linear *l, void *dx, const void *dy, const void *w)

@@ -19,6 +19,7 @@ struct linear {
     bool one_scale; /* linear_f8: of each operand */
     bool x_e5m2;    /* linear_f8: x is e5m2, not e4m3; with one_scale alone */
     int64_t ldx;    /* linear_f8: bytes from one row of x to the next; 0 counts as `in` */
+    bool *refused;  /* linear_f8: set, instead of failing, where no algorithm does it; or NULL */
 };
 void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w);
 /* x and w as e4m3, with a scale for each row, a power of two. wanted: room for what the device's GEMMs take in place of
@@ -29,6 +30,7 @@ struct f8_matrix {
     char *q;
     float *scale;
     void *wanted;
+    bool plain; /* it is T, in q, without scales: its GEMM is not done in FP8 */
 };
 void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
                const struct f8_matrix *w);

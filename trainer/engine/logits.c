@@ -25,13 +25,14 @@ void net_logits(struct work *r, const struct net *n, const struct f8_matrix *qua
 {
     const int C = n->c.hidden_size;
     const struct linear head = {n->T, rows, vocab, C, .ldy = ld};
-    if (n->f8) {
+    if (f8_head_on(n)) {
         struct linear wide = head;
+        wide.refused = n->f8_refused ? &n->f8_refused->logits : NULL;
         wide.out = f8_logits(vocab);
         f8_quantize(r, n, quantised, x, rows, C);
         linear_f8(r, &wide, y, quantised, &n->f8[net_head(n)]);
     } else if (n->quant)
         quant_logits(r, n, &head, y, x);
     else
-        linear_fwd(r, &head, y, x, net_weight(n, n->p.head));
+        linear_fwd(r, &head, y, x, n->f8 ? n->f8[net_head(n)].q : net_weight(n, n->p.head));
 }

@@ -34,6 +34,11 @@ struct linear product_shape(const struct net *n, int rows, enum product which)
     return (struct linear){n->T, rows, size[which].out, size[which].in, .ldy = size[which].out};
 }
 
+bool *net_f8_refused(const struct net *n, enum product which)
+{
+    return n->f8_refused ? &n->f8_refused->product[which] : NULL;
+}
+
 int product_widest_input(const struct model_config *c)
 {
     int widest = c->heads * c->head_dim;

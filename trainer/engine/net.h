@@ -22,6 +22,11 @@ struct lora;
 struct quant_matrix;
 struct teacher_shard;
 
+/* GEMMs that no FP8 algorithm of the device does, as comes out when they are prepared: they run in T. */
+struct f8_refusals {
+    bool product[PRODUCTS], logits, gradients; /* gradients: of the LM head */
+};
+
 struct net {
     struct model_config c;
     enum nj_dtype T;
@@ -38,7 +43,8 @@ struct net {
     enum nj_f8_scales f8_scales; /* that the device's GEMMs take */
     bool f8_gemm[PRODUCTS]; /* of a student: those with FP8 operands in training (student_f8.h) */
     bool f8_head;           /* the logits, too */
-    char f8_names[96];      /* where they are, "in each of the student's layers: gate_up down" */
+    struct f8_refusals *f8_refused; /* NULL: one that is refused is an error */
+    char f8_names[96]; /* where they are, "in each of the student's layers: gate_up down" */
     struct teacher_shard *shard; /* NULL: all layers are here */
 };
 
@@ -51,6 +57,8 @@ struct linear product_shape(const struct net *n, int rows, enum product which);
 /* The matrices that a GEMM reads, numbered: layer * PRODUCTS + product, then the head. That of a tensor, or -1. */
 int net_matrix(const struct net *n, const struct tensor_spec *s);
 int net_head(const struct net *n);
+/* Where it is noted that GEMMs with this matrix are refused, for struct linear. */
+bool *net_f8_refused(const struct net *n, enum product which);
 /* Columns of the widest x. */
 int product_widest_input(const struct model_config *c);
 

@@ -557,8 +557,9 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     struct net s = {.c = *student,
                     .T = o->dtype,
                     .recompute = (enum recompute)o->recompute,
-                    .f8_scales = o->f8_scales};
-    struct net t = {.T = o->dtype, .f8_scales = o->f8_scales};
+                    .f8_scales = o->f8_scales,
+                    .f8_refused = o->f8_refused[0]};
+    struct net t = {.T = o->dtype, .f8_scales = o->f8_scales, .f8_refused = o->f8_refused[1]};
     struct lora lora = {0};
     struct memory placed;
     struct shape shape;

@@ -12,6 +12,21 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool is_refused(const bool *refused)
+{
+    return refused && *refused;
+}
+
+static bool *logits_refused(const struct net *n)
+{
+    return n->f8_refused ? &n->f8_refused->logits : NULL;
+}
+
+static bool *gradients_refused(const struct net *n)
+{
+    return n->f8_refused ? &n->f8_refused->gradients : NULL;
+}
+
 static bool in_layers(const struct net *n)
 {
     for (int p = 0; p < PRODUCTS; p++)
@@ -87,18 +102,28 @@ static void choose(struct net *n, int64_t least)
                                                [PRODUCT_O] = "o",
                                                [PRODUCT_GATE_UP] = "gate_up",
                                                [PRODUCT_DOWN] = "down"};
+    *n->f8_names = '\0';
     for (int p = 0; p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
-        n->f8_gemm[p] = least > 0 && (int64_t)l.in * l.out >= least;
+        n->f8_gemm[p] = least > 0 && (int64_t)l.in * l.out >= least &&
+                        !is_refused(net_f8_refused(n, (enum product)p));
         if (!n->f8_gemm[p])
             continue;
         if (!*n->f8_names)
             name_add(n, "", "in each of the student's layers:");
         name_add(n, " ", name[p]);
     }
-    n->f8_head = least > 0 && head_elements(n) >= least;
+    n->f8_head = least > 0 && head_elements(n) >= least && !is_refused(logits_refused(n));
     if (n->f8_head)
         name_add(n, "; ", "in the LM head: logits");
+}
+
+static bool any_refused(const struct net *n)
+{
+    bool any = is_refused(logits_refused(n));
+    for (int p = 0; p < PRODUCTS; p++)
+        any |= is_refused(net_f8_refused(n, (enum product)p));
+    return any;
 }
 
 int student_f8_choose(struct net *n, const struct train_options *o)
@@ -106,6 +131,10 @@ int student_f8_choose(struct net *n, const struct train_options *o)
     choose(n, o->student_f8);
     if (o->student_f8 == 0)
         return 0;
+    if (!student_f8_any(n) && any_refused(n))
+        return fail(NJ_E_UNSUPPORTED,
+                    "--student-dtype fp8: cuBLASLt has no FP8 algorithm for any of this student's "
+                    "GEMMs on this GPU; leave --student-dtype out");
     if (!student_f8_any(n))
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8: all matrices of this student have fewer than %lld "
@@ -203,7 +232,8 @@ static void transpose(struct work *r, const struct f8_matrix *to, const struct f
 void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                     enum product which, void *y, const void *x)
 {
-    const struct linear l = product_shape(n, acts_rows(a), which);
+    struct linear l = product_shape(n, acts_rows(a), which);
+    l.refused = net_f8_refused(n, which);
     if (!student_f8_made(n, a, which))
         quantize(r, n, &a->x, NULL, x, l.rows, l.in);
     quantize_weight(r, n, a, layer, which, NULL);
@@ -228,7 +258,8 @@ void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, in
                    enum product which, void *dx)
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
-    const struct linear back = {n->T, l.rows, l.in, l.out, .ldy = l.in};
+    const struct linear back = {n->T,  l.rows,      l.in,
+                                l.out, .ldy = l.in, .refused = net_f8_refused(n, which)};
     float *top = student_f8_top(a, layer, which, F8_W);
     quantize_weight(r, n, a, layer, which, top);
     transpose(r, &a->f8.wt, &a->f8.w, top, l.out, l.in);
@@ -239,8 +270,14 @@ void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, in
                    enum product which, const void *x)
 {
     const struct linear l = product_shape(n, acts_rows(a), which);
-    const struct linear sum = {NJ_F32,           l.out, l.in, l.rows, .ldy = l.in, .add = r->add,
-                               .one_scale = true};
+    const struct linear sum = {NJ_F32,
+                               l.out,
+                               l.in,
+                               l.rows,
+                               .ldy = l.in,
+                               .add = r->add,
+                               .one_scale = true,
+                               .refused = net_f8_refused(n, which)};
     float *x_top = student_f8_top(a, layer, which, F8_X);
     const float *dy_top = student_f8_top(a, layer, which, F8_DY);
     if (!student_f8_made(n, a, which))
@@ -269,7 +306,8 @@ bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, str
                                      size_t room, struct f8_head *out)
 {
     const int C = n->c.hidden_size;
-    if (n->f8_scales == NJ_F8_BLOCKS) /* that of the logits has one scale */
+    /* That of the logits has one scale. */
+    if (n->f8_scales == NJ_F8_BLOCKS || is_refused(gradients_refused(n)))
         return false;
     out->wt = f8_rows(n, C, ld, &from);
     out->xt = f8_rows(n, C, chunk, &from);
@@ -301,7 +339,8 @@ void student_f8_head_weight(struct work *r, const struct net *n, const struct f8
 void student_f8_head_logits(struct work *r, const struct net *n, const struct f8_head *h, void *y,
                             const void *x)
 {
-    const struct linear l = {n->T, h->x.rows, h->w.rows, h->w.columns, .ldy = h->w.rows};
+    const struct linear l = {n->T,         h->x.rows,        h->w.rows,
+                             h->w.columns, .ldy = h->w.rows, .refused = logits_refused(n)};
     quantize(r, n, &h->x, NULL, x, l.rows, l.in);
     linear_f8(r, &l, y, &h->x, &h->w);
 }
@@ -310,8 +349,15 @@ static void head_dw(struct work *r, const struct net *n, const struct f8_head *h
                     const char *dy, int64_t ld, bool add)
 {
     const int chunk = h->x.rows, C = h->x.columns;
-    const struct linear sum = {
-        NJ_F32, vocab, C, chunk, .ldy = C, .add = add, .one_scale = true, .x_e5m2 = true};
+    const struct linear sum = {NJ_F32,
+                               vocab,
+                               C,
+                               chunk,
+                               .ldy = C,
+                               .add = add,
+                               .one_scale = true,
+                               .x_e5m2 = true,
+                               .refused = gradients_refused(n)};
     OP(r, nj_e5m2_transpose(r->s, NJ_F32, h->dyt.q, dy, chunk, h->dyt.rows, (int)ld));
     OP(r, nj_e4m3_top(r->s, NJ_F32, h->x_top, h->x.scale, chunk));
     transpose(r, &h->xt, &h->x, h->x_top, chunk, C);
@@ -322,9 +368,16 @@ void student_f8_head_backward(struct work *r, const struct net *n, const struct 
                               int vocab, void *dx, char *dy, int64_t ld, bool add)
 {
     const int columns = h->w.rows, C = h->w.columns;
-    const struct linear back = {
-        n->T, h->x.rows, C, columns, .ldy = C, .ldx = ld, .one_scale = true, .x_e5m2 = true};
-    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale, NULL};
+    const struct linear back = {n->T,
+                                h->x.rows,
+                                C,
+                                columns,
+                                .ldy = C,
+                                .ldx = ld,
+                                .one_scale = true,
+                                .x_e5m2 = true,
+                                .refused = gradients_refused(n)};
+    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale, NULL, false};
     if (n->grad)
         head_dw(r, n, h, vocab, dy, ld, add);
     transpose(r, &h->wt, &h->w, h->w_top, columns, C);

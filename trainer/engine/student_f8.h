@@ -55,7 +55,7 @@ struct f8_head {
 bool student_f8_head_on(const struct net *n, const struct acts *a);
 void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
                            struct f8_head *out);
-/* False if they take more than room. */
+/* False if they take more than room, or are refused. */
 bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve from,
                                      size_t room, struct f8_head *out);
 /* Adds to f8_names whether they are FP8 GEMMs. */

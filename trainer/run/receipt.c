@@ -143,6 +143,10 @@ static json_t *applied(const struct run *r)
     if (engine_teacher(r->engine) != NULL)
         json_object_set_new(to, "teacher_dtype",
                             json_string(run_teacher_dtype(r, run_dtype_name(r))));
+    static const char *const refused[] = {"student_fp8_refused", "teacher_fp8_refused"};
+    for (int i = 0; i < 2; i++)
+        if (*engine_f8_refused(r->engine, i == 1) != '\0')
+            json_object_set_new(to, refused[i], json_string(engine_f8_refused(r->engine, i == 1)));
     json_object_set_new(to, "packing", choice("packing", data_packing(r->data)));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "overlong", overlong(r->data));
@@ -179,6 +183,14 @@ static json_t *device(const struct nj_device_info *d)
         "gemm_build", d->gemm_build, "gemm_version", (json_int_t)d->gemm_version, "memory_bytes",
         (json_int_t)d->memory_bytes, "kernels_loaded", (int)d->kernels_loaded, "modules_loaded",
         (int)d->modules_loaded, "gemms_timed", (int)d->gemms_timed);
+    if (d->sm > 0)
+        json_object_set_new(
+            to, "gemm_algorithms",
+            json_pack("{s:i, s:i, s:i, s:i, s:f, s:f}", "checked", (int)d->gemms_checked, "wrong",
+                      (int)d->gemms_wrong, "refused", (int)d->gemms_refused, "unchecked_shapes",
+                      (int)d->gemms_unchecked, "ms", d->gemm_ms, "check_ms", d->gemm_check_ms));
+    if (d->gemm_reports[0] != '\0')
+        json_object_set_new(to, "gemm_reports", json_c_text(d->gemm_reports));
     if (d->comm_version > 0) {
         json_object_set_new(to, "comm_library", json_c_text(d->comm_library));
         json_object_set_new(to, "comm_build", json_string(d->comm_build));

@@ -169,6 +169,8 @@ static int open_device(struct run *r)
     if (d->software)
         progress_say(&r->progress, "%s runs on the CPU, for tests; --device cpu is faster",
                      d->name);
+    if (d->gemm_reports[0] != '\0')
+        progress_say(&r->progress, "%s", d->gemm_reports);
     if (d->fallback[0] != '\0')
         say_fallback(r, d);
     return 0;

@@ -53,7 +53,7 @@ struct nj_lt_known {
     const struct nj_gemm *g;
     const struct nj_lt_place *at;
     int row_period, column_period;
-    int64_t row_step;            /* in the pattern, from one row of the result to the next */
+    int row_step;                /* in the pattern, from one row of the result to the next */
     size_t element_bytes, bytes; /* of the result */
     unsigned char *expected;     /* [row_period][2 * column_period], as the result has them */
     char where[96];              /* an element that was wrong, and what it should be */
@@ -61,8 +61,8 @@ struct nj_lt_known {
 
 /* How much of a result is looked at: of one among many, and of the one that will be taken. */
 enum nj_lt_depth { NJ_LT_QUICK, NJ_LT_THOROUGH };
-/* Pieces of a result of so many bytes, rows `row` bytes apart: `count` of `width` bytes, `pitch` bytes apart. Another one
- * is its end. */
+/* Pieces of a result of so many bytes, rows `row` bytes apart: `count` of `width` bytes, `pitch` bytes apart. Another
+ * one is its end. */
 struct nj_lt_sample {
     size_t width, pitch, count;
 };

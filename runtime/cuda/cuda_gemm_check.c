@@ -6,13 +6,13 @@
  *
  * An operand is a periodic sequence, laid over the whole array, gaps between rows included: the quadratic characters of
  * a prime (0 for 0, 1 for squares, -1 for the others), which add up to zero over a period. Rows of op(A) and of op(B)
- * are then the same sequence from different places on, so an element depends on two places alone; with two primes there
- * are some 60,000 of them, and the sum of K products is the difference of two sums over all pairs of places in order,
- * which come back to zero at the end. As primes divide no size of a tile, a tile that is missing, stale, moved or summed
- * over other columns differs in nearly all elements.
+ * are then the same sequence from different places on, so an element depends on two places alone; with two primes
+ * there are some 60,000 of them, and the sum of K products is the difference of two of the sums over all pairs of
+ * places in order, which come back to zero at the end. As primes divide no size of a tile, a tile that is missing,
+ * stale, moved or summed over other columns differs in nearly all elements.
  *
- * Exact sums: those of consecutive products have at most 448 units whatever K is, and any sum of some of them K, so
- * float32 holds them in any order, split or not; tensor cores that keep 14 bits of sums of FP8 operands hold those of
+ * Exact sums: those of consecutive products are at most 448 whatever K is, and any sum of some of them K, so float32
+ * holds them in any order, split or not; tensor cores that keep 14 bits of sums of FP8 operands hold those of
  * consecutive products, which is how they add. Alpha and scales are 1, the result begins as NaN, or as ones where it is
  * added to, and is rounded to 16 bits once.
  */
@@ -102,7 +102,7 @@ static void write_bits(void *at, uint32_t bits, size_t bytes)
 
 struct pattern {
     int period;
-    int64_t row,
+    int row,
         along; /* places from one row of op(X) to the next, and from one of its K columns to the next */
     signed char value[LONGEST];
 };
@@ -186,12 +186,14 @@ static int fill_ones(nj_context *ctx, const struct nj_lt_place *at, const void *
 static int fill_pattern(nj_context *ctx, const struct nj_lt_place *at, int which, const void *to,
                         size_t bytes, const struct pattern *p, const struct format *f)
 {
-    const size_t element = format_bytes(f);
+    const size_t element = format_bytes(f), once = (size_t)p->period * element;
     char *block = block_at(ctx, which);
 
-    for (int i = 0; i < REPEATS * p->period; i++)
-        write_bits(block + (size_t)i * element, encode(f, p->value[i % p->period]), element);
-    return fill(ctx, at, to, bytes, block, (size_t)(REPEATS * p->period) * element);
+    for (int i = 0; i < p->period; i++)
+        write_bits(block + (size_t)i * element, encode(f, p->value[i]), element);
+    for (size_t i = 1; i < REPEATS; i++)
+        memcpy(block + i * once, block, once);
+    return fill(ctx, at, to, bytes, block, REPEATS * once);
 }
 
 static int wait_for(nj_context *ctx, const struct nj_lt_place *at)
@@ -215,6 +217,12 @@ int nj_lt_fill_scales(nj_context *ctx, const struct nj_gemm *g, const struct nj_
 
 /* ---- what to expect ---- */
 
+/* The sum of two places, around the end of a period. */
+static int around(int place, int step, int period)
+{
+    return place + step < period ? place + step : place + step - period;
+}
+
 static void expect(struct nj_lt_known *k, const struct format *f, const struct pattern *a,
                    const struct pattern *b, short *before)
 {
@@ -228,17 +236,17 @@ static void expect(struct nj_lt_known *k, const struct format *f, const struct p
     for (int t = 0; t < all; t++) {
         before[t] = sum;
         sum = (short)(sum + a->value[i] * b->value[j]);
-        i = (int)((i + a->along) % a->period);
-        j = (int)((j + b->along) % b->period);
+        i = around(i, a->along, a->period);
+        j = around(j, b->along, b->period);
     }
     for (int t = 0; t < all; t++) { /* i and j are zero again */
         unsigned char *row = k->expected + (size_t)i * 2 * half;
         unsigned char *at = row + (size_t)column[j] * element;
 
-        write_bits(at, encode(f, start + before[(t + span) % all] - before[t]), element);
+        write_bits(at, encode(f, start + before[around(t, span, all)] - before[t]), element);
         memcpy(at + half, at, element);
-        i = (int)((i + a->along) % a->period);
-        j = (int)((j + b->along) % b->period);
+        i = around(i, a->along, a->period);
+        j = around(j, b->along, b->period);
     }
 }
 

@@ -7,8 +7,8 @@
  *   NOJIT_SIM_LT_FAIL     a function that answers with status 7
  *   NOJIT_SIM_LT_ONLY     the only algorithm that is proposed
  *   NOJIT_SIM_LT_VERSION  such as 120300
- *   NOJIT_SIM_LT_WRONG    N:SIDE: products by algorithm N are wrong in a tile of SIDE rows and columns in the middle, or
- *                         everywhere (-1)
+ *   NOJIT_SIM_LT_WRONG    N:SIDE: products by algorithm N (0: by any) are wrong in a tile of SIDE rows and columns in
+ *                         the middle, or everywhere (-1)
  *   NOJIT_SIM_LT_REFUSES  N:M: algorithm N, which is proposed, is not there for products of M rows (0: of any number)
  *   NOJIT_SIM_LT_NO_F8    M:N:K, each a number or 0 for any: no algorithm is proposed for FP8 products of this shape
  */
@@ -250,7 +250,7 @@ static int wrong_tile(const struct nj_lt_algo *algo)
 {
     const char *text = getenv("NOJIT_SIM_LT_WRONG");
     const char *side = text ? strchr(text, ':') : NULL;
-    return side && is_told("NOJIT_SIM_LT_WRONG", 1, algo->data) ? atoi(side + 1) : 0;
+    return side && is_told("NOJIT_SIM_LT_WRONG", 1, algo->data) ? (int)strtol(side + 1, NULL, 10) : 0;
 }
 
 static struct lt_product product_of(const struct lt_desc *desc, const struct lt_layout *a,

@@ -5,7 +5,6 @@
  */
 #include "engine/f8_weights.h"
 
-#include "engine/weights.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 
@@ -53,7 +52,7 @@ static int fill_plain(struct engine *e, const struct load_item *i, int64_t first
                       char *staged)
 {
     fill(e, i, first, count, staged);
-    return weights_finite(e, staged, count * i->tensor->shape[1], i->T) ? 0 : NJ_E_FORMAT;
+    return loading_finite(e, staged, count * i->tensor->shape[1], i->T) ? 0 : NJ_E_FORMAT;
 }
 
 static void send_plain(struct work *r, struct engine *e, const struct load_item *i, int64_t first,

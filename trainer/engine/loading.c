@@ -6,6 +6,7 @@
 #include "engine/loading.h"
 
 #include <omp.h>
+#include <string.h>
 
 /* From about here on copies run at the rate of the bus. */
 enum { SLOT_BYTES = 1 << 20 };
@@ -31,6 +32,26 @@ void loading_convert(const struct engine *e, const struct tensor *t, int64_t fir
         tensor_to_f32(t, first, count, (float *)(void *)to);
     else
         tensor_to_16(t, first, count, nj_context_device(e->ctx)->lp_is_f16, (uint16_t *)(void *)to);
+}
+
+bool loading_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T)
+{
+    const uint32_t wide = 0x7f800000,
+                   narrow = nj_context_device(e->ctx)->lp_is_f16 ? 0x7c00 : 0x7f80;
+    uint32_t bad = 0; /* an exponent of ones */
+#pragma omp simd reduction(| : bad)
+    for (int64_t i = 0; i < (T == NJ_F32 ? count : 0); i++) {
+        uint32_t x;
+        memcpy(&x, data + 4 * i, sizeof x);
+        bad |= (x & wide) == wide;
+    }
+#pragma omp simd reduction(| : bad)
+    for (int64_t i = 0; i < (T == NJ_F32 ? 0 : count); i++) {
+        uint16_t y;
+        memcpy(&y, data + 2 * i, sizeof y);
+        bad |= (y & narrow) == narrow;
+    }
+    return bad == 0;
 }
 
 /* ---- jobs; one thread at a time ---- */

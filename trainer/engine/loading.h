@@ -94,5 +94,7 @@ int loading_end(struct loading *l, int rc, uint64_t *hash);
 /* For fill(): elements of a tensor as T. */
 void loading_convert(const struct engine *e, const struct tensor *t, int64_t first, int64_t count,
                      enum nj_dtype T, char *to);
+/* Whether elements of T are all finite. */
+bool loading_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T);
 
 #endif

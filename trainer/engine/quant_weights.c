@@ -99,7 +99,7 @@ static int fill(struct engine *e, const struct load_item *i, int64_t first, int6
     int rc = 0;
     if (tensor_type_block(type) == 1) {
         loading_convert(e, t, first * columns, count * columns, i->T, staged);
-        return weights_finite(e, staged, count * columns, i->T) ? 0 : NJ_E_FORMAT;
+        return loading_finite(e, staged, count * columns, i->T) ? 0 : NJ_E_FORMAT;
     }
     for (int64_t r = 0; r < count && rc == 0; r += ROWS_AT_ONCE) {
         const int64_t n = count - r < ROWS_AT_ONCE ? count - r : ROWS_AT_ONCE;

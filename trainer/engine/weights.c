@@ -55,7 +55,7 @@ static int fill_elements(struct engine *e, const struct load_item *i, int64_t fi
                          char *staged)
 {
     loading_convert(e, i->tensor, first, count, i->T, staged);
-    if (i->path && !weights_finite(e, staged, count, i->T) && !atomic_flag_test_and_set(i->told))
+    if (i->path && !loading_finite(e, staged, count, i->T) && !atomic_flag_test_and_set(i->told))
         note("%s: tensor %s contains NaN or infinity: runs and exports of this model will fail; "
              "fetch the model again or use an earlier checkpoint",
              i->path, i->tensor->name);
@@ -246,26 +246,6 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
 
 /* ---- numbers that are not finite ---- */
 
-bool weights_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T)
-{
-    const uint32_t wide = 0x7f800000,
-                   narrow = nj_context_device(e->ctx)->lp_is_f16 ? 0x7c00 : 0x7f80;
-    uint32_t bad = 0; /* an exponent of ones */
-#pragma omp simd reduction(| : bad)
-    for (int64_t i = 0; i < (T == NJ_F32 ? count : 0); i++) {
-        uint32_t x;
-        memcpy(&x, data + 4 * i, sizeof x);
-        bad |= (x & wide) == wide;
-    }
-#pragma omp simd reduction(| : bad)
-    for (int64_t i = 0; i < (T == NJ_F32 ? 0 : count); i++) {
-        uint16_t y;
-        memcpy(&y, data + 2 * i, sizeof y);
-        bad |= (y & narrow) == narrow;
-    }
-    return bad == 0;
-}
-
 int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
                  const char **name)
 {
@@ -284,7 +264,7 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
                 rc = nj_stream_sync(e->stream);
             if (rc != 0)
                 return rc;
-            if (!weights_finite(e, e->mem.transfer, n, T)) {
+            if (!loading_finite(e, e->mem.transfer, n, T)) {
                 *name = p->spec[i].name;
                 return 0;
             }

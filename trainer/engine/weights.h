@@ -18,8 +18,6 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
 /* An arena of T from opened files, with nothing missing and nothing left over. */
 int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
                  enum nj_dtype T, void *arena);
-/* Whether elements of T are all finite. */
-bool weights_finite(const struct engine *e, const char *data, int64_t count, enum nj_dtype T);
 /* T in files. */
 enum nj_tensor_type weights_dtype(const struct engine *e);
 void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out);

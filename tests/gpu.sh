@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gpu.sh [run]: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
+# gpu.sh [run|gemms]: everything that needs a GPU: all kernels against their references (with SANITIZE=1 also under
 # compute-sanitizer), the PTX of other archs where BUILD/foreign has it, the trainer against PyTorch's numbers, training runs that must
 # load nothing after start-up, repeat their bits, take the memory that was planned and go on after kills. Ends with `N passed, N failed`,
 # and leaves what held in BUILD/check-gpu.results, with the GPU and the tree, for contractcheck. `run` is the first runs alone, without a
-# record: what they map, load and repeat.
+# record: what they map, load and repeat; `gemms` the algorithms of cuBLASLt alone: how many were compared, and what that takes.
 set -u
 part=${1:-all}
 : "${BUILD:=build}" "${SANITIZE:=0}" "${DEVICE:=cuda}"
@@ -38,6 +38,12 @@ program() { # NAME PROGRAM COMMAND...: a step with checks of its own, which are 
 step "doctor accepts the GPU" "$nojit" doctor --device cuda
 sed -nE 's/^(gpu|driver|cublasLt) +/\1\t/p' "$scratch/log" >"$scratch/machine"
 told=$(grep -c 'arenas in device memory' "$scratch/log")
+algorithms=$BUILD/tests/test_gemm_algorithms
+if [ "$part" != run ] && [ -x "$algorithms" ]; then program "algorithms of cuBLASLt" test_gemm_algorithms env REQUIRE_GPU=1 "$algorithms"; fi
+if [ "$part" = gemms ]; then
+    finish
+    exit
+fi
 if [ "$part" = all ]; then
     program "the self-test" self_test bash tests/gpu_self_test.sh
     program "harness" harness "$BUILD/harness" --device cuda

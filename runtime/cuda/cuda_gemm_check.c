@@ -7,14 +7,14 @@
  * An operand is a periodic sequence, laid over the whole array, gaps between rows included: the quadratic characters of
  * a prime (0 for 0, 1 for squares, -1 for the others), which add up to zero over a period. Rows of op(A) and of op(B)
  * are then the same sequence from different places on, so an element depends on two places alone; with two primes
- * there are some 60,000 of them, and the sum of K products is the difference of two of the sums over all pairs of
+ * there are some 14,000 of them, and the sum of K products is the difference of two of the sums over all pairs of
  * places in order, which come back to zero at the end. As primes divide no size of a tile, a tile that is missing,
  * stale, moved or summed over other columns differs in nearly all elements.
  *
- * Exact sums: those of consecutive products are at most 448 whatever K is, and any sum of some of them K, so float32
+ * Exact sums: those of consecutive products are at most 208 whatever K is, and any sum of some of them K, so float32
  * holds them in any order, split or not; tensor cores that keep 14 bits of sums of FP8 operands hold those of
- * consecutive products, which is how they add. Alpha and scales are 1, the result begins as NaN, or as ones where it is
- * added to, and is rounded to 16 bits once.
+ * consecutive products, which is how they add; and 16 bits hold the whole sum. Alpha and scales are 1, and the result
+ * begins as NaN, or as ones where it is added to.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "cuda_gemm.h"
 
 /* Periods of a pattern on the host, so that a copy of them is long, and copies of that are aligned. */
-enum { REPEATS = 128, LONGEST = 251 };
+enum { REPEATS = 256, LONGEST = 127 };
 /* The pinned buffer: blocks that arrays are filled with, then what is read of results. */
 enum { BLOCK_A, BLOCK_B, BLOCK_ONES, BLOCKS };
 enum {
@@ -63,7 +63,7 @@ static size_t format_bytes(const struct format *f)
     return (size_t)(1 + f->exponent + f->mantissa) / 8;
 }
 
-/* The bits of a small integer, rounded to nearest, ties to even. */
+/* The bits of a small integer, which every type of a result holds as it is. */
 static uint32_t encode(const struct format *f, int value)
 {
     const int bias = (1 << (f->exponent - 1)) - 1, dropped = 23 - f->mantissa;
@@ -74,9 +74,7 @@ static uint32_t encode(const struct format *f, int value)
         return 0;
     memcpy(&bits, &size, sizeof bits);
     bits -= (uint32_t)(127 - bias) << 23;
-    if (dropped > 0)
-        bits = (bits + (1u << (dropped - 1)) - 1 + (bits >> dropped & 1)) >> dropped;
-    return bits | (uint32_t)(value < 0) << (f->exponent + f->mantissa);
+    return bits >> dropped | (uint32_t)(value < 0) << (f->exponent + f->mantissa);
 }
 
 static uint32_t read_bits(const unsigned char *at, size_t bytes)
@@ -110,7 +108,7 @@ struct pattern {
 /* Five, so that for each operand there is one that does not divide its ld, as then all rows would be alike. */
 static int period_of(int64_t ld, int other)
 {
-    static const int primes[] = {LONGEST, 241, 239, 233, 229};
+    static const int primes[] = {LONGEST, 113, 109, 107, 103};
     size_t i = 0;
 
     while (i + 1 < sizeof primes / sizeof *primes && (primes[i] == other || ld % primes[i] == 0))

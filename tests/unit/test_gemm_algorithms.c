@@ -55,11 +55,11 @@ static void prepare(nj_context *ctx, const struct nj_gemm *g)
         print_message("%s\n", nj_context_error(ctx));
     else if (rc)
         fail_msg("%s", nj_context_error(ctx));
-    print_message("%-74s %2u compared, %u wrong, %u refused, %7.1f ms, %5.1f of them comparing\n",
-                  text, info->gemms_checked - before.gemms_checked,
-                  info->gemms_wrong - before.gemms_wrong,
-                  info->gemms_refused - before.gemms_refused, info->gemm_ms - before.gemm_ms,
-                  info->gemm_check_ms - before.gemm_check_ms);
+    print_message(
+        "     %-74s %2u compared, %u wrong, %u refused, %7.1f ms, %5.1f of them comparing\n", text,
+        info->gemms_checked - before.gemms_checked, info->gemms_wrong - before.gemms_wrong,
+        info->gemms_refused - before.gemms_refused, info->gemm_ms - before.gemm_ms,
+        info->gemm_check_ms - before.gemm_check_ms);
 }
 
 static void prepare_layer(nj_context *ctx, int rows, int out, int in)
@@ -114,7 +114,7 @@ static void prepare_step(nj_context *ctx)
 
 static void say_sum(const char *how, const struct nj_device_info *d)
 {
-    print_message("%s: %u algorithms compared, %u wrong, %u refused; %.0f ms, %.0f of them "
+    print_message("     %s: %u algorithms compared, %u wrong, %u refused; %.0f ms, %.0f of them "
                   "comparing: %.1f %% more than without\n",
                   how, d->gemms_checked, d->gemms_wrong, d->gemms_refused, d->gemm_ms,
                   d->gemm_check_ms, 100 * d->gemm_check_ms / (d->gemm_ms - d->gemm_check_ms));

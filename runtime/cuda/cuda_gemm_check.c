@@ -145,7 +145,7 @@ static int take_pinned(nj_context *ctx)
     if (cu->pinned)
         return 0;
     rc = cu->driver.cuMemHostAlloc(&cu->pinned, PINNED_BYTES, 0);
-    return nj_cuda_check(ctx, rc, "pinned host memory to look at results of GEMMs");
+    return nj_cuda_check(ctx, rc, "nj_gemm_prepare: pinned host memory");
 }
 
 static char *block_at(nj_context *ctx, int which)

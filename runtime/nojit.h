@@ -305,9 +305,12 @@ struct nj_gemm {
     int a_e5m2;    /* NJ_F8: 1: A is e5m2; with one_scale alone */
 };
 /* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
- * CUDA that borrows device memory of the largest operand plus the workspace: prepare before
- * allocating the arena. The same shape again costs nothing. NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on
- * the CPU, NJ_F8 with scales that the device does not take), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
+ * CUDA that borrows device memory of the operands plus the workspace: prepare before allocating the
+ * arena; and an algorithm whose product of known operands is wrong, or that the library lists and
+ * refuses to run, is left out and said through log (NJ_E_GEMM: none is left). Where only memory for
+ * the largest operand can be had, no product is looked at. The same shape again costs nothing.
+ * NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on the CPU, NJ_F8 with scales that the device does not take),
+ * NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
 /* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);

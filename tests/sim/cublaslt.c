@@ -250,7 +250,8 @@ static int wrong_tile(const struct nj_lt_algo *algo)
 {
     const char *text = getenv("NOJIT_SIM_LT_WRONG");
     const char *side = text ? strchr(text, ':') : NULL;
-    return side && is_told("NOJIT_SIM_LT_WRONG", 1, algo->data) ? (int)strtol(side + 1, NULL, 10) : 0;
+    return side && is_told("NOJIT_SIM_LT_WRONG", 1, algo->data) ? (int)strtol(side + 1, NULL, 10)
+                                                                : 0;
 }
 
 static struct lt_product product_of(const struct lt_desc *desc, const struct lt_layout *a,

@@ -97,6 +97,8 @@ catches "key-unasked is found" "$key: in the index, but no launcher asks for it"
 catches "code-twice is found" "$key $sm: present twice"
 catches "label-unasked is found" "$key sm_86a?: holds code for an arch that nobody asks for"
 catches "ptx-added is found" "$key sm_[0-9]+: holds PTX"
+catches "tile-ir-added is found" "$key sm_[0-9]+: holds Tile IR, which the driver would compile"
+catches "lto-ir-added is found" "$key sm_[0-9]+: holds NVVM IR or LTO-IR, which the driver would compile"
 
 # ---- a key for one arch alone ----
 plant only-here
@@ -193,6 +195,11 @@ catches "stray-section is found" "section .nv_fatbin holds CUDA code of others"
 catches "stray-fatbin is found" "a fatbin lies outside"
 catches "stray-cubin is found" "a cubin lies outside"
 catches "stray-ptx is found" "PTX text lies outside"
+
+for ir in '\177TileIR\000\015\005' '\355CN\177\001C\002'; do
+    printf "x${ir}x" >"$scratch/mark"
+    catches "stray-file is found" "(Tile |LTO-)IR lies outside" "$scratch/mark"
+done
 
 # ---- a compiler that makes code at run time: text of it, then the compiler itself, stripped ----
 while read -r text; do

@@ -1555,6 +1555,14 @@ def code_entry(kind, sm, flags=1, payload=b"8 bytes."):
     return struct.pack("<HHIQ", kind, 0, 64, len(payload)) + struct.pack("<12xI8xQ24x", sm, flags) + payload
 
 
+def ir_entry(kind, version, flags, payload, options=b""):
+    """64 bytes as of all entries, then offset and length of the options, and the options, filled up to 8 bytes."""
+    options += bytes(-len(options) % 8)
+    header = 80 + len(options)
+    fixed = struct.pack("<HHIQIIIIQQQQ", kind, 0x101, header, len(payload), 0, 64, version, 120, 0, flags, 0, 0)
+    return fixed + struct.pack("<II8x", 72, len(options)) + options + payload
+
+
 several = fatbin([code_entry(2, 75), code_entry(1, 120)]) + b"padding." + fatbin([code_entry(2, 90, 0x100001), code_entry(2, 100, 0x200001)])
 one_entry = library(fatbin([code_entry(2, 80)]))
 write_all("gpu_code", {
@@ -1594,6 +1602,10 @@ write_all("fatbin", {
     "entry_header_beyond_file": damaged(short, 16 + 4, "<I", MAX),
     "entry_payload_wraps": damaged(short, 16 + 8, "<Q", (1 << 64) - 64),
     "entry_is_ptx": damaged(short, 16, "<H", 1),
+    # Kinds 8 and 128 are what `fatbinary --image3=kind=nvvm` and `kind=tileir` of CUDA 13.5.37 write, with flags and headers of
+    # `nvcc -gencode arch=compute_120,code=lto_120` and `nvcc -enable-tile -tilefatbin -gencode arch=compute_120,code=compute_120`.
+    "entry_is_lto_ir": fatbin([ir_entry(8, 0x10043, 0x18011, b"\xedCN\x7f\x01C\x02\x83\x03\x02\x17\0\x18\0\x01\0", b"-ftz=0 ")]),
+    "entry_is_tile_ir": fatbin([ir_entry(128, 0xD050000, 0x11, b"\x7fTileIR\0\x0d\x05\0\0\0\0\0\0")]),
     "entry_kind_unknown": damaged(short, 16, "<H", 77),
     "arch_missing": fatbin([]),
     "arch_twice": fatbin([part, part]),

@@ -3,6 +3,7 @@
  * driver_module.c: modules are machine code that fits the device, or are refused; a launch is checked
  * against what the machine code says of itself and executed from the PTX that it was made of.
  */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,11 +82,11 @@ static int choose_entry(struct span container, int sm, struct sim_loaded *out)
     struct cubin best = {0}, cubin;
     struct span code, chosen = {0};
     void *owned, *kept = NULL; /* what code that was compressed became */
-    int more = -1, ptx = 0;
+    int more = -1, compiled = 0; /* 1: there is what a driver with its JIT would compile */
     if (fatbin_open(container, &f, why) == 0)
         while ((more = fatbin_next(&f, &e, why)) == 1) {
-            if (e.kind == FATBIN_PTX) {
-                ptx = 1;
+            if (fatbin_compiled(e.kind)) {
+                compiled = 1;
                 continue;
             }
             if (fatbin_code(&e, &code, &owned, why) || cubin_parse(code, &cubin, why)) {
@@ -112,8 +113,8 @@ static int choose_entry(struct span container, int sm, struct sim_loaded *out)
         free(kept);
         return result;
     }
-    sim_control_state.ptx_refused += ptx;
-    return ptx ? CUDA_JIT_DISABLED : CUDA_NO_BINARY_FOR_GPU;
+    sim_control_state.ptx_refused += compiled;
+    return compiled ? CUDA_JIT_DISABLED : CUDA_NO_BINARY_FOR_GPU;
 }
 
 static int read_image(const unsigned char *image, int sm, struct sim_loaded *out)
@@ -434,12 +435,21 @@ static void lie(const struct launch *l)
         word[3] ^= 0x40;
 }
 
+static void open_library(void)
+{
+    const char *path = sim_setting("NOJIT_SIM_OPEN", NULL);
+    if (path && !dlopen(path, RTLD_NOW))
+        sim_say("NOJIT_SIM_OPEN: %s", dlerror());
+}
+
 static int run_launch(void *argument)
 {
     const struct launch *l = argument;
     const struct sim_limits limits = limits_of(l->module);
     struct sim_fault fault;
     const int told = sim_told("launch");
+    if (sim_control_state.launches == 0)
+        open_library();
     sim_control_state.launches++;
     if (told)
         return told;

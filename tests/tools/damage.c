@@ -264,15 +264,30 @@ static void code_twice(struct image *m)
     free(copy);
 }
 
+/* As fatbinary 13.5.37 --compress-mode=none writes it, but for what stands behind the first 64 bytes of the header. */
+static void entry_added(struct image *m, uint16_t kind, uint64_t flags, const char *code,
+                        uint8_t bytes)
+{
+    uint8_t entry[64 + 64] = {(uint8_t)kind, 0, 1, 1, 64};
+    if (bytes > sizeof(entry) - 64)
+        die("the code is too long for an entry");
+    entry[8] = bytes;
+    entry[28] = (uint8_t)m->sm;
+    memcpy(entry + 40, &flags, sizeof(flags));
+    memcpy(entry + 64, code, bytes);
+    image_splice(m->key, m->key->bytes, m->key->bytes, (struct span){entry, 64 + bytes});
+}
 static void ptx_added(struct image *m)
 {
-    static const char ptx[] = ".version 9.0\n.target sm_75\n.address_size 64\n\0\0\0";
-    uint8_t entry[64 + sizeof(ptx) / 8 * 8] = {FATBIN_PTX, 0, 1, 1, 64};
-    entry[8] = sizeof(entry) - 64;
-    entry[28] = (uint8_t)m->sm;
-    entry[40] = 0x11;
-    memcpy(entry + 64, ptx, sizeof(entry) - 64);
-    image_splice(m->key, m->key->bytes, m->key->bytes, (struct span){entry, sizeof(entry)});
+    entry_added(m, FATBIN_PTX, 0x11, ".version 9.0\n.target sm_75\n.address_size 64\n\0\0", 48);
+}
+static void tile_ir_added(struct image *m)
+{
+    entry_added(m, FATBIN_TILE_IR, 0x11, "\177TileIR\0\15\5\0", 16);
+}
+static void lto_ir_added(struct image *m) /* with the flags of `nvcc code=lto_120` */
+{
+    entry_added(m, FATBIN_NVVM, 0x18011, "\355CN\177\1C\2\203\3\2\27", 16);
 }
 
 static void container_cut(struct image *m)
@@ -490,6 +505,8 @@ static const struct {
     {"label-unasked", label_unasked, NULL},
     {"code-twice", code_twice, NULL},
     {"ptx-added", ptx_added, NULL},
+    {"tile-ir-added", tile_ir_added, NULL},
+    {"lto-ir-added", lto_ir_added, NULL},
     {"container-cut", container_cut, NULL},
     {"code-cut", code_cut, NULL},
     {"assembler", assembler, NULL},

@@ -65,11 +65,17 @@ static void check_strays(struct span part, struct report *r)
 {
     static const uint8_t fatbin[] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0};
     static const uint8_t elf[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+    static const uint8_t tile_ir[] = "\177TileIR";               /* and the 0 behind it */
+    static const uint8_t lto_ir[] = {0xed, 0x43, 0x4e, 0x7f, 1}; /* as `nvcc -ltoir` writes it */
     enum { MACHINE_OFF = 18, MACHINE_CUDA = 190 };
     if (span_find(part, fatbin, sizeof(fatbin), 0) < part.bytes)
         report_add(r, "", "", "a fatbin lies outside of .nojit.blobs");
     if (span_find(part, PTX_TARGET, strlen(PTX_TARGET), 0) < part.bytes)
         report_add(r, "", "", "PTX text lies outside of .nojit.blobs");
+    if (span_find(part, tile_ir, sizeof(tile_ir), 0) < part.bytes)
+        report_add(r, "", "", "Tile IR lies outside of .nojit.blobs");
+    if (span_find(part, lto_ir, sizeof(lto_ir), 0) < part.bytes)
+        report_add(r, "", "", "LTO-IR lies outside of .nojit.blobs");
     for (size_t at = 0; (at = span_find(part, elf, sizeof(elf), at)) < part.bytes; at++) {
         if (span_u16(part, at + MACHINE_OFF) != MACHINE_CUDA)
             continue;

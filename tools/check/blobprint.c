@@ -116,7 +116,7 @@ void print_summary(const struct check *c)
     if (report_count(&c->report))
         printf("%u problem%s\n", report_count(&c->report), plural(report_count(&c->report)));
     else
-        printf("no PTX, no problems\n");
+        printf("no PTX, no Tile IR, no LTO-IR, no problems\n");
     if (spares[0])
         printf("blobcheck: spare code, assembled at -O1 and compressed, for%s: %" PRIu64 " bytes\n",
                spares, c->spare_bytes);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * fatbin.c: which fatbin containers are accepted. NVIDIA does not document the format; what is here
- * holds for every container of CUDA 13.0 and of its libraries. Anything unknown is refused, since
- * it could be code nobody checked.
+ * holds for every container of CUDA 13.0 and of its libraries, and for those that the tools of CUDA 13.3
+ * and 13.5 write of cubins, which are the same bytes. Anything unknown is refused, since it could be
+ * code nobody checked.
  */
 #include "image/fatbin.h"
 
@@ -30,6 +31,22 @@ enum {
     FLAGS_KNOWN =
         FLAG_64BIT | FLAG_LINUX | FLAG_ZSTD | FLAG_ARCH_SPECIFIC | FLAG_FAMILY | FLAG_MERCURY,
 };
+
+const char *fatbin_compiled(uint16_t kind)
+{
+    static const struct {
+        uint16_t kind;
+        const char *holds;
+    } kinds[] = {
+        {FATBIN_PTX, "PTX"},
+        {FATBIN_NVVM, "NVVM IR or LTO-IR"}, /* by -dlto and code=lto_NN */
+        {FATBIN_TILE_IR, "Tile IR"},        /* by -enable-tile, from CUDA 13.3 on */
+    };
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (kinds[i].kind == kind)
+            return kinds[i].holds;
+    return NULL;
+}
 
 int fatbin_open(struct span container, struct fatbin *out, char why[WHY_BYTES])
 {
@@ -89,7 +106,7 @@ int fatbin_next(struct fatbin *f, struct fatbin_entry *out, char why[WHY_BYTES])
         .payload = span_part(rest, header_bytes, stored_bytes),
     };
     f->at += header_bytes + (size_t)stored_bytes;
-    if (out->kind == FATBIN_PTX)
+    if (out->kind != FATBIN_ELF)
         return 1; /* callers refuse it by name; its flags do not matter */
     if (check_flags(out->flags, why))
         return -1;

@@ -8,7 +8,8 @@
 #include "image/problems.h"
 #include "image/span.h"
 
-enum { FATBIN_PTX = 1, FATBIN_ELF = 2 };
+/* Kinds of entries: those that `fatbinary` and nvcc of CUDA 13.0, 13.3 and 13.5 write. */
+enum { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_NVVM = 8, FATBIN_TILE_IR = 128 };
 
 struct fatbin { /* a container and how far it has been read */
     struct span container;
@@ -25,9 +26,11 @@ struct fatbin_entry {
     bool zstd;
 };
 
+/* Returns what an entry of a kind that a driver compiles holds ("Tile IR"), or NULL. */
+const char *fatbin_compiled(uint16_t kind);
 /* The container must fill the span exactly. Returns 0 or -1 with a sentence. */
 int fatbin_open(struct span container, struct fatbin *out, char why[WHY_BYTES]);
-/* Returns 1 with the next entry, 0 at the end, -1 with a sentence. */
+/* Returns 1 with the next entry, 0 at the end, -1 with a sentence. Of one that is not ELF only kind, arch and payload count. */
 int fatbin_next(struct fatbin *f, struct fatbin_entry *out, char why[WHY_BYTES]);
 /* The code of an entry. *owned is what to free() afterwards (NULL if the code lies in the
  * container). */

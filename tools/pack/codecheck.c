@@ -145,8 +145,9 @@ static void check_entry(const struct fatbin_entry *e, const struct key *k,
     uint32_t a = find_sm(archs, arch_count, e->sm);
     struct span code;
     void *owned;
-    if (e->kind == FATBIN_PTX) {
-        report_add(r, k->key, label.text, "holds PTX, which the driver would compile");
+    const char *compiled = fatbin_compiled(e->kind);
+    if (compiled) {
+        report_add(r, k->key, label.text, "holds %s, which the driver would compile", compiled);
         return;
     }
     if (e->kind != FATBIN_ELF) {

@@ -8,6 +8,7 @@
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
  *   comm.c     ranks                   speed.c   of GEMMs, copies    tested.c      whether kernels are right
  *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file   kept.c  other files
+ *   compilers.c  those that are mapped
  */
 #ifndef NOJIT_INTERNAL_H
 #define NOJIT_INTERNAL_H
@@ -229,5 +230,7 @@ void nj_arch_list(const struct nj_index *index, char *out, size_t bytes);
 /* ---- host ---- */
 /* Bytes of a field of /proc/meminfo ("MemAvailable"), 0 if it cannot be read. */
 size_t nj_meminfo(const char *field);
+/* 1: the environment forbids the driver's JIT, and the code that it kept of an earlier one. */
+int nj_jit_is_forbidden(void);
 
 #endif

@@ -73,6 +73,9 @@ enum nj_f8_scales { NJ_F8_NONE = 0, NJ_F8_ROWS = 1, NJ_F8_BLOCKS = 2, NJ_F8_ONE 
  * opens drivers and no layers of others. Call first thing in main(), before any thread or CUDA call.
  * The library never does it by itself. Returns 0 or NJ_E_ARG if the environment cannot be set. */
 int nj_forbid_jit(void);
+/* Lists the compilers for GPUs that are mapped into this process now: the names of their files, with ", " between two, as
+ * many as fit. Returns 1 if there are some, 0 if there are none, or -1 where /proc/self/maps cannot be read. */
+int nj_mapped_compilers(char *names, size_t bytes);
 
 /* ---- context --------------------------------------------------------------------------------- */
 
@@ -165,6 +168,7 @@ struct nj_device_info {
     double gemm_flops, copy_bytes; /* of it, per second, timed at the first start; 0: not */
     char cache_key[33];  /* of GPU, driver and this program's code for it; "" on the CPU */
     int managed;         /* arenas come from managed memory */
+    int jit_forbidden;   /* CUDA: 1: nj_forbid_jit()'s settings held when the driver was opened */
     char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
     char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
 

@@ -10,19 +10,33 @@
 
 #include "internal.h"
 
+static const char *const setting[][2] = {
+    {"CUDA_DISABLE_PTX_JIT", "1"},              /* PTX, from whomever, is refused */
+    {"CUDA_CACHE_DISABLE", "1"},                /* nothing compiled is kept or found */
+    {"CUDA_FORCE_PRELOAD_LIBRARIES", "0"},      /* the driver's compiler is not even mapped */
+    {"VK_LOADER_LAYERS_DISABLE", "~implicit~"}, /* some of them open sockets */
+};
+enum {
+    FORBIDDING = 2
+}; /* settings without which the driver may compile or take what was compiled */
+
 int nj_forbid_jit(void)
 {
-    static const char *const setting[][2] = {
-        {"CUDA_DISABLE_PTX_JIT", "1"},              /* PTX, from whomever, is refused */
-        {"CUDA_CACHE_DISABLE", "1"},                /* nothing compiled is kept or found */
-        {"CUDA_FORCE_PRELOAD_LIBRARIES", "0"},      /* the driver's compiler is not even mapped */
-        {"VK_LOADER_LAYERS_DISABLE", "~implicit~"}, /* some of them open sockets */
-    };
-
     for (size_t i = 0; i < sizeof setting / sizeof *setting; i++)
         if (setenv(setting[i][0], setting[i][1], 1) != 0)
             return NJ_E_ARG;
     return 0;
+}
+
+int nj_jit_is_forbidden(void)
+{
+    for (size_t i = 0; i < FORBIDDING; i++) {
+        const char *value = getenv(setting[i][0]);
+
+        if (!value || strcmp(value, setting[i][1]) != 0)
+            return 0;
+    }
+    return 1;
 }
 
 size_t nj_meminfo(const char *field)

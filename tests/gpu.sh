@@ -113,7 +113,7 @@ lacks() { # NAME LIBRARIES: in the map, with the driver, and in the record
         not_ok "$1" "$(grep -hoE "[^/ ]*($2).*" "$scratch/maps" "$scratch/opened.$pid" | head -n 1)"
     fi
 }
-lacks "no JIT library is mapped" 'ptxjitcompiler|nvJitLink|nvptxcompiler'
+lacks "no JIT library is mapped" 'ptxjitcompiler|nvJitLink|nvptxcompiler|tileiras'
 lacks "no compiler of CUDA C is opened" 'nvrtc|nvidia-nvvm'
 if [ $ended = 130 ] && ls "$scratch"/mapped/checkpoint-* >/dev/null 2>&1; then
     ok "an interrupt saves and exits with 130"
@@ -132,6 +132,12 @@ if [ -s "$scratch/graph/metrics.jsonl" ] && [ -z "$(ls -A "$scratch/cache")" ]; 
     ok "JIT cache stays empty"
 else
     not_ok "JIT cache stays empty" "$(ls "$scratch/cache")"
+fi
+compilations=$(tr -d '\n' <"$scratch/graph/receipt.json" | grep -oE '"compilations": \{[^}]*\}')
+if grep -qE '"at_start": 0, +"in_steps": 0,' <<<"$compilations"; then
+    ok "the receipt counts no compilation"
+else
+    not_ok "the receipt counts no compilation" "$compilations"
 fi
 if [ -s "$counts" ] && grep -q 'after: 0$' "$counts"; then
     ok "no module load after start-up"

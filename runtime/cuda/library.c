@@ -136,10 +136,12 @@ static void *open_driver(char *why, size_t bytes)
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
 {
     char why[WHY_BYTES] = "";
+    const int forbidden = nj_jit_is_forbidden();
     void *library = open_driver(why, sizeof why);
     int *version = &ctx->info.driver_version;
     const char *missing;
 
+    ctx->info.jit_forbidden = forbidden;
     if (!library)
         return nj_fail(ctx, NJ_E_DRIVER,
                        "the NVIDIA driver is not here (%.300s); install driver 580 or newer", why);

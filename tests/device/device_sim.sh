@@ -52,6 +52,15 @@ else
     not_ok "a run takes the memory of its plan" "plan $(bytes plan_bytes), taken $(bytes allocated_bytes), in all $(bytes used_bytes)"
 fi
 
+# A compiler that the driver opens shows in the memory map; any library of such a name will do.
+said() { tr -d '\n' <"$scratch/run/receipt.json" | grep -oE '"compilations": \{[^}]*\}'; }
+ok_if "the receipt counts no compilation on a GPU, and says how that was seen" "$(said)" \
+    grep -qE '"at_start": 0, +"in_steps": 0, +"observed": "the driver.s JIT and its cache were switched off .*; [1-9][0-9]* modules, .*; no compiler was mapped at the end of the run"' <<<"$(said)"
+cp "$BUILD/sim/libnvidia-ml.so.1" "$scratch/libnvidia-ptxjitcompiler.so.1"
+train XDG_CACHE_HOME="$scratch/other" NOJIT_SIM_OPEN="$scratch/libnvidia-ptxjitcompiler.so.1" -- --steps 1 >"$scratch/log" 2>&1
+ok_if "the receipt counts nothing where a compiler was opened during the run" "$(said)" \
+    grep -qE '"at_start": null, +"in_steps": null, +"observed": "not known: .* libnvidia-ptxjitcompiler.so.1 was mapped' <<<"$(said)"
+
 train NOJIT_SIM_DEVICE=gb10 -- --steps 1 >"$scratch/log" 2>&1
 if [ "$(bytes context_bytes) $(bytes library_bytes) $(bytes allocated_bytes) $(bytes used_bytes)" = "0 0 0 0" ]; then
     ok "the receipt has no bytes taken of managed memory"

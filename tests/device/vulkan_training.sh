@@ -103,6 +103,8 @@ says() { disturbed "" "$nojit" generate --model "$d/run-tiny" --device "$1" --pr
 by_vulkan=$(says vulkan 2>"$d/err")
 by_cpu=$(says cpu 2>"$d/err")
 ok_if "a text is that of the CPU" "$by_vulkan | $by_cpu" [ "$by_vulkan" = "$by_cpu" ]
+compiled() { tr -d '\n' <"$d/run-tiny/receipt.json" | sed -nE 's/.*"compilations": \{ *"at_start": ([0-9]+), *"in_steps": ([0-9]+),.*/\1 \2/p'; }
+ok_if "the receipt counts the pipelines that were compiled at the start, and none in the steps" "$(compiled)" [ "$(compiled)" = "$(wc -l <"$BUILD/pack/shaders.txt") 0" ]
 ok_if "the receipt names the backend" "$(cat "$d/run-tiny/receipt.json")" grep -q '"backend": "vulkan"' "$d/run-tiny/receipt.json"
 refuses "float16 is refused" 2 '^nojit distill: --dtype float16: the Vulkan backend stores bfloat16' \
     "$nojit" distill --teacher "$d/tiny-teacher" --student "$d/tiny" --data "$d/text.txt" --device vulkan --dtype float16 --out "$d/refused"

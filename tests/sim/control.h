@@ -3,9 +3,9 @@
  * control.h: what a test that has loaded the simulated driver may ask of it and set, by
  * dlsym(SIM_CONTROL). Programs that only open it are told by environment variables:
  *
- *   NOJIT_SIM_DEVICE   the GPUs, by name (t4, rtx4090, h100, rtx5090, gb10) or arch (sm_86;
- *                      sm_86-shared: with the host's memory), a comma between two; none; h100 if it
- *                      is not set
+ *   NOJIT_SIM_DEVICE   the GPUs, by name (t4, rtx4090, h100, b200, b300, thor, rtx5090, gb10) or
+ *                      arch (sm_86; sm_86-shared: with the host's memory), a comma between two;
+ *                      none; h100 if it is not set
  *   NOJIT_SIM_FAIL     NAME:N:ERROR: the N-th call (from 1) of the function NAME answers with ERROR,
  *                      with + behind it the later ones, too. NAME may be launch, copy or product:
  *                      the N-th that is executed then fails, and the context is lost; ERROR may be
@@ -22,6 +22,7 @@
  *   NOJIT_SIM_LIE      the entry of a kernel whose launches get one word wrong of what they write; with :N
  *                      behind it the first N
  *   NOJIT_SIM_STRICT   1: a process that has not forbidden the JIT is refused
+ *   NOJIT_SIM_OPEN     a library that the driver opens at the first launch, as one opens its compiler
  */
 #ifndef NOJIT_SIM_CONTROL_H
 #define NOJIT_SIM_CONTROL_H

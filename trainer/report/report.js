@@ -375,7 +375,7 @@ function flat(receipt) {
     }
     return out;
 }
-const titles = new Map([["run", "Run"], ["options", "Options"], ["rollouts", "Answers"], ["applied", "Applied by the engine"], ["device", "Device"]]);
+const titles = new Map([["run", "Run"], ["options", "Options"], ["rollouts", "Answers"], ["applied", "Applied by the engine"], ["device", "Device"], ["compilations", "Compilations"]]);
 function show(v) {
     if (v === undefined) return "–";
     if (v === "") return "";

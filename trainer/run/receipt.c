@@ -15,6 +15,7 @@
 #include "io/whole_file.h"
 #include "options/options.h"
 #include "run/binary_hash.h"
+#include "run/compilations.h"
 #include "run/receipt.h"
 #include "run/teacher_types.h"
 
@@ -327,6 +328,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "device", device(nj_context_device(r->ctx)));
     json_object_set_new(root, "toolkit",
                         json_string(nj_embedded_assembler(&e, nj_context_device(r->ctx)->arch)));
+    json_object_set_new(root, "compilations", compilations_json(r));
     if (r->trained_targets > 0) {
         json_object_set_new(root, "initial_loss", json_real(r->first_loss));
         json_object_set_new(root, "final_loss", json_real(r->last_loss));

@@ -166,6 +166,7 @@ static int open_device(struct run *r)
         return fail_device(r, err);
     const struct nj_device_info *d = nj_context_device(r->ctx);
     r->free_bytes = d->budget_bytes;
+    r->pipelines_at_start = d->pipelines_compiled;
     if (d->software)
         progress_say(&r->progress, "%s runs on the CPU, for tests; --device cpu is faster",
                      d->name);

@@ -52,9 +52,10 @@ struct run {
     struct group *group; /* the processes that share its steps */
     struct progress progress;
     nj_context *ctx;
-    nj_comm *comm;     /* of the group; NULL in a run of one */
-    size_t free_bytes; /* of the device when it was opened */
-    size_t comm_bytes; /* of it, what connecting the ranks took */
+    nj_comm *comm;               /* of the group; NULL in a run of one */
+    size_t free_bytes;           /* of the device when it was opened */
+    size_t comm_bytes;           /* of it, what connecting the ranks took */
+    uint32_t pipelines_at_start; /* Vulkan: compiled by the driver until the device was open */
     struct train_options options;
     struct model_config config[2];                 /* student, teacher, where rank 0 alone reads */
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# dist.sh: B/dist/nojit-VERSION-HOST-ARCHS.tar.gz and its checksum in NAME.tar.gz.sha256. Holds the binary, man page, licence, security
-# policy, the SBOM and the licences of what is linked statically, checksums, for a DGX Spark its page. Same inputs, same bytes.
+# dist.sh: B/dist/nojit-VERSION-HOST-ARCHS.tar.gz and its checksum in NAME.tar.gz.sha256. Holds the binary, first-run.sh, man page, licence,
+# security policy, the SBOM and the licences of what is linked statically, checksums, for a DGX Spark its page. Same inputs, same bytes.
 set -eu
 export LC_ALL=C # the order of files
 umask 022
@@ -44,7 +44,7 @@ done
 licence libgcc-libgomp "/usr/share/doc/libgcc-${gcc%%.*}-dev/copyright" "/usr/share/doc/libgcc-${gcc%%.*}-dev"*/copyright
 licence GPL-3 /usr/share/common-licenses/GPL-3
 
-files=("$B/nojit.1" LICENSE README.md SECURITY.md)
+files=("$B/nojit.1" LICENSE README.md SECURITY.md scripts/first-run.sh)
 case "$host $ARCHS" in aarch64*sm_121*) files+=(docs/dgx-spark.md docs/two-dgx-sparks.md) ;; esac
 cp "${files[@]}" "$dir/"
 # Links of a page that lead to what is not packed become their words.

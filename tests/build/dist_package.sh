@@ -27,6 +27,8 @@ cd "$scratch/$package"
 succeeds "SHA256SUMS in the tarball are true" sha256sum -c SHA256SUMS
 every_file() { [ "$(find . -type f | wc -l)" = $(($(wc -l <SHA256SUMS) + 1)) ] && [ -s SECURITY.md ] && [ -s LICENSE ] && [ -s nojit.1 ]; }
 succeeds "SHA256SUMS in the tarball name every file" every_file
+finds_program() { [ -x first-run.sh ] && NOJIT='' DEVICE=cuda ./first-run.sh "$scratch/first.tar.gz" | grep -q 'there is no device that nojit can use' && [ -s "$scratch/first.tar.gz" ]; }
+succeeds "first-run.sh in the tarball finds the program beside it" finds_program
 licensed() { for l in $static; do [ "$l" = gomp ] || [ -s "licences/lib$l.txt" ] || return 1; done && [ -s licences/libgcc-libgomp.txt ]; }
 succeeds "the tarball has a licence of each library" licensed
 links() { grep -ozE '\]\([^)]*\)' "$@" | tr '\0' '\n' | sed -E 's/^[^(]*\(//; s/\)$//' | grep -vE '^(https?:|mailto:|#)' || true; }

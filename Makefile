@@ -466,6 +466,10 @@ $(B)/cupti_%.so:
 ## bench-gpu: speed and memory on a GPU beside its roofs and, with TORCH=COMMAND, PyTorch; a table and JSON (bench/gpu.sh --help)
 bench-gpu: all $(KBENCH) $(B)/cupti_kernels.so
 	$(Q)BUILD=$(B) bench/gpu.sh
+## check-ptxas: every kernel by other releases of ptxas (PTXAS='13.3.73 FILE'), beside that of the build (scripts/check_ptxas.sh --help)
+PTXAS ?= 13.1.115 13.3.73 13.5.37
+check-ptxas: $(B)/pack/MANIFEST
+	$(Q)ARCHS="$(NJ_ARCHS)" scripts/check_ptxas.sh $(B) $(CUDA_DIR)/bin/ptxas $(PTXAS)
 ## check-ranks: several GPUs of this host, in minutes: speed beside one of them, then bits, kills, and half of them (bench/ranks.sh --help)
 check-ranks: all $(B)/cupti_kernels.so
 	$(Q)BUILD=$(B) bench/ranks.sh; speed=$$?; BUILD=$(B) tests/gpu_ranks.sh host && exit $$speed
@@ -544,4 +548,4 @@ compdb: $(B)/gen/list.mk $(B)/gen-page/report_parts.h
 tidy: compdb
 	$(Q)scripts/tidy.sh $(SINCE)
 
-.PHONY: setup install uninstall dist wheel all programs test test-all test-changed test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu demo demo-says manifest help clean lint compdb tidy
+.PHONY: setup install uninstall dist wheel all programs test test-all test-changed test-long check bench-gpu check-ranks bench-start coverage fuzz fuzz-run mutants gpu-mutants sanitize sanitized check-gpu check-ptxas demo demo-says manifest help clean lint compdb tidy

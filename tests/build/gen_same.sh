@@ -76,6 +76,12 @@ check "KERNELS.md says where an op is for one arch alone" "KERNELS.md does not s
 generate "$scratch/contracts" "$scratch/kernels" "$scratch/g" --archs sm_90 >"$scratch/said"
 check "an op for one arch is not asked for on archs of its family" "sm_90 has what is for sm_90a alone" ! grep -q 'aaa.*cubin' "$scratch/g/list.mk"
 
+# Architectures that are not built by default: the same keys, each with machine code for each, but what is for another arch alone.
+generate "$CONTRACTS" "$KERNELS" "$scratch/h" --archs "sm_88 sm_100 sm_103 sm_110" >"$scratch/said"
+check "architectures that are not built by default have the keys of the others" "keys differ" cmp -s "$scratch/a/keys.txt" "$scratch/h/keys.txt"
+check "each key for all archs has machine code for an arch that is not built by default" "some lack it" \
+    [ "$(grep -o '[^/ ]*\.sm_110\.cubin' "$scratch/h/list.mk" | sort -u | wc -l)" = "$(awk '$5 !~ /^sm_/' "$scratch/h/keys.txt" | wc -l)" ]
+
 # A selection keeps every launcher and only its own keys.
 generate "$CONTRACTS" "$KERNELS" "$scratch/e" --only 'rope_*'
 check "--only changes no header" "launchers are missing" cmp -s "$scratch/a/nojit_ops.h" "$scratch/e/nojit_ops.h"

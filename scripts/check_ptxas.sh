@@ -61,7 +61,7 @@ shift
 [ -d "$build/ptx" ] || die "$build/ptx is not there; \`make\` writes it"
 : "${ARCHS:=$(cut -f1 "$build/gen/archs.txt" | tr '\n' ' ')}" "${KEYS:=*}" "${LEVELS:=1 3}" "${NVDISASM:=$(command -v nvdisasm || true)}"
 
-# fetch PACKAGE VERSION PROGRAM: prints the path of it, from a wheel whose hash is in ptxas-releases.txt.
+# fetch PACKAGE VERSION PROGRAM: prints the path of it, from a wheel whose hash is in ptxas-releases.txt. fatbinary comes along, for tests.
 fetch() {
     local at=$build/ptxas/$2 found
     found=$(find "$at" -path "*/bin/$3" 2>/dev/null | head -n 1)
@@ -69,14 +69,16 @@ fetch() {
         mkdir -p "$at" && grep "^$1==$2 " "$here/ptxas-releases.txt" >"$at/wheel.txt" || die "$1 $2: neither a file nor in scripts/ptxas-releases.txt"
         python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes -d "$at" -r "$at/wheel.txt" >"$at/log" 2>&1 ||
             die "$1 $2 could not be fetched, or its hash differs: $(tail -n 1 "$at/log")"
-        python3 - "$at" "$3" <<'END' || die "$1 $2 holds no $3"
+        python3 - "$at" "$3" <<'END' || die "$1 $2 cannot be unpacked"
 import glob, os, sys, zipfile
 wheel = zipfile.ZipFile(glob.glob(sys.argv[1] + "/*.whl")[0])
-name = next(n for n in wheel.namelist() if n.endswith("/bin/" + sys.argv[2]))
-os.chmod(wheel.extract(name, sys.argv[1]), 0o755)
+for name in wheel.namelist():
+    if name.endswith(("/bin/" + sys.argv[2], "/bin/fatbinary")):
+        os.chmod(wheel.extract(name, sys.argv[1]), 0o755)
 END
         rm -f "$at"/*.whl
         found=$(find "$at" -path "*/bin/$3" | head -n 1)
+        [ -n "$found" ] || die "$1 $2 holds no $3"
     fi
     echo "$found"
 }

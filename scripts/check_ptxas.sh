@@ -63,24 +63,25 @@ shift
 
 # fetch PACKAGE VERSION PROGRAM: prints the path of it, from a wheel whose hash is in ptxas-releases.txt. fatbinary comes along, for tests.
 fetch() {
-    local at=$build/ptxas/$2 found
-    found=$(find "$at" -path "*/bin/$3" 2>/dev/null | head -n 1)
-    if [ -z "$found" ]; then
-        mkdir -p "$at" && grep "^$1==$2 " "$here/ptxas-releases.txt" >"$at/wheel.txt" || die "$1 $2: neither a file nor in scripts/ptxas-releases.txt"
+    local at=$build/ptxas/$2
+    if [ ! -x "$at/bin/$3" ]; then
+        mkdir -p "$at/bin" && grep "^$1==$2 " "$here/ptxas-releases.txt" >"$at/wheel.txt" || die "$1 $2: neither a file nor in scripts/ptxas-releases.txt"
         python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes -d "$at" -r "$at/wheel.txt" >"$at/log" 2>&1 ||
             die "$1 $2 could not be fetched, or its hash differs: $(tail -n 1 "$at/log")"
-        python3 - "$at" "$3" <<'END' || die "$1 $2 cannot be unpacked"
+        python3 - "$at" "$3" fatbinary <<'END' || die "$1 $2 cannot be unpacked"
 import glob, os, sys, zipfile
 wheel = zipfile.ZipFile(glob.glob(sys.argv[1] + "/*.whl")[0])
 for name in wheel.namelist():
-    if name.endswith(("/bin/" + sys.argv[2], "/bin/fatbinary")):
-        os.chmod(wheel.extract(name, sys.argv[1]), 0o755)
+    path = sys.argv[1] + "/bin/" + os.path.basename(name)
+    if name.split("/")[-2:-1] == ["bin"] and os.path.basename(name) in sys.argv[2:] and not os.path.exists(path):
+        with open(path, "wb") as file:
+            file.write(wheel.read(name))
+        os.chmod(path, 0o755)
 END
         rm -f "$at"/*.whl
-        found=$(find "$at" -path "*/bin/$3" | head -n 1)
-        [ -n "$found" ] || die "$1 $2 holds no $3"
+        [ -x "$at/bin/$3" ] || die "$1 $2 holds no $3"
     fi
-    echo "$found"
+    echo "$at/bin/$3"
 }
 version_of() { "$1" --version 2>/dev/null | sed -n 's/.*, V\([0-9.]*\).*/\1/p'; }
 

@@ -8,14 +8,14 @@
 #   NOJIT=FILE     the program; else that beside this script, in ../build or on PATH      DEVICE=cuda   or cpu, vulkan
 #   ROWS='distill:1x512 distill:8x1024 fp8:8x1024'   KIND:BATCHxTOKENS (fp8: teacher and student in FP8), ROWS= for none
 #   PAIR='qwen2.5-1.5b qwen2.5-0.5b'   presets of the rows' teacher and student           STEPS=50      of the small run
-#   SMALL='nojit-demo-teacher nojit-demo-student'   presets of the small run              LIMIT=300     seconds that a step may take
-#   TMPDIR=/tmp    where models are made, and removed
+#   SMALL='nojit-demo-teacher nojit-demo-student'   presets of the small run              SHAPE=4x128   its batch and tokens
+#   LIMIT=300      seconds that a step may take     TMPDIR=/tmp   where models are made, and removed
 #
 # Exit status: 0 all steps passed; 1 one failed; 2 usage; 4 there is no GPU that nojit can use (the archive says why); 130 interrupted.
 set -u
 export LC_ALL=C
 : "${DEVICE:=cuda}" "${ROWS=distill:1x512 distill:8x1024 fp8:8x1024}" "${PAIR:=qwen2.5-1.5b qwen2.5-0.5b}" "${STEPS:=50}" "${LIMIT:=300}"
-: "${SMALL:=nojit-demo-teacher nojit-demo-student}" "${NEEDED_MB:=8000}"
+: "${SMALL:=nojit-demo-teacher nojit-demo-student}" "${SHAPE:=4x128}" "${NEEDED_MB:=8000}"
 ulimit -c 0
 case " $* " in *" --help "* | *" -h "*) sed -n '4,/^set /s/^# \{0,1\}//p' "$0" && exit ;; esac
 
@@ -38,6 +38,7 @@ nojit=$(find_nojit) || refuse "there is no nojit${NOJIT:+ at NOJIT=$NOJIT}; buil
 [ $# -le 1 ] || refuse "one argument at most, the archive's name"
 [[ $DEVICE =~ ^(cuda|cpu|vulkan)$ ]] || refuse "DEVICE=$DEVICE: give cuda, cpu or vulkan"
 for n in STEPS LIMIT; do [[ ${!n} =~ ^[1-9][0-9]{0,6}$ ]] || refuse "$n=${!n}: give a number from 1 on"; done
+[[ $SHAPE =~ ^[1-9][0-9]*x[1-9][0-9]*$ ]] || refuse "SHAPE=$SHAPE: give BATCHxTOKENS"
 for n in $ROWS; do [[ $n =~ ^(distill|fp8):[1-9][0-9]*x[1-9][0-9]*$ ]] || refuse "ROWS: $n is not KIND:BATCHxTOKENS with KIND distill or fp8"; done
 for n in PAIR SMALL; do [[ ${!n} =~ ^[^\ ]+\ [^\ ]+$ ]] || refuse "$n=${!n}: give two presets; nojit init --preset list names them"; done
 archive=${1:-nojit-first-run-$(date -u +%Y%m%d-%H%M%S).tar.gz}
@@ -110,7 +111,7 @@ models() { # NAME PRESETS: NAME-teacher and NAME-student
     limited "$nojit" init --preset "${2% *}" --seed 2 --out "$work/$1-teacher" && limited "$nojit" init --preset "${2#* }" --out "$work/$1-student"
 }
 small_run() {
-    local first last run=$work/small-run common=(--data "$work/text" --tokenizer bytes --device "$DEVICE" --batch-size 4 --seq-len 128 --lr 2e-3 --warmup-steps 1)
+    local first last run=$work/small-run common=(--data "$work/text" --tokenizer bytes --device "$DEVICE" --batch-size "${SHAPE%x*}" --seq-len "${SHAPE#*x}" --lr 2e-3 --warmup-steps 1)
     models small "$SMALL" &&
         limited "$nojit" train --student "$work/small-teacher" "${common[@]}" --steps "$STEPS" --out "$work/small-taught" &&
         limited "$nojit" distill --teacher "$work/small-taught" --student "$work/small-student" "${common[@]}" --steps "$STEPS" --save-every "$STEPS" --out "$run" &&

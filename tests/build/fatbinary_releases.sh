@@ -31,7 +31,7 @@ refused() { # NAME WHAT FILE: pack refuses a container that has the file beside 
         skip "$1" "$(head -n 1 "$scratch/said" | cut -c1-100)"
     fi
 }
-for fatbinary in "$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")/bin/fatbinary" "$BUILD"/ptxas/*/nvidia/cu13/bin/fatbinary ${FATBINARIES:-}; do
+for fatbinary in "$(sed -n 's/^CUDA_DIR := //p' "$BUILD/setup.mk")/bin/fatbinary" "$BUILD"/ptxas/*/bin/fatbinary ${FATBINARIES:-}; do
     [ -x "$fatbinary" ] || continue
     echo "by fatbinary $("$fatbinary" --version | sed -n 's/.*, V\([0-9.]*\).*/\1/p'):"
     container

@@ -45,6 +45,14 @@ ok_if "the summary of a first run says which step failed and why" "$(packed summ
     grep -q '^a small run .*FAILED .* nojit generate: a fault of /home/USER/x on \*\*\*$' <<<"$(packed summary.txt)"
 ok_if "a first run goes on after a step that fails" "$(packed summary.txt)" grep -q '^row distill:1x32 .*passed' <<<"$(packed summary.txt)"
 
+# A simulated GB10.
+first_run DEVICE=cuda LD_LIBRARY_PATH="$(realpath "$BUILD")/sim" NOJIT_CUBLASLT="$(realpath "$BUILD")/sim" NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_LOG="$scratch/sim.log" SHAPE=1x32 \
+    ROWS='distill:1x32 fp8:1x32' four.tar.gz
+ok_if "the steps of a first run pass on a simulated GPU, but for a row that it cannot do" "$got $(packed summary.txt)" \
+    [ "$got $(packed summary.txt | grep -c ' passed ') $(packed summary.txt | grep -c '^row fp8:1x32 .* FAILED .* --student-dtype fp8: ')" = "1 6 1" ]
+ok_if "a first run on a GPU says what doctor said of it, and counts no compilation" "$(packed small-run.txt | tail -n 2)" \
+    [ "$(packed doctor.txt | grep -c '^gpu .*GB10')$(packed small-run.txt | grep -c ', compilations 0$')" = 11 ]
+
 first_run DEVICE=cuda three.tar.gz # the driver is hidden
 ok_if "first-run.sh without a GPU ends with 4 and says so" "$got: $(cat "$scratch/log")" \
     [ "$got $(grep -c 'there is no device that nojit can use: nojit doctor: .*driver' "$scratch/log")" = "4 1" ]

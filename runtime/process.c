@@ -16,9 +16,8 @@ static const char *const setting[][2] = {
     {"CUDA_FORCE_PRELOAD_LIBRARIES", "0"},      /* the driver's compiler is not even mapped */
     {"VK_LOADER_LAYERS_DISABLE", "~implicit~"}, /* some of them open sockets */
 };
-enum {
-    FORBIDDING = 2
-}; /* settings without which the driver may compile or take what was compiled */
+/* The first two: without them the driver may compile, or take what it compiled before. */
+enum { FORBIDDING = 2 };
 
 int nj_forbid_jit(void)
 {

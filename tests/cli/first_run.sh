@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # first_run.sh: scripts/first-run.sh packs what each step said, goes on after one that fails, says that there is no GPU, and
-# leaves out names of host, user and folders. On the CPU, with small models.
+# leaves out names of host, user and folders. On the CPU and on a simulated GPU, with small models; the self-test, which takes long there, is a
+# script's.
 set -eu
 . tests/lib/lib.sh
 export OMP_WAIT_POLICY=passive XDG_CACHE_HOME=$scratch/cache
@@ -12,7 +13,16 @@ mkdir -p "$scratch/bin" "$scratch/home/alicia" "$scratch/tmp"
 printf '#!/bin/sh\necho carrot-17\n' >"$scratch/bin/hostname"
 printf '#!/bin/sh\necho alicia\n' >"$scratch/bin/id"
 chmod +x "$scratch"/bin/*
-cp "$BUILD/nojit" "$scratch/home/alicia/nojit"
+cat >"$scratch/home/alicia/nojit" <<END
+#!/bin/bash
+case " \$* " in
+*" doctor "*" --self-test --report "*) echo "{\"verdict\": \"passed\", \"seen\": \"$scratch/home/alicia\"}" >"\${*: -1}" && exec echo "passed on Carrot-17" ;;
+*" doctor "*) [ "\${NOJIT_SELF_TEST:-}\${SICK:-}" != sick ] || { echo "nojit doctor: fails the self-test of its kernels" >&2 && exit 1; } ;;
+*" generate "*) [ "\${SICK:-}" != mute ] || { echo "nojit generate: a fault of /home/alicia/x on carrot-17" >&2 && exit 1; } ;;
+esac
+exec "$(realpath "$BUILD/nojit")" "\$@"
+END
+chmod +x "$scratch/home/alicia/nojit"
 first_run() { # SETTING=VALUE... ARCHIVE
     got=0
     (cd "$scratch/home/alicia" &&
@@ -37,13 +47,16 @@ ok_if "a first run leaves nothing but its archive" "$(ls "$scratch/tmp" "$scratc
     [ "$(cd "$scratch/tmp" && ls)$(cd "$scratch/home/alicia" && ls | tr '\n' ' ')" = "nojit one.tar.gz " ]
 
 # A program whose generation fails: the rows come after it.
-printf '#!/bin/sh\n[ "$1" != generate ] || { echo "nojit generate: a fault of /home/alicia/x on carrot-17" >&2; exit 1; }\nexec %s/nojit "$@"\n' "$scratch/home/alicia" >"$scratch/bin/nojit-broken"
-chmod +x "$scratch/bin/nojit-broken"
-first_run NOJIT="$scratch/bin/nojit-broken" two.tar.gz
+first_run SICK=mute two.tar.gz
 ok_if "first-run.sh ends with 1 where a step fails" "$got" [ $got = 1 ]
 ok_if "the summary of a first run says which step failed and why" "$(packed summary.txt)" \
     grep -q '^a small run .*FAILED .* nojit generate: a fault of /home/USER/x on \*\*\*$' <<<"$(packed summary.txt)"
 ok_if "a first run goes on after a step that fails" "$(packed summary.txt)" grep -q '^row distill:1x32 .*passed' <<<"$(packed summary.txt)"
+
+first_run SICK=sick five.tar.gz
+ok_if "a first run goes on where doctor refuses a device that fails its self-test" "$got: $(packed summary.txt)" \
+    [ "$got $(packed summary.txt | grep -c '^doctor .*FAILED .*fails the self-test') $(packed summary.txt | grep -cE '^(the self-test|a small run|row distill:1x32) .* passed ')" = "1 1 3" ]
+ok_if "a first run holds the report of the self-test" "$(ls "$scratch/nojit-first-run")" grep -q '"verdict": "passed"' "$scratch/nojit-first-run/self-test.json"
 
 # A simulated GB10.
 first_run DEVICE=cuda LD_LIBRARY_PATH="$(realpath "$BUILD")/sim" NOJIT_CUBLASLT="$(realpath "$BUILD")/sim" NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_LOG="$scratch/sim.log" SHAPE=1x32 \

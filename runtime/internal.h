@@ -72,9 +72,6 @@ struct nj_backend {
 
     int (*tile_map)(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of); /* or NULL */
     int (*has_kernel)(const nj_context *ctx, uint32_t id);
-    /* Takes the second set of machine code of a kernel in place of its first: NJ_E_NO_CODE where there is none; or
-     * NULL. */
-    int (*load_spare)(nj_context *ctx, uint32_t id);
     int (*launch)(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
                   const void *params);
     int (*gemm_prepare)(nj_context *ctx, struct nj_gemm_plan *plan);

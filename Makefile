@@ -101,12 +101,13 @@ include tools/stamp.mk
 # Nothing is installed or written while make reads this: setup.mk is a target, which make makes before it goes on. It is made again
 # where it is for other settings (SETUP_FOR; those that name what was found are none), or what it names is gone; until then make
 # knows no CUDA and includes nothing else.
-SETUP_NOW := $(NATIVE_CC) |$(CUDA_HOME)|$(ONIG_SRC)|$(ASSEMBLER)|
+ASKED_ASSEMBLER := $(ASSEMBLER)
+SETUP_NOW := $(NATIVE_CC) |$(CUDA_HOME)|$(ONIG_SRC)|$(ASKED_ASSEMBLER)|
 setup-there = $(and $(wildcard $(CUDA_DIR)/bin/nvcc),$(wildcard $(OPENBLAS_DIR)/*.a),$(wildcard $(ONIG_SRC)/*.c),$(or \
 	$(filter toolkit,$(ASSEMBLER)),$(wildcard $(ASSEMBLER)/bin/ptxas)))
 setup-other = $(subst |$(filter-out toolkit,$(ASSEMBLER))|,||,$(subst |$(ONIG_SRC)|,||,$(subst |$(CUDA_DIR)|,||,$1)))
 SETUP = SETUP='$(filter setup,$(MAKECMDGOALS))' CC='$(NATIVE_CC)' CUDA_HOME='$(CUDA_HOME)' ONIG_SRC='$(ONIG_SRC)' \
-	ASSEMBLER='$(ASSEMBLER)' SETUP_FOR='$(SETUP_NOW)' scripts/setup.sh $(NATIVE)
+	ASSEMBLER='$(ASKED_ASSEMBLER)' SETUP_FOR='$(SETUP_NOW)' scripts/setup.sh $(NATIVE)
 SETUP_HOST = SETUP='$(filter setup,$(MAKECMDGOALS))' scripts/setup_host.sh $(CROSS) $(B)
 QUIET_GOALS := help clean lint uninstall setup
 ifneq ($(if $(MAKECMDGOALS),$(filter-out $(QUIET_GOALS),$(MAKECMDGOALS)),all),)

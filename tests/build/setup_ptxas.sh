@@ -54,6 +54,17 @@ finds "set-up finds the ptxas that it unpacked" "$scratch/b/ptxas/$least" old
 finds "set-up passes over an ASSEMBLER that is too old" "$scratch/b/ptxas/$least" old ASSEMBLER="$scratch/old"
 ok_if "an ASSEMBLER that is too old is said" "$(cat "$scratch/err")" grep -q "ASSEMBLER=$scratch/old holds no ptxas of release $least or newer: using $scratch/b/ptxas/$least" "$scratch/err"
 rm -r "$scratch/b"
+unset MAKEFLAGS MAKELEVEL MFLAGS B # of a make that runs this
+made() { # NAME WANTED [SETTING...]: the folder in setup.mk after make with that in its environment
+    local got
+    env PATH="$scratch/bin:$PATH" CUDA_HOME="$scratch/old" "${@:3}" make B="$scratch/m" "$scratch/m/gen-bin/gen" >"$scratch/made" 2>&1 || true
+    got=$(sed -n 's/^ASSEMBLER := //p' "$scratch/m/setup.mk")
+    ok_if "$1" "$got: $(tail -n 2 "$scratch/made")" [ "$got" = "$2" ]
+}
+made "make sets up with the ASSEMBLER of its environment" "$scratch/newest" ASSEMBLER="$scratch/newest"
+made "make keeps the ptxas that set-up found" "$scratch/newest"
+made "make with ASSEMBLER=toolkit sets up anew" toolkit ASSEMBLER=toolkit
+made "make without ASSEMBLER=toolkit sets up anew" "$scratch/m/ptxas/$least" WHEEL="$scratch/new"
 refuses "a wheel that does not run here is said" 1 "^setup: the unpacked ptxas in $scratch/b/ptxas does not run here" setup old WHEEL="$scratch/old"
 asked() { # of every arch
     local r

@@ -73,8 +73,8 @@ enum nj_f8_scales { NJ_F8_NONE = 0, NJ_F8_ROWS = 1, NJ_F8_BLOCKS = 2, NJ_F8_ONE 
  * opens drivers and no layers of others. Call first thing in main(), before any thread or CUDA call.
  * The library never does it by itself. Returns 0 or NJ_E_ARG if the environment cannot be set. */
 int nj_forbid_jit(void);
-/* Lists the compilers for GPUs that are mapped into this process now: the names of their files, with ", " between two, as
- * many as fit. Returns 1 if there are some, 0 if there are none, or -1 where /proc/self/maps cannot be read. */
+/* Lists the compilers for GPUs that are mapped into this process now: the names of their files, with ", " between two,
+ * as many as fit. Returns 1 if there are some, 0 if there are none, or -1 where /proc/self/maps cannot be read. */
 int nj_mapped_compilers(char *names, size_t bytes);
 
 /* ---- context --------------------------------------------------------------------------------- */

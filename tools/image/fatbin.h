@@ -30,7 +30,8 @@ struct fatbin_entry {
 const char *fatbin_compiled(uint16_t kind);
 /* The container must fill the span exactly. Returns 0 or -1 with a sentence. */
 int fatbin_open(struct span container, struct fatbin *out, char why[WHY_BYTES]);
-/* Returns 1 with the next entry, 0 at the end, -1 with a sentence. Of one that is not ELF only kind, arch and payload count. */
+/* Returns 1 with the next entry, 0 at the end, -1 with a sentence. Of one that is not ELF only kind, arch and payload
+ * count. */
 int fatbin_next(struct fatbin *f, struct fatbin_entry *out, char why[WHY_BYTES]);
 /* The code of an entry. *owned is what to free() afterwards (NULL if the code lies in the
  * container). */

@@ -39,6 +39,6 @@ echo "     the longest:"
 sed -nE 's/^(  .*\]) passed, .* in ([0-9.]+) ms$/\2\1/p' "$d/at-will" | sort -rn | head -n 12 | sed 's/^/     /'
 echo "     the worst of their bounds:"
 sed -nE 's/^  (.*\]) passed, error ([0-9.e+-]+) of ([0-9.e+-]+), .*/\1 \2 \3/p' "$d/at-will" |
-    awk '{ share = $NF > 0 ? $(NF - 1) / $NF : 0; print share, $0 }' | sort -rn | head -n 8 | sed 's/^/     /'
+    awk '{ share = $NF > 0 ? $(NF - 1) / $NF : 0; print share, $0 }' | sort -gr | head -n 8 | sed 's/^/     /'
 grep -E 'not in this library|second set' "$d/at-will" | sed 's/^/     /'
 finish

@@ -67,11 +67,12 @@ static int store_part(struct reader *r, const struct part *p, const struct span 
         rc = segment_add(r->segment, &begin, 1, true);
     r->begun = (p->starts && begin >= 0) || (r->begun && !p->starts);
     const size_t twice = r->begun && ids->count > 0 && ids->ids[0] == begin;
+    const int32_t *kept = twice ? ids->ids + 1 : ids->ids; /* NULL without ids */
     const int64_t first = r->segment->count;
     if (!rc)
-        rc = segment_add(r->segment, ids->ids + twice, ids->count - twice, p->loss);
+        rc = segment_add(r->segment, kept, ids->count - twice, p->loss);
     if (!rc && p->starts && p->ends)
-        rc = mark_ends(r->segment, first, ids->ids + twice, ids->count - twice);
+        rc = mark_ends(r->segment, first, kept, ids->count - twice);
     r->begun = r->begun && ids->count == 0;
     const bool ended = ids->count > twice && ids->ids[ids->count - 1] == end;
     if (!rc && p->ends && !ended)

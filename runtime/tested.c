@@ -132,18 +132,19 @@ static const char *describe(const nj_context *ctx, char *out, size_t bytes)
 {
     const struct nj_device_info *d = &ctx->info;
     const size_t lt = d->gemm_version;
+    const char *assembler = "an unknown assembler";
     struct nj_embedded e;
 
     if (!d->arch[0]) {
         snprintf(out, bytes, "%.62s", d->driver[0] ? d->driver : d->backend);
         return out;
     }
-    if (nj_embedded_read(&e))
-        snprintf(e.toolkit, sizeof e.toolkit, "an unknown assembler");
+    if (nj_embedded_read(&e) == 0)
+        assembler = nj_embedded_assembler(&e, d->arch);
     snprintf(out, bytes,
              "%.15s, driver %.62s for CUDA %d.%d, cuBLASLt %zu.%zu.%zu, machine code by %.63s",
              d->arch, d->driver[0] ? d->driver : "of unknown release", d->driver_version / 1000,
-             d->driver_version % 1000 / 10, lt / 10000, lt / 100 % 100, lt % 100, e.toolkit);
+             d->driver_version % 1000 / 10, lt / 10000, lt / 100 % 100, lt % 100, assembler);
     return out;
 }
 

@@ -178,12 +178,13 @@ static json_t *report_json(const struct self_test_report *r)
     gmtime_r(&now, &parts);
     strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%SZ", &parts);
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)e.index_hash);
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:o, s:s, s:i, s:s, s:o, s:i, s:I, s:s}", "nojit", NOJIT_VERSION,
-        "at", at, "verdict", r->failed > 0 ? "failed" : "passed", "index_hash", hash, "assembler",
-        json_c_text(e.toolkit), "device", json_c_text(d->name), "backend", d->backend, "sm", d->sm,
-        "arch", d->arch, "driver", json_c_text(d->driver), "driver_cuda", d->driver_version,
-        "gemm_version", (json_int_t)d->gemm_version, "gemm_build", d->gemm_build);
+    json_t *root =
+        json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:s, s:i, s:s, s:o, s:i, s:I, s:s}", "nojit",
+                  NOJIT_VERSION, "at", at, "verdict", r->failed > 0 ? "failed" : "passed",
+                  "index_hash", hash, "assembler", json_c_text(nj_embedded_assembler(&e, d->arch)),
+                  "device", json_c_text(d->name), "backend", d->backend, "sm", d->sm, "arch",
+                  d->arch, "driver", json_c_text(d->driver), "driver_cuda", d->driver_version,
+                  "gemm_version", (json_int_t)d->gemm_version, "gemm_build", d->gemm_build);
     json_object_set_new(root, "gemms", rows_json(r, true));
     json_object_set_new(root, "kernels", rows_json(r, false));
     return root;

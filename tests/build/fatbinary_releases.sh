@@ -22,7 +22,8 @@ container() { # KIND=FILE...: of the build's cubins, and of these
 packs() {
     cp "$BUILD"/cubin/add.f32.*.log "$d"
     mkdir -p "$scratch/packed"
-    "$BUILD/pack-bin/pack" --keys "$d/keys" --archs "$BUILD/gen/archs.txt" --spills "$BUILD/gen/spills.txt" --fatbins "$d" --logs "$d" --out "$scratch/packed"
+    "$BUILD/pack-bin/pack" --keys "$d/keys" --archs "$BUILD/gen/archs.txt" --spills "$BUILD/gen/spills.txt" --fatbins "$d" --logs "$d" \
+        --spares "$BUILD/spare" --spare-logs "$BUILD/spare" --out "$scratch/packed"
 }
 refused() { # NAME WHAT FILE: pack refuses a container that has the file beside the cubins
     if container "$3" 2>"$scratch/said"; then

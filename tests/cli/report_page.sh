@@ -114,7 +114,7 @@ check "a report keeps samples beside those of another type" test "$(page_data | 
 
 # Answers of --on-policy.
 run answers 0.001 5
-echo '{"step": 6, "loss": 1, "rollout_tokens": 40, "forward_kl": 0.25, "reverse_kl": 0.5, "student_entropy": 0.75}' >>"$d/answers/metrics.jsonl"
+echo '{"step": 6, "loss": 1, "rollout_tokens": 40, "forward_kl": 0.25, "reverse_kl": 0.5, "student_entropy": 0.75, "rollout_truncated": 0.5}' >>"$d/answers/metrics.jsonl"
 printf '%s\n' '{"step": 1, "prompt": "1+1=", "text": "3<b>", "answer": "cut"}' '{"step": 5, "prompt": "2+2=", "text": "4", "answer": "whole"}' \
     '{"step": 5, "prompt": "Hello", "text": "a sample"}' '{"step": 5, "prompt": "2+3=", "text": "5", "answer": 5}' >"$d/answers/samples.jsonl"
 "$nojit" report "$d/answers" --out "$page" >"$scratch/log"
@@ -194,6 +194,7 @@ if [ -n "$browser" ]; then
     render() {
         "$browser" --headless=new --no-sandbox --disable-gpu --virtual-time-budget=3000 --window-size=1280,1000 --enable-logging=stderr \
             --user-data-dir="$scratch/profile" --dump-dom "file://$page" >"$scratch/dom" 2>"$scratch/log" || true
+        check "a browser runs the script of a report without an error, ${1:-two runs}" test "$(grep -c 'Uncaught' "$scratch/log")" = 0
     }
     render
     check "a browser draws the charts of a report" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 6
@@ -207,14 +208,15 @@ if [ -n "$browser" ]; then
     check "a browser shows the date of a run" grep -q '2026-11-22 16:57 UTC' "$scratch/dom"
     check "a browser shows the last sample of a prompt first" test "$(grep -oE 'step [0-9]+</p><pre>|>1 earlier<' "$scratch/dom" | tr '\n' ' ')" = "step 3</p><pre> >1 earlier< step 2</p><pre> "
     "$nojit" report "$d/odd" "$d/first" --out "$page" >"$scratch/log"
-    render
+    render "odd values"
     check "a browser draws charts beside a run of odd values" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 10
     check "a browser draws a metric of any name" grep -q '<h3>constructor</h3>' "$scratch/dom"
     "$nojit" report "$d/answers" --out "$page" >"$scratch/log"
-    render
+    render "answers"
     check "a browser shows answers of the last step first" test "$(grep -oE 'step [0-9](, cut)?</p><pre class="asked">[^<]*|>1 earlier<' "$scratch/dom" | tr '\n' ';')" = \
         'step 5</p><pre class="asked">2+2=;>1 earlier<;step 1, cut</p><pre class="asked">1+1=;'
     check "a browser shows answers apart from samples" test "$(grep -oE '<h3>(Hello|2[+]2=)' "$scratch/dom")" = '<h3>Hello'
+    check "a browser draws a chart of shares, with percentages" grep -qE 'aria-label="Answers that were cut by step: [^"]*50 %' "$scratch/dom"
     check "a browser draws charts of answers" grep -q '<h3>KL(student || teacher) on answers</h3>' "$scratch/dom"
 else
     skip "a browser draws the charts of a report" "there is no Chromium"

@@ -66,6 +66,7 @@ const hidden = new Set(["tokens", "valid_tokens", "eval_tokens", "rollout_tokens
 const known = new Set(groups.flatMap(([, rows]) => rows.map((r) => r[0])));
 // A metric may have the name of something that every object has; a map has nothing of its own.
 for (const run of runs) run.series = new Map(Object.entries(run.series));
+const apart = new Map(Object.entries(data.apart));
 const others = new Set(runs.flatMap((r) => [...r.series.keys()]).filter((n) => !known.has(n) && !hidden.has(n)));
 if (others.size) groups.push(["Other", [...others].map((n) => [n, n.replaceAll("_", " "), "value"])]);
 
@@ -121,7 +122,7 @@ function labels(values, text) {
     const precise = new Map([
         [compact, (v, digits) => String(+v.toPrecision(digits))],
         [percent, (v, digits) => +(100 * v).toPrecision(digits) + " %"]]).get(text);
-    let out = values.map(text);
+    let out = values.map((v) => text(v));
     for (let digits = 4; precise && digits < 10 && new Set(out).size < out.length; digits++)
         out = values.map((v) => precise(v, digits));
     return out;
@@ -303,7 +304,7 @@ function stats(run) {
     const written = r.rollouts || {}, teacher = r.teacher_parameters > 0, loss = last(run, "loss"), onText = last(run, "class_loss");
     return [
         ["Steps", run.steps, exact],
-        [data.apart.loss ? "Its own loss" : "Loss", loss === onText ? undefined : loss, four],
+        [apart.has("loss") ? "Its own loss" : "Loss", loss === onText ? undefined : loss, four],
         [answers(run) ? "CE on answers" : "Cross-entropy", onText, four],
         ["Divergence", last(run, "kd_loss"), four],
         ["Held-out CE", last(run, "eval_class_loss"), four, "held"],
@@ -354,14 +355,14 @@ function drawCharts() {
         if (!have.length) continue;
         const section = document.createElement("section"), grid = document.createElement("div");
         section.innerHTML = `<h2>${heading}</h2>`;
-        const why = new Set(have.flatMap(([name]) => data.apart[name] ? data.apart[name].why : []));
+        const why = new Set(have.flatMap(([name]) => apart.has(name) ? apart.get(name).why : []));
         if (why.size) section.innerHTML += `<p class="note">Drawn apart are runs whose numbers cannot be compared: ` +
             `${esc([...why].join("; "))}.</p>`;
         grid.className = "grid";
         section.append(grid);
         $("charts").append(section);
         for (const [name, title, unit, how] of have)
-            for (const group of data.apart[name] ? data.apart[name].groups : [runs.map((_, i) => i)])
+            for (const group of apart.has(name) ? apart.get(name).groups : [runs.map((_, i) => i)])
                 charts.push(new Chart(name, title, unit, how, grid, group));
     }
 }

@@ -196,11 +196,22 @@ static void names_are_as_users_and_drivers_write_them(void **state)
     }
 }
 
+static void architectures_to_build_are_those_of_a_plain_make(void **state)
+{
+    (void)state;
+    char arch[16];
+    assert_string_equal(gpu_arch(gpu_named("h100"), arch, sizeof arch), "sm_90a");
+    assert_string_equal(gpu_arch(gpu_named("h200"), arch, sizeof arch), "sm_90a");
+    assert_string_equal(gpu_arch(gpu_named("rtx4090"), arch, sizeof arch), "sm_89");
+    assert_string_equal(gpu_arch(gpu_named("a100"), arch, sizeof arch), "sm_80");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_measured_step_is_within_its_range),
         cmocka_unit_test(options_change_the_estimate),
+        cmocka_unit_test(architectures_to_build_are_those_of_a_plain_make),
         cmocka_unit_test(names_are_as_users_and_drivers_write_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,6 +108,7 @@ static void say_estimate(struct run *r, const struct plan *p, const struct plan_
 void plan_gpu_print(struct run *r, const struct plan *p, const struct plan_gpu *g)
 {
     const struct nj_device_info *d = &g->device;
+    char arch[16];
     if (g->of == NULL)
         return;
     if (d->arch[0] != '\0')
@@ -115,8 +116,8 @@ void plan_gpu_print(struct run *r, const struct plan *p, const struct plan_gpu *
                      d->name, d->sm, d->arch);
     else
         progress_say(&r->progress,
-                     "%-32s %12s  (sm_%d; this binary has no code for it: make ARCHS=sm_%d)", "gpu",
-                     d->name, d->sm, d->sm);
+                     "%-32s %12s  (sm_%d; this binary has no code for it: make ARCHS=%s)", "gpu",
+                     d->name, d->sm, gpu_arch(g->of, arch, sizeof arch));
     if (g->step.seconds > 0)
         say_estimate(r, p, g);
     else

@@ -81,6 +81,13 @@ const struct gpu *gpu_named(const char *name)
     return NULL;
 }
 
+/* A GPU of compute capability 9.0 runs both; kernels/sm_90a has faster sources. */
+const char *gpu_arch(const struct gpu *g, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "sm_%d%s", g->sm, g->sm == 90 ? "a" : "");
+    return out;
+}
+
 const char *gpu_names(char *out, size_t bytes)
 {
     size_t used = 0;

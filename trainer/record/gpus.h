@@ -28,6 +28,8 @@ extern const struct gpu gpu_table[];
 const struct gpu *gpu_of_device(const char *device);
 /* Return the GPU that a user calls so, in any case, with or without spaces and dashes; NULL: none. */
 const struct gpu *gpu_named(const char *name);
+/* Write the architecture of contracts/archs.yaml to build for it, "sm_89"; returns out. */
+const char *gpu_arch(const struct gpu *g, char *out, size_t bytes);
 /* Write all names, "t4, rtx4090"; returns out. */
 const char *gpu_names(char *out, size_t bytes);
 /* Return the bytes that a run can have on a GPU that nobody else uses. */

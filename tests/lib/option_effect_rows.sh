@@ -331,4 +331,5 @@ effect generate max-tokens is "$(write_text --temperature 0 --max-tokens 5 | wc 
 for option in prompts skip-unusable num-return-sequences chat batch-size ignore-eos seed temperature min-p top-k top-p stop repetition-penalty fields; do
     effect generate $option elsewhere generate_prompts.sh
 done
+effect generate system elsewhere chat_loop.sh
 effect generate kv-dtype elsewhere on_policy.sh # what it does to the plan

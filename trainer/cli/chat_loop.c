@@ -45,23 +45,46 @@ static int answer(struct chat_loop *l, const int32_t *ids, size_t count)
     const struct sampling how = {r->engine, &r->tokenizer, &r->ends, texts_sampling(r),
                                  texts_stop_texts(r->s)};
     const int64_t room = r->options.decode_positions - (int64_t)count;
-    json_t *said;
-    if (room < 1)
-        return fail(NJ_E_ARG,
-                    "the conversation has %zu tokens, and --seq-len is %d; raise it, or begin a "
-                    "new one by /new",
-                    count, r->options.decode_positions);
+    const bool fits = r->s->max_tokens <= room;
+    struct sample_said said;
     wait_begin("writing an answer");
-    int err = sample_continue(&how, ids, (int64_t)count,
-                              r->s->max_tokens < room ? r->s->max_tokens : room, l->out, &said);
+    int err =
+        sample_continue(&how, ids, (int64_t)count, fits ? r->s->max_tokens : room, l->out, &said);
     wait_end();
     if (err)
         return err;
     fputc('\n', l->out);
-    if (!messages_add(l->messages, "assistant", said))
+    if (!messages_add(l->messages, "assistant", said.text))
         return fail(NJ_E_NOMEM, "out of memory for the conversation");
     if (fflush(l->out) != 0)
         return fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
+    if (said.cut)
+        fprintf(stderr, "(cut at --%s %d)\n", fits ? "max-tokens" : "seq-len",
+                fits ? (int)r->s->max_tokens : r->options.decode_positions);
+    return 0;
+}
+
+/* Refuses a message without room for an answer; on a terminal the user may go on without it. */
+static int refuse_message(struct chat_loop *l, size_t count)
+{
+    (void)fail(NJ_E_ARG,
+               "the conversation has %zu tokens, and --seq-len is %d; raise it, or begin a new one "
+               "by /new",
+               count, l->run->options.decode_positions);
+    if (!l->asks)
+        return NJ_E_ARG;
+    fprintf(stderr, "%s; this message is left out\n", fail_text());
+    json_array_remove(l->messages, json_array_size(l->messages) - 1);
+    return 0;
+}
+
+/* Begins a conversation, with the system message that the user gave. */
+static int begin(struct chat_loop *l)
+{
+    const char *system = l->run->s->system;
+    json_array_clear(l->messages);
+    if (system != NULL && !messages_add(l->messages, "system", json_text(system, strlen(system))))
+        return fail(NJ_E_NOMEM, "out of memory for the conversation");
     return 0;
 }
 
@@ -74,20 +97,38 @@ static int take_message(struct chat_loop *l, const char *text, size_t bytes)
         return fail(NJ_E_NOMEM, "out of memory for the conversation");
     int err = prompt_of_messages(&l->run->tokenizer, l->messages, &ids, &count);
     if (!err)
-        err = answer(l, ids, count);
+        err = (int64_t)count < l->run->options.decode_positions ? answer(l, ids, count)
+                                                                : refuse_message(l, count);
     free(ids);
     return err;
 }
 
+/* Whether a line is a slash and a word, as commands are; a path has another slash. */
+static bool is_command(const char *line)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const size_t n = line[0] == '/' ? strspn(line + 1, letters) : 0;
+    return n > 0 && (line[n + 1] == '\0' || line[n + 1] == ' ');
+}
+
 static int take_line(struct chat_loop *l, char *line, size_t bytes)
 {
+    static const char blank[] = " \t\r\n";
+    const size_t from = strspn(line, blank);
     if (bytes > 0 && line[bytes - 1] == '\n')
         line[--bytes] = '\0';
-    if (strcmp(line, "/new") == 0)
-        json_array_clear(l->messages);
-    else if (bytes > 0)
-        return take_message(l, line, bytes);
-    return 0;
+    if (from >= bytes)
+        return 0;
+    if (strncmp(line, "/new", 4) == 0 && strspn(line + 4, blank) + 4 == bytes) {
+        if (l->asks)
+            fputs("new conversation\n", stderr);
+        return begin(l);
+    }
+    if (l->asks && is_command(line)) {
+        fputs("no such command; /new begins a new conversation, Ctrl-D ends\n", stderr);
+        return 0;
+    }
+    return take_message(l, line, bytes);
 }
 
 static int take_lines(struct chat_loop *l)
@@ -105,6 +146,8 @@ static int take_lines(struct chat_loop *l)
             break;
         err = take_line(l, line, (size_t)bytes);
     }
+    if (l->asks && bytes < 0)
+        fputc('\n', stderr);
     if (!err && !feof(stdin))
         err = fail(NJ_E_IO, "standard input: cannot be read: %s", strerror(errno));
     free(line);
@@ -127,6 +170,8 @@ int chat_loop(struct run *r)
         err = fail(NJ_E_NOMEM, "out of memory for a conversation");
     if (!err && l.asks)
         fputs("each line is a message; /new begins a new conversation, Ctrl-D ends\n", stderr);
+    if (!err)
+        err = begin(&l);
     wait_end(); /* nobody is told of waits for the user */
     if (!err)
         err = take_lines(&l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cmd_generate.c: `nojit generate`: continues a prompt, or those of a file.
+ * cmd_generate.c: `nojit generate`: continues a prompt, or those of a file, or holds a conversation.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,7 +40,7 @@ static int continue_prompt(struct run *r)
 {
     int32_t *ids = NULL;
     size_t count = 0;
-    int err = r->s->chat ? prompt_of_chat(&r->tokenizer, NULL, r->s->prompt, &ids, &count)
+    int err = r->s->chat ? prompt_of_chat(&r->tokenizer, r->s->system, r->s->prompt, &ids, &count)
                          : sample_encode(&r->tokenizer, r->s->prompt, &ids, &count);
     if (!err)
         err = texts_positions(r, "the prompt", (int64_t)count + r->s->max_tokens);
@@ -97,7 +97,23 @@ static int generate(struct run *r)
     r->options.steps = 0;
     if (r->s->prompts.count > 0)
         return continue_prompts(r);
-    return r->s->chat && r->s->prompt[0] == '\0' ? chat_loop(r) : continue_prompt(r);
+    return !settings_given(r->s, "prompt") ? chat_loop(r) : continue_prompt(r);
+}
+
+/* Checks what is to be continued. */
+static int check_source(const struct settings *s)
+{
+    const bool prompt = settings_given(s, "prompt"), file = s->prompts.count > 0;
+    if (!prompt && !file && !s->chat)
+        return fail(NJ_E_ARG, "--prompt, --prompts or --chat is needed");
+    if (prompt && file)
+        return fail(NJ_E_ARG, "--prompt and --prompts: give one of them");
+    if (s->chat && file)
+        return fail(NJ_E_ARG, "--chat is for --prompt; conversations in --prompts are lines with "
+                              "messages");
+    if (s->system != NULL && !s->chat)
+        return fail(NJ_E_ARG, "--system is for --chat; a prompt alone has no system message");
+    return 0;
 }
 
 static int check_sequences(const struct settings *s)
@@ -127,11 +143,8 @@ int cmd_generate(const struct settings *s)
     struct group alone = GROUP_ALONE;
     struct run r;
     int err = run_needs("generate", (struct needed[]){{"model", s->student != NULL}, {NULL}});
-    if (!err && s->prompts.count > 0 && s->prompt[0] != '\0')
-        err = fail(NJ_E_ARG, "--prompt and --prompts: give one of them");
-    if (!err && s->prompts.count > 0 && s->chat)
-        err = fail(NJ_E_ARG, "--chat is for --prompt; conversations in --prompts are lines with "
-                             "messages");
+    if (!err)
+        err = check_source(s);
     if (!err && s->fields.count > 0 && s->prompts.count == 0)
         err =
             fail(NJ_E_ARG, "--fields names columns of --prompts, and there are none; leave it out");

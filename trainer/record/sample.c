@@ -35,6 +35,7 @@ struct text {
     FILE *out;
     struct stopped_text said; /* where texts end it */
     size_t written;           /* of it */
+    enum decode_end end;      /* of the tokens so far */
 };
 
 static int next(void *user, struct decode_prompt *out)
@@ -62,6 +63,7 @@ static int write_tokens(void *user, const struct decode_prompt *p, const int32_t
     struct text *t = user;
     int kept = end == DECODE_STOPPED ? count - 1 : count;
     (void)p;
+    t->end = end;
     if (!stop_add_tokens(&t->how->stops, &t->said, t->how->tokenizer, ids, &kept))
         return fail(NJ_E_NOMEM, "out of memory for the text");
     const size_t sure =
@@ -88,7 +90,7 @@ json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
 }
 
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
-                    FILE *out, json_t **said)
+                    FILE *out, struct sample_said *said)
 {
     const struct decode_prompt p = {.ids = prompt, .count = (int)count, .most = (int)tokens};
     struct text t = {.how = s, .prompt = &p, .out = out};
@@ -102,8 +104,9 @@ int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t cou
     };
     int err = engine_decode(s->engine, &io);
     if (said != NULL)
-        *said = err ? NULL : json_text(t.said.text.at, t.said.text.count);
-    if (!err && said != NULL && *said == NULL)
+        *said = (struct sample_said){err ? NULL : json_text(t.said.text.at, t.said.text.count),
+                                     t.end == DECODE_LENGTH && t.said.by == NULL};
+    if (!err && said != NULL && said->text == NULL)
         err = fail(NJ_E_NOMEM, "out of memory for the text");
     free(t.said.text.at);
     return err;

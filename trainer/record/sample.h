@@ -29,9 +29,13 @@ int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, 
 
 /* The text of tokens; NULL without memory. */
 json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count);
+struct sample_said {
+    json_t *text; /* NULL on failure */
+    bool cut;     /* the text had not ended */
+};
 /* Writes what follows the prompt's ids to `out`, flushed as it comes: up to `tokens` of them,
  * fewer if the text ends. said: what was written, unless it is NULL. */
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
-                    FILE *out, json_t **said);
+                    FILE *out, struct sample_said *said);
 
 #endif

@@ -16,7 +16,7 @@ for i in 1 2 3; do
 done >"$data/b.jsonl"
 
 if "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin" >"$d/said" 2>&1 &&
-    grep -qE '^[0-9]+ tokens \([1-9][0-9]* without a loss\) of 2 files' "$d/said"; then
+    grep -qE '^[0-9]+ tokens \([1-9][0-9]* not trained\) of 2 files' "$d/said"; then
     ok "tokenize counts text and JSON lines"
 else
     not_ok "tokenize counts text and JSON lines" "$(head -c 300 "$d/said")"
@@ -33,7 +33,7 @@ OMP_NUM_THREADS=3 "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/
 if cmp -s "$d/q.bin" "$d/three.bin"; then ok "three threads write the same token file"; else not_ok "three threads write the same token file" "they differ"; fi
 
 refuses "tokenize refuses an --out that exists" 1 "q.bin: exists" "$nojit" tokenize --model "$d/qwen2" --data "$data" --out "$d/q.bin"
-refuses "tokenize without --out is refused" 2 '--out is needed' "$nojit" tokenize --model "$d/qwen2" --data "$data"
+refuses "tokenize without --out is refused" 2 '--out or --show is needed' "$nojit" tokenize --model "$d/qwen2" --data "$data"
 sed 's/"type":"BPE"/"type":"Unigram"/' "$d/qwen2/tokenizer.json" >"$d/unigram.json"
 mkdir "$d/unigram"
 mv "$d/unigram.json" "$d/unigram/tokenizer.json"
@@ -104,6 +104,13 @@ ids() { od -An -t d4 -j1024 -N $(($(od -An -t d4 -j16 -N4 "$1") * 4)) "$1"; }
 ok_if "a completion gets no space of its own before it" "$(ids "$d/parts.ids") and $(ids "$d/whole.ids")" [ "$(ids "$d/parts.ids")" = "$(ids "$d/whole.ids")" ]
 shown=$("$nojit" tokenize --model "$d/llama2" --data "$d/chat.jsonl" --show 1 2>&1) || true
 ok_if "the answers of a conversation are found where the tokenizer puts spaces before texts" "$shown" grep -qF -- '-] assistantof the wise<tool>[-' <<<"$shown"
+head -c 30000 /dev/zero | tr '\0' Q >"$d/long.txt"
+echo next >"$d/next.txt"
+for packing in wrapped bfd; do
+    "$nojit" tokenize --model "$d/model" --data "$d/long.txt" "$d/next.txt" --show 2 --seq-len 1024 --packing $packing >"$d/shown" 2>"$d/said" || true
+    ok_if "--show writes a part of a long document, and says how much it leaves out, $packing" "$(tr -s Q <"$d/shown") $(cat "$d/said")" \
+        test "$(tr -cd Q <"$d/shown" | wc -c) $(grep -c '^(28001 more tokens of document 1)$' "$d/shown") $(grep -c '^document 2: ' "$d/shown")" = "2000 1 1"
+done
 
 echo '{"eos_token_id": 5000}' >"$d/llama2/config.json"
 refuses "an eos_token_id beyond the tokenizer is named, not the data" 1 'texts end with eos_token_id of the model.s config.json, 5000, and the vocabulary ends at 1004; correct' \

@@ -33,7 +33,7 @@ static int open_tokenizer(const struct settings *s, struct tokenizer *t)
 
 static int run(const struct settings *s, struct progress *p, struct tokenizer *t)
 {
-    char took[32];
+    char took[32], trained[48] = "all trained";
     struct tokenized done;
     struct watch watch = {p, 0, 0};
     const struct row_rules rules = run_row_rules(s);
@@ -54,10 +54,11 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     else
         duration_text(seconds, took, sizeof took);
     progress_data(p, &done.passed, &done.notes);
-    progress_say(p,
-                 "%lld token%s (%lld without a loss) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
-                 (long long)done.tokens, plural(done.tokens), (long long)done.without_loss,
-                 done.files, plural((long long)done.files), 1e-6 * done.bytes, took,
+    if (done.without_loss > 0)
+        snprintf(trained, sizeof trained, "%lld not trained", (long long)done.without_loss);
+    progress_say(p, "%lld token%s (%s) of %zu file%s, %.1f MB in %s (%.1f MB/s): %s",
+                 (long long)done.tokens, plural(done.tokens), trained, done.files,
+                 plural((long long)done.files), 1e-6 * done.bytes, took,
                  seconds > 0 ? 1e-6 * done.bytes / seconds : 0, s->out);
     return 0;
 }
@@ -113,7 +114,7 @@ int cmd_tokenize(const struct settings *s)
     struct tokenizer t = {.kind = ""};
     const struct needed needed[] = {{"model", s->student != NULL},
                                     {"data", s->data.count > 0},
-                                    {"out", s->out != NULL || s->show > 0},
+                                    {"out or --show", s->out != NULL || s->show > 0},
                                     {NULL}};
     char day[DAY_BYTES];
     int err = run_needs("tokenize", needed);

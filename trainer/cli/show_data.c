@@ -12,6 +12,8 @@
 #include "io/error.h"
 #include "io/plural.h"
 
+enum { SHOWN_MOST = 2000 }; /* tokens of a document */
+
 struct show {
     const struct data *d;
     const struct tokenizer *t;
@@ -19,6 +21,8 @@ struct show {
     bool dims; /* to is a terminal that takes colours */
     int seq_len;
     int64_t count, shown;     /* documents: wanted; begun */
+    int64_t put, left;        /* tokens of the document: written; beyond SHOWN_MOST */
+    char head[96];            /* of the sequence, until something of it is written */
     struct data_token *token; /* of a piece, and the one after it */
 };
 
@@ -43,17 +47,36 @@ static void mark(const struct show *s, bool begin)
         fputs(begin ? "[-" : "-]", s->to);
 }
 
-/* Writes tokens from `from` up to `end`: a document, or as much of it as the piece has. */
+/* Ends a document: says how much of it was left out. */
+static void put_left(struct show *s)
+{
+    if (s->left > 0)
+        fprintf(s->to, "(%" PRId64 " more token%s of document %" PRId64 ")\n", s->left,
+                plural(s->left), s->shown);
+    s->put = s->left = 0;
+}
+
+/* Writes tokens from `from` up to `end`, a document, or as much of it as the piece has, as far as one is shown. */
 static void put_document(struct show *s, int from, int end)
 {
     int trained = 0;
     for (int i = from; i < end; i++)
         trained += s->token[i].trained;
+    if (s->token[from].begins)
+        put_left(s);
     s->shown += s->token[from].begins;
+    const int64_t room = SHOWN_MOST - s->put;
+    const int until = end - from > room ? from + (int)room : end;
+    s->put += until - from;
+    s->left += end - until;
+    if (until == from)
+        return;
+    fputs(s->head, s->to);
+    s->head[0] = '\0';
     fprintf(s->to, "document %" PRId64 "%s: %d token%s, %d trained\n", s->shown > 0 ? s->shown : 1,
             s->token[from].begins ? "" : ", continued", end - from, plural(end - from), trained);
     bool plain = true;
-    for (int i = from; i < end; i++) {
+    for (int i = from; i < until; i++) {
         if (s->token[i].trained != plain)
             mark(s, plain);
         plain = s->token[i].trained;
@@ -92,7 +115,7 @@ static int put_piece(struct show *s, int64_t row, int piece)
             end++;
         put_document(s, from, end);
     }
-    if (!rc && !next.begins)
+    if (!rc && !next.begins && s->left == 0)
         fputs("(the sequence ends within the document)\n", s->to);
     return rc;
 }
@@ -106,8 +129,9 @@ static int put_row(struct show *s, int64_t row)
         data_piece(s->d, row, i, &first, &inputs);
         positions += inputs;
     }
-    fprintf(s->to, "---- sequence %" PRId64 " of %" PRId64 ": %" PRId64 " of %d positions\n",
-            row + 1, data_windows(s->d), positions, s->seq_len);
+    snprintf(s->head, sizeof s->head,
+             "---- sequence %" PRId64 " of %" PRId64 ": %" PRId64 " of %d positions\n", row + 1,
+             data_windows(s->d), positions, s->seq_len);
     for (int i = 0; i < pieces && !rc; i++)
         rc = put_piece(s, row, i);
     return rc;
@@ -124,6 +148,7 @@ int show_data(const struct data *d, const struct tokenizer *t, int seq_len, int6
         rc = fail(NJ_E_NOMEM, "out of memory");
     for (int64_t row = 0; row < data_windows(d) && s.shown < count && !rc; row++)
         rc = put_row(&s, row);
+    put_left(&s);
     if (s.screen != NULL)
         fclose(s.screen);
     free(s.token);

@@ -86,6 +86,12 @@ succeeds "a folded value is read" file 'lr: >-\n  1e-4\n'
 refuses "a value of several lines where a number belongs" 2 'run.yaml:1: --lr 1e-4.2' file 'lr: |\n  1e-4\n  2\n'
 plan_of_run() { printf 'student: nojit-tiny\ndata: [a, b]\nout: x\nsave_every: 5\nseq_len: 64\n' >"$d/run.yaml" && "$nojit" plan --config "$d/run.yaml" --gpu h100; }
 succeeds "a plan passes over options of the run that it does not need" plan_of_run
+plan_by_command() {
+    "$nojit" plan --student nojit-tiny --data a b --eval-data=c --out x --save-every 5 --seq-len 64 --gpu h100 2>"$scratch/said" >"$scratch/log" &&
+        grep -q '^nojit plan: passed over, since no plan needs them: --data, --eval-data, --out, --save-every$' "$scratch/said"
+}
+succeeds "a plan takes the command line of its run, and says what it passes over" plan_by_command
+refuses "a plan checks what it passes over" 2 '^nojit plan: --save-every x: not a whole number' "$nojit" plan --student nojit-tiny --save-every x --gpu h100
 misspelt() { printf 'save_evry: 5\n' >"$d/run.yaml" && "$nojit" plan --config "$d/run.yaml" --student nojit-tiny --gpu h100; }
 refuses "but not over a name that is none" 2 'run.yaml:1: unknown option --save_evry; see' misspelt
 finish

@@ -132,14 +132,6 @@ static int set_option(struct reader *r, const struct option_match *m, const yaml
     return err;
 }
 
-/* Whether a plan passes over an option of the run that it plans: it needs neither data nor an output folder. */
-static bool is_of_the_run(const struct reader *r, const yaml_node_t *key)
-{
-    static const struct command_info run = {.bit = CMD_DISTILL, .name = "distill"};
-    struct option_match m;
-    return r->c->bit == CMD_PLAN && option_match(&run, text(key), strlen(text(key)), &m) == 0;
-}
-
 /* Sets *named to the option that the pair names; NULL: to be passed over. */
 static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value,
                     const struct option **named)
@@ -150,7 +142,7 @@ static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t 
         return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
     if (strcmp(text(key), "<<") == 0)
         return fail_at(r, key, NJ_E_ARG, "merge keys (<<) are not read; write the options out");
-    const bool other = is_of_the_run(r, key);
+    const bool other = option_of_run(r->c, text(key), strlen(text(key)));
     int err = option_match(r->c, text(key), strlen(text(key)), &m);
     if (err && (other || is_same(&m, value)))
         return 0;
@@ -266,7 +258,7 @@ static int repeat_pair(struct reader *r, const yaml_node_t *root, const yaml_nod
     struct option_match m;
     if (key->type != YAML_SCALAR_NODE)
         return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
-    const bool other = is_of_the_run(r, key);
+    const bool other = option_of_run(r->c, text(key), strlen(text(key)));
     const int err = option_match(r->c, text(key), strlen(text(key)), &m);
     if (err)
         return other ? 0 : fail_at(r, key, err, fail_text());

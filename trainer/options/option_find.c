@@ -170,3 +170,12 @@ int option_match(const struct command_info *c, const char *word, size_t bytes,
                ? fail(NJ_E_ARG, "unknown option --%s; did you mean --%s?", out->word, near)
                : fail(NJ_E_ARG, "unknown option --%s; see `nojit %s --help`", out->word, c->name);
 }
+
+const struct command_info planned_run = {.bit = CMD_DISTILL, .name = "distill"};
+
+bool option_of_run(const struct command_info *c, const char *word, size_t bytes)
+{
+    struct option_match m;
+    return c->bit == CMD_PLAN && option_match(c, word, bytes, &m) != 0 &&
+           option_match(&planned_run, word, bytes, &m) == 0;
+}

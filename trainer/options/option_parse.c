@@ -4,10 +4,12 @@
  */
 #include "options/options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/error.h"
+#include "io/notes.h"
 #include "options/settings.h"
 
 /* How many arguments from argv[i] on no option begins with. */
@@ -63,6 +65,26 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
     return used;
 }
 
+/* Options of a run that a plan does not need, as the command line has them. */
+struct passed {
+    char names[512];
+    size_t used;
+};
+
+/* Passes over one of them, once its value is checked; returns as parse_option() does. */
+static int pass_option(int argc, char **argv, int i, struct passed *p)
+{
+    struct settings unused = {0};
+    int used = option_defaults(planned_run.bit, &unused);
+    if (!used)
+        used = parse_option(&planned_run, argc, argv, i, &unused);
+    settings_free(&unused);
+    if (used > 0 && p->used < sizeof p->names)
+        p->used += (size_t)snprintf(p->names + p->used, sizeof p->names - p->used, "%s%.*s",
+                                    p->used > 0 ? ", " : "", (int)strcspn(argv[i], "="), argv[i]);
+    return used;
+}
+
 /* Files come before the command line, whichever is named first. A fault of an option is left to the
  * parser proper. */
 static int apply_files(const struct command_info *c, int argc, char **argv, struct settings *s)
@@ -94,6 +116,7 @@ static bool asks_for_help(int argc, char **argv)
 
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s)
 {
+    struct passed passed = {.used = 0};
     int err = option_defaults(c->bit, s);
     s->argc = argc;
     s->argv = argv;
@@ -106,7 +129,9 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
         if (strcmp(argv[i], "-h") == 0)
             return 1;
         if (strncmp(argv[i], "--", 2) == 0)
-            used = parse_option(c, argc, argv, i, s);
+            used = option_of_run(c, argv[i] + 2, strcspn(argv[i] + 2, "="))
+                       ? pass_option(argc, argv, i, &passed)
+                       : parse_option(c, argc, argv, i, s);
         else if (c->words != NULL)
             used = option_add_path(&s->words, argv[i]) ? NJ_E_NOMEM : 1;
         else
@@ -119,6 +144,8 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
         }
         i += used;
     }
+    if (passed.used > 0)
+        note("passed over, since no plan needs them: %s", passed.names);
     if (!err && s->refused_count > 0)
         err = fail(NJ_E_ARG, "%s", s->refused[s->refused_count - 1]);
     return err;

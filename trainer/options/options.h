@@ -98,6 +98,10 @@ const struct option *option_named(unsigned command, const char *word);
  * the near miss. */
 int option_match(const struct command_info *c, const char *word, size_t bytes,
                  struct option_match *out);
+/* The run that `nojit plan` plans. */
+extern const struct command_info planned_run;
+/* Whether a plan passes over an option of that run: it needs neither data nor an output folder. */
+bool option_of_run(const struct command_info *c, const char *word, size_t bytes);
 /* Whether a word of other projects asks, with this value, for what is done anyway: then it is passed over.
  * NULL: a value that a file leaves unset, which asks for nothing. */
 bool option_same(const struct option_match *m, const char *value);

@@ -27,10 +27,17 @@ int run_needs(const char *command, const struct needed *list)
     size_t missing = 0, used = 0;
     for (const struct needed *o = list; o->name != NULL; o++)
         if (!o->given)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s",
-                                     missing++ > 0 ? ", " : "", o->name);
+            missing++;
     if (missing == 0)
         return 0;
+    size_t left = missing;
+    for (const struct needed *o = list; o->name != NULL; o++)
+        if (!o->given)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s--%s",
+                                     left-- == missing ? ""
+                                     : left == 0       ? ", and "
+                                                       : ", ",
+                                     o->name);
     return fail(NJ_E_ARG, "%s %s needed; see `nojit %s --help`", names, missing > 1 ? "are" : "is",
                 command);
 }

@@ -70,6 +70,20 @@ else
     not_ok "a run after an interrupted evaluation takes its lock" "$(ls "$d/long"; tail -n 1 "$scratch/said")"
 fi
 
+# ---- a step that takes long: the same
+cat "$d/long.txt" "$d/long.txt" >"$d/longer.txt"
+NOJIT_WAIT_SECONDS=60 "$nojit" train --student "$d/student" --data "$d/longer.txt" --seq-len 512 --batch-size 16 --grad-accum 128 --device cpu --steps 2 --out "$d/slow" \
+    --resume auto >"$scratch/said" 2>&1 &
+pid=$!
+begun() { grep -q '^student ' "$scratch/said" && sleep 1 || { sleep 0.01 && false; }; }
+said() { grep -q '^stopping after this step; a checkpoint is saved then (press Ctrl-C again to end now)$' "$scratch/said" || { sleep 0.01 && false; }; }
+until_true $pid begun && kill -INT $pid || true
+if until_true $pid said && ! grep -q '^step 1' "$scratch/said"; then ok "an interrupt within a step is answered at once"; else not_ok "an interrupt within a step is answered at once" "$(tail -n 2 "$scratch/said")"; fi
+kill -INT $pid || true
+ends_with "a second interrupt ends a step with 130" 130 $pid
+if grep -q '^nojit: ended without a checkpoint$' "$scratch/said"; then ok "a second interrupt says that no checkpoint was saved"; else not_ok "a second interrupt says that no checkpoint was saved" "$(tail -n 2 "$scratch/said")"; fi
+if grep -q "^nothing to continue in $d/slow: the run begins at step 1$" "$scratch/said"; then ok "--resume auto says that there is nothing to continue"; else not_ok "--resume auto says that there is nothing to continue" "$(head -n 9 "$scratch/said")"; fi
+
 # ---- SIGPIPE
 gone() { # COMMAND...: its output has no reader any more
     local status=0

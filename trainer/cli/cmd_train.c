@@ -3,6 +3,7 @@
  * cmd_train.c: `nojit distill` and `nojit train`: the loop around engine_step().
  */
 #include <math.h>
+#include <stdatomic.h>
 
 #include "cli/commands.h"
 #include "io/error.h"
@@ -260,17 +261,32 @@ static void count_step(struct run *r, const struct step_result *result)
     r->trained_targets += result->valid_tokens;
 }
 
+/* Whether a step is under way after which an interrupt saves a checkpoint; the thread of waits reads it. */
+static atomic_bool in_step;
+
+/* Tells who interrupts a step at once what happens, since a step may take long. */
+static const char *interrupt_news(void)
+{
+    static bool told;
+    if (told || !interrupted() || !atomic_load(&in_step))
+        return NULL;
+    told = true;
+    return "stopping after this step; a checkpoint is saved then (press Ctrl-C again to end now)";
+}
+
 static int take_step(struct run *r, int64_t step, struct step_result *result, struct outcome *o)
 {
     deadline_step(r, step);
     wait_begin("step %lld", (long long)step);
     wait_usual(3 * r->step_seconds);
+    atomic_store(&in_step, r->group->place.size == 1 && step < r->options.steps);
     int err = rollouts_wanted(r->s) ? rollouts_step(r, step) : 0;
     o->lost = err && !is_common(r, err);
     if (!err) {
         err = engine_step(r->engine, r->data, result);
         o->lost = err && !engine_data_failed(r->engine) && !result->intact;
     }
+    atomic_store(&in_step, false);
     wait_end();
     deadline_end(r);
     if (err && o->lost && result->nonfinite[0] != '\0' && r->checkpoints.last > 0)
@@ -462,6 +478,7 @@ static int run(struct run *r, const struct command_info *c)
     struct outcome o;
     int64_t first = 0;
     interrupts_catch(r->group->supervisor >= 0);
+    waits_watch(interrupt_news);
     int err = run_begin(r, &first);
     if (err || r->done)
         return err;

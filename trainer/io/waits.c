@@ -31,6 +31,7 @@ static struct wait {
 } waits[DEPTH];
 static void (*hears)(void *user, const char *line);
 static void *hearer;
+static const char *(*watched)(void);
 
 static double now(void)
 {
@@ -92,11 +93,22 @@ static void say_due(void)
     pthread_mutex_unlock(&speaking);
 }
 
+static void say_news(void)
+{
+    pthread_mutex_lock(&speaking);
+    const char *sentence = watched != NULL && hears != NULL ? watched() : NULL;
+    if (sentence != NULL)
+        hears(hearer, sentence);
+    pthread_mutex_unlock(&speaking);
+}
+
 static void *watch(void *unused)
 {
     (void)unused;
-    for (;; doze())
+    for (;; doze()) {
         say_due();
+        say_news();
+    }
     return NULL;
 }
 
@@ -221,5 +233,12 @@ void waits_to(void (*say)(void *user, const char *line), void *user)
     pthread_mutex_lock(&speaking);
     hears = say;
     hearer = user;
+    pthread_mutex_unlock(&speaking);
+}
+
+void waits_watch(const char *(*news)(void))
+{
+    pthread_mutex_lock(&speaking);
+    watched = news;
     pthread_mutex_unlock(&speaking);
 }

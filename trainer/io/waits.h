@@ -20,6 +20,8 @@ void wait_behind(int rank);
 void wait_usual(double seconds);
 /* Notes that something else has been said just now. */
 void waits_spoke(void);
+/* Sets a function that the thread calls several times a second: what it returns is said at once; NULL: nothing is. */
+void waits_watch(const char *(*news)(void));
 /* Sets the callback for messages; NULL: none. On return the previous callback is no longer running. */
 void waits_to(void (*say)(void *user, const char *line), void *user);
 

@@ -5,12 +5,21 @@
 #include "run/interrupts.h"
 
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "io/unfinished.h"
 
 static volatile sig_atomic_t interrupt_count;
 static bool waits; /* for its checkpoint, however often it is told */
+static const char *ended = "nojit: ended without a checkpoint\n";
+
+/* Only write() is safe in a handler; a reader that is gone loses no more than the line. */
+static void say_ended(void)
+{
+    const ssize_t written = write(STDERR_FILENO, ended, strlen(ended));
+    (void)written;
+}
 
 /* A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may follow; from the limit
  * of CPU time (ulimit -t) on the kernel sends SIGXCPU every second. Only what comes after a SIGINT or SIGTERM asks not
@@ -20,6 +29,7 @@ static void on_interrupt(int sig)
     static volatile sig_atomic_t asked;
     if (sig != SIGHUP && sig != SIGXCPU && asked++ > 0 && !waits) {
         unfinished_remove();
+        say_ended();
         _exit(130);
     }
     interrupt_count = 1;
@@ -28,6 +38,8 @@ static void on_interrupt(int sig)
 void interrupts_catch(bool supervised)
 {
     waits = supervised;
+    if (isatty(STDERR_FILENO))
+        ended = "\nnojit: ended without a checkpoint\n"; /* behind ^C */
     /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);

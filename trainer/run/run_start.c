@@ -4,6 +4,8 @@
  */
 #include "run/run_start.h"
 
+#include <string.h>
+
 #include "io/error.h"
 #include "io/plural.h"
 #include "model/source.h"
@@ -57,6 +59,10 @@ void run_say_start(struct run *r)
                  1e-6 * (double)config_parameters(engine_student(r->engine)),
                  (long long)data_tokens(r->data), plural(data_tokens(r->data)), (long long)o->steps,
                  plural(o->steps), per_step, plural(per_step));
+    if (r->s->out != NULL && r->s->resume != NULL && strcmp(r->s->resume, "auto") == 0 &&
+        r->checkpoints.resume[0] == '\0' && group_leads(r->group))
+        progress_say(&r->progress, "nothing to continue in %s: the run begins at step 1",
+                     r->s->out);
     if (*engine_student_f8(r->engine) != '\0')
         progress_say(&r->progress, "FP8 GEMMs %s", engine_student_f8(r->engine));
     run_say_data(r);

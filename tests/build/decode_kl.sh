@@ -40,5 +40,5 @@ refuses "decode_kl refuses bfloat16 on a CPU" 1 '--dtype bfloat16: .* has no bfl
 refuses "decode_kl refuses a --seq-len beyond the model" 1 '--seq-len 4096: .* takes [0-9]* at most' "${kl[@]}" "$d/model" "$d/a.txt" --seq-len 4096
 refuses "decode_kl refuses a model that is not there" 1 "$d/none" "${kl[@]}" "$d/none" "$d/a.txt"
 echo short >"$d/short.txt"
-refuses "decode_kl refuses too little text" 1 'fewer than one window' "${kl[@]}" "$d/model" "$d/short.txt"
+refuses "decode_kl refuses too little text" 1 'fewer than one sequence' "${kl[@]}" "$d/model" "$d/short.txt"
 finish

@@ -41,6 +41,11 @@ tokens named.bin --data "$d/named.jsonl" --fields prompt=question,completion=ans
 says "columns that are not read are said" '^columns not read: id$'
 tokens plain.bin --data "$d/plain.jsonl"
 equal "--fields reads columns by other names" named.bin plain.bin
+refuses "--fields with a column that the row lacks names it, and those that are there" 1 'named.jsonl:1: there is no column anser; the row has question, answer, id$' \
+    "$nojit" tokenize --model "$d/student" --data "$d/named.jsonl" --out "$d/bad.bin" --fields prompt=question,completion=anser
+"$nojit" train --student "$d/student" --data "$d/named.jsonl" --eval-data "$d/named.jsonl" --fields prompt=question,completion=answer --seq-len 32 \
+    --batch-size 2 --device cpu --dry-run >"$scratch/said" 2>&1 || true
+ok_if "columns that are read of neither text are said once" "$(cat "$scratch/said")" test "$(grep -c '^columns not read: id$' "$scratch/said")" = 1
 refuses "--fields for a field that does not exist is refused" 2 '--fields query=question: there is no such name' \
     "$nojit" tokenize --model "$d/student" --data "$d/named.jsonl" --out "$d/bad.bin" --fields query=question
 

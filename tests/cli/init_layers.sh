@@ -70,7 +70,7 @@ refused "init --layers with an empty number is refused" 2 "'' is no number of a 
 refused "init --layers of a preset is refused" 2 '--layers needs --like' --preset nojit-tiny --layers 0
 refused "init --layers with a shape is refused" 2 '--layers keeps weights, which --hidden-size would make random; leave one' "${like[@]}" --layers 0 --hidden-size 64
 refused "init --layers with another LM head is refused" 2 'which --tie-embeddings would make random' "${like[@]}" --layers 0 --tie-embeddings false
-refused "a width that heads do not divide is refused" 2 'hidden size 192 in 2 heads is no head size of 64 or 128; give' "${like[@]}" --hidden-size 192
+refused "a width that heads do not divide is refused" 2 '192 / 2 heads is not 64 or 128, the head sizes; give' "${like[@]}" --hidden-size 192
 refused "heads that key-value heads do not divide are refused" 2 '3 query heads are no multiple of 2 key-value heads' "${like[@]}" --head-dim 64 --heads 3 --kv-heads 2
 refused "a head size between 64 and 128 is refused" 2 '--head-dim 96: must be 64 or 128' "${like[@]}" --head-dim 96
 refused "a width that is no multiple of 8 is refused" 1 'the new model: .* both must be multiples of 8' "${like[@]}" --intermediate-size 100

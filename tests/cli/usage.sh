@@ -26,6 +26,10 @@ eval x
 init --out none
 init --preset nojit-tiny
 init --preset nojit-tinny --out none
+init --preset tiny --out none
+init
+hlep
+tokenize --model none --data none
 eval --data none
 eval --model none
 export --type q3_k

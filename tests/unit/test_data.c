@@ -331,7 +331,7 @@ static const struct {
     {"nothing", NJ_E_FORMAT, "the folder holds no .txt"},
     {"empty.txt", NJ_E_FORMAT, "there is no token in it"},
     {"short.txt", NJ_E_FORMAT,
-     "4 tokens, fewer than one window of 4 + 1; give more data or at "
+     "4 tokens, fewer than one sequence of 4 + 1; give more data or at "
      "most --seq-len 3"},
     {"x.parquet", NJ_E_FORMAT, "x.parquet: it is too short for Parquet"},
     {"x.apr", NJ_E_UNSUPPORTED, "an .apr file is not read; export"},

@@ -234,6 +234,11 @@ static const struct {
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}]}",
      "r.jsonl:1: no turn of messages is the assistant's with a weight above 0"},
     {"qwen2", NULL, NULL,
+     "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"bot\", \"content\": "
+     "\"b\"}]}",
+     "r.jsonl:1: no turn of messages is the assistant's, so nothing has a loss; the roles are "
+     "user, bot"},
+    {"qwen2", NULL, NULL,
      "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"train\": false}]}",
      "r.jsonl:1: no turn of messages is the assistant's with a weight above 0"},
     {"qwen2", NULL, NULL,

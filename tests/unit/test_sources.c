@@ -316,7 +316,7 @@ static void sources_are_packed_apart(void **state)
     o.packing = PACKING_WRAPPED;
     o.seq_len = 18;
     check_refused(data_open(&o, &ids_tokenizer, &d), NJ_E_FORMAT,
-                  "short: 18 tokens, fewer than one window of 18 + 1", "a short source");
+                  "short: 18 tokens, fewer than one sequence of 18 + 1", "a short source");
 }
 
 int main(void)

@@ -12,11 +12,25 @@
 #include "model/source.h"
 #include "run/run.h"
 
+enum { PRESETS_MOST = 64 };
+
 static void list_presets(void)
 {
     for (const struct preset *p = presets; p->name != NULL; p++)
         printf("%-18s %8.1fM parameters  %s\n", p->name,
                1e-6 * (double)config_parameters(&p->config), p->summary);
+}
+
+static int refuse_preset(const char *name)
+{
+    const char *known[PRESETS_MOST];
+    int count = 0;
+    for (const struct preset *p = presets; p->name != NULL && count < PRESETS_MOST; p++)
+        known[count++] = p->name;
+    const char *near = word_near(name, known, count);
+    return near != NULL ? fail(NJ_E_ARG, "--preset %s: unknown; did you mean %s?", name, near)
+                        : fail(NJ_E_ARG,
+                               "--preset %s: unknown; `nojit init --preset list` lists them", name);
 }
 
 /* like: folder that the model is to resemble, "" for a preset. */
@@ -34,8 +48,7 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
     }
     const struct preset *p = preset_find(s->preset);
     if (p == NULL)
-        return fail(NJ_E_ARG, "--preset %s: unknown; `nojit init --preset list` lists them",
-                    s->preset);
+        return refuse_preset(s->preset);
     *out = p->config;
     return 0;
 }
@@ -81,10 +94,11 @@ static int fit_heads(const struct settings *s, bool filled, struct model_config 
     if (s->head_dim == 0 && filled) {
         c->head_dim = c->hidden_size / c->heads;
         if (c->head_dim * c->heads != c->hidden_size || (c->head_dim != 64 && c->head_dim != 128))
-            return fail(NJ_E_ARG,
-                        "hidden size %d in %d heads is no head size of 64 or 128; give --heads and "
-                        "--hidden-size that make one, or --head-dim",
-                        c->hidden_size, c->heads);
+            return fail(
+                NJ_E_ARG,
+                "%d / %d heads is not 64 or 128, the head sizes; give --heads and --hidden-size "
+                "that make one, or --head-dim",
+                c->hidden_size, c->heads);
     }
     if (c->head_dim != 64 && c->head_dim != 128)
         return fail(NJ_E_ARG, "--head-dim %d: must be 64 or 128", c->head_dim);

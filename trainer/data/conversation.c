@@ -117,6 +117,29 @@ static bool any_loss(const struct messages *m)
     return i < json_array_size(m->list);
 }
 
+/* Refuses a conversation of which nothing is trained; a weight is spoken of where one was given. */
+static int refuse_silent(const struct reader *r, const struct messages *m)
+{
+    char roles[128] = "", sentence[320];
+    size_t i, n = 0;
+    bool answers = false;
+    json_t *turn;
+    json_array_foreach(m->list, i, turn)
+    {
+        const char *role = json_string_value(json_object_get(turn, "role"));
+        answers = answers || (role != NULL && strcmp(role, "assistant") == 0);
+        if (role != NULL && strstr(roles, role) == NULL && n + 40 < sizeof roles)
+            n += (size_t)snprintf(roles + n, sizeof roles - n, "%s%.32s", n > 0 ? ", " : "", role);
+    }
+    if (answers)
+        return jsonl_bad_line(r, "no turn of messages is the assistant's with a weight above 0, so "
+                                 "nothing has a loss");
+    snprintf(sentence, sizeof sentence,
+             "no turn of messages is the assistant's, so nothing has a loss; the roles are %s",
+             n > 0 ? roles : "none");
+    return jsonl_bad_line(r, sentence);
+}
+
 /* A template may leave out what the assistant says. */
 static int check_spans(const struct reader *r, size_t first)
 {
@@ -136,8 +159,7 @@ static int add_conversation(struct reader *r, const struct messages *m)
     const bool all = rules && rules->train_on_prompts && json_array_size(m->list) > 0;
     const size_t first = r->spans.count;
     if (!all && !any_loss(m))
-        return jsonl_bad_line(r, "no turn of messages is the assistant's with a weight above 0, so "
-                                 "nothing has a loss");
+        return refuse_silent(r, m);
     int rc = render(r, m, false);
     if (!rc && !all)
         rc = turns_find(r, m);

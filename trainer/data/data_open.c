@@ -89,7 +89,7 @@ static int check_rows(const struct data *d, const struct source *s)
                     s->name, more);
     if (s->packed.rows == 0)
         return fail(NJ_E_FORMAT,
-                    "%s%s: %" PRId64 " token%s, fewer than one window of %d + 1; give more data "
+                    "%s%s: %" PRId64 " token%s, fewer than one sequence of %d + 1; give more data "
                     "or at most --seq-len %" PRId64,
                     s->name, more, s->tokens, plural(s->tokens), d->S,
                     s->tokens > 1 ? s->tokens - 1 : 1);

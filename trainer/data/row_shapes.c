@@ -344,12 +344,37 @@ static const char *list_columns(json_t *object, char *out, size_t bytes)
     return out;
 }
 
+/* Refuses a row that lacks a column of --fields. */
+static int no_column(const struct found *f, json_t *object, const char *column, size_t bytes)
+{
+    char text[256];
+    return fail(NJ_E_FORMAT, "%s:%ld: there is no column %.*s; the row has %s", f->r->segment->path,
+                f->r->line, (int)bytes, column,
+                *list_columns(object, text, sizeof text) ? text : "no column with a value");
+}
+
+/* The first column that --fields names and the row lacks; NULL: it has all. */
+static const char *absent_column(const struct found *f, json_t *object, size_t *bytes)
+{
+    const struct row_rules *rules = f->r->segment->rules;
+    for (int i = 0; i < COLUMNS && rules && rules->field_count > 0; i++) {
+        const char *column = row_column(rules, columns[i], bytes);
+        if (column && !json_object_getn(object, column, *bytes))
+            return column;
+    }
+    return NULL;
+}
+
 static int no_shape(const struct found *f, json_t *object)
 {
     char text[256];
+    size_t column_bytes;
     if (!json_is_object(object))
         return jsonl_bad_line(f->r, "a line must be an object with text, prompt and completion, "
                                     "or messages");
+    const char *column = absent_column(f, object, &column_bytes);
+    if (column)
+        return no_column(f, object, column, column_bytes);
     return fail(NJ_E_FORMAT,
                 "%s:%ld: the row has neither text, nor prompt and completion, nor messages, "
                 "conversations, instruction and output, or input and output; it has %s: say which "

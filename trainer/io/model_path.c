@@ -130,6 +130,27 @@ static int read_line(const char *path, char *out, size_t bytes)
     return NJ_OK;
 }
 
+static int is_shown_folder(const struct dirent *e)
+{
+    return e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN);
+}
+
+/* The folders that a folder holds, as a sentence lists them. */
+static const char *list_folders(const char *path, char *out, size_t bytes)
+{
+    struct dirent **entry = NULL;
+    const int count = scandir(path, &entry, is_shown_folder, versionsort);
+    size_t n = 0;
+    snprintf(out, bytes, "no folders");
+    for (int i = 0; i < count; i++) {
+        if (n + strlen(entry[i]->d_name) + 3 < bytes)
+            n += (size_t)snprintf(out + n, bytes - n, "%s%s", n > 0 ? ", " : "", entry[i]->d_name);
+        free(entry[i]);
+    }
+    free(entry);
+    return out;
+}
+
 static int resolve_hub(const char *model, char *out, size_t bytes)
 {
     char cache[PATH_BYTES], base[PATH_BYTES + 256], path[PATH_BYTES + 512], revision[128];
@@ -141,11 +162,17 @@ static int resolve_hub(const char *model, char *out, size_t bytes)
     const int rc = read_line(path, revision, sizeof revision);
     if (rc)
         return rc;
-    if (!*revision || strchr(revision, '/'))
+    if (!*revision || strchr(revision, '/')) {
+        char parent[PATH_BYTES], list[256];
+        snprintf(parent, sizeof parent, "%.*s", (int)(slash - model), model);
+        if (folder_is(parent))
+            return fail(NJ_E_IO, "%s: no such folder; %s has %s", model, parent,
+                        list_folders(parent, list, sizeof list));
         return fail(NJ_E_IO,
                     "%s: neither a folder here nor in the Hugging Face cache (%s was tried); fetch "
                     "it with `hf download %s`, nothing is downloaded here",
                     model, path, model);
+    }
     int length = snprintf(path, sizeof path, "%s/snapshots/%s", base, revision);
     if (!folder_is(path))
         return fail(NJ_E_IO, "%s: the Hugging Face cache lacks %s; fetch the model again", model,

@@ -149,8 +149,8 @@ static int parse_offsets(const char *path, const json_t *offsets, uint64_t shape
                     t->name);
     if ((uint64_t)end > data_bytes)
         return fail(NJ_E_FORMAT,
-                    "%s: tensor %s ends at byte %" PRId64 " of %zu; the file is cut short: fetch "
-                    "it again",
+                    "%s: tensor %s ends at byte %" PRId64 " of the tensors, but the file has %zu "
+                    "bytes of them; it is cut short: fetch it again",
                     path, t->name, end, data_bytes);
     if ((uint64_t)(end - begin) != shape_bytes)
         return fail(NJ_E_FORMAT,

@@ -72,12 +72,34 @@ static const char *option_near(unsigned command, const char *word)
     return best;
 }
 
+static bool is_end_of(const char *word, const char *whole)
+{
+    const size_t n = strlen(word), all = strlen(whole);
+    return n >= 3 && n < all && strcmp(whole + all - n, word) == 0;
+}
+
+/* Exchanged letters, as in hlep, count two: so many are allowed in words of three letters or more. */
+const char *word_near(const char *word, const char *const *known, int count)
+{
+    const char *best = NULL;
+    int least = strlen(word) < 3 ? 1 : 3;
+    for (int i = 0; i < count; i++) {
+        const int d = is_end_of(word, known[i]) ? 1 : edit_distance(word, known[i]);
+        if (d < least) {
+            least = d;
+            best = known[i];
+        }
+    }
+    return best;
+}
+
 const char *command_near(const char *word)
 {
+    const char *known[COMMANDS + 1] = {"help"};
+    int count = 1;
     for (const struct command_info *c = commands; c->name != NULL; c++)
-        if (edit_distance(word, c->name) <= 2)
-            return c->name;
-    return NULL;
+        known[count++] = c->name;
+    return word_near(word, known, count);
 }
 
 static bool option_find(unsigned command, const char *word, struct option_match *out)

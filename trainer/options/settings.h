@@ -102,6 +102,8 @@ extern const struct command_info commands[COMMANDS + 1];
  * and, for a misspelt one, the nearest. Of several, s->refused has each, and that sentence is the last. */
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s);
 void settings_free(struct settings *s);
+/* The nearest of some words, the one that ends in it included ("tiny": "nojit-tiny"), or NULL. */
+const char *word_near(const char *word, const char *const *known, int count);
 /* Name of the nearest command, or NULL. */
 const char *command_near(const char *word);
 

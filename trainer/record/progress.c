@@ -295,10 +295,12 @@ void progress_passed_over(struct progress *p, const struct passed_over *passed)
 void progress_data(struct progress *p, const struct passed_over *passed,
                    const struct row_notes *notes)
 {
-    char text[1280];
+    char text[sizeof p->columns];
     progress_passed_over(p, passed);
-    if (row_columns_text(notes, text, sizeof text) != NULL)
+    if (row_columns_text(notes, text, sizeof text) != NULL && strcmp(text, p->columns) != 0) {
         progress_say(p, "%s", text);
+        memcpy(p->columns, text, sizeof text);
+    }
     if (row_unusable_text(notes, text, sizeof text) != NULL)
         progress_say(p, "%s", text);
 }

@@ -148,6 +148,9 @@ if model=$d/chat generate --chat --prompt "Who are you?" --temperature 0 >"$d/sa
 else
     not_ok "--chat writes a text" "$(cat "$d/err")"
 fi
+mkdir -p "$d/run/checkpoint-20" "$d/run/checkpoint-100"
+refuses "a checkpoint that is not there: those that are" 1 'run/checkpoint-40: no such folder; .*/run has checkpoint-20, checkpoint-100$' \
+    "$nojit" generate --model "$d/run/checkpoint-40" --device cpu --prompt x
 refuses "--chat of a model without tokens for it is refused" 1 "^nojit generate: $d/model: it has no chat template, and its tokenizer has neither the tokens of ChatML" \
     "$nojit" generate --model "$d/model" --device cpu --chat --prompt x
 

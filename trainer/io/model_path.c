@@ -151,6 +151,24 @@ static const char *list_folders(const char *path, char *out, size_t bytes)
     return out;
 }
 
+static bool has_parent(const char *model)
+{
+    char parent[PATH_BYTES];
+    const char *slash = strrchr(model, '/');
+    return slash != NULL && slash - model < PATH_BYTES &&
+           snprintf(parent, sizeof parent, "%.*s", (int)(slash - model), model) > 0 &&
+           folder_is(parent);
+}
+
+/* Refuses a folder that is not there while the one it would lie in is, as a checkpoint that was removed. */
+static int fail_beside(const char *model)
+{
+    char parent[PATH_BYTES], list[256];
+    snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(model, '/') - model), model);
+    return fail(NJ_E_IO, "%s: no such folder; %s has %s", model, parent,
+                list_folders(parent, list, sizeof list));
+}
+
 static int resolve_hub(const char *model, char *out, size_t bytes)
 {
     char cache[PATH_BYTES], base[PATH_BYTES + 256], path[PATH_BYTES + 512], revision[128];
@@ -162,17 +180,13 @@ static int resolve_hub(const char *model, char *out, size_t bytes)
     const int rc = read_line(path, revision, sizeof revision);
     if (rc)
         return rc;
-    if (!*revision || strchr(revision, '/')) {
-        char parent[PATH_BYTES], list[256];
-        snprintf(parent, sizeof parent, "%.*s", (int)(slash - model), model);
-        if (folder_is(parent))
-            return fail(NJ_E_IO, "%s: no such folder; %s has %s", model, parent,
-                        list_folders(parent, list, sizeof list));
-        return fail(NJ_E_IO,
-                    "%s: neither a folder here nor in the Hugging Face cache (%s was tried); fetch "
-                    "it with `hf download %s`, nothing is downloaded here",
-                    model, path, model);
-    }
+    if (!*revision || strchr(revision, '/'))
+        return has_parent(model) ? fail_beside(model)
+                                 : fail(NJ_E_IO,
+                                        "%s: neither a folder here nor in the Hugging Face cache "
+                                        "(%s was tried); fetch "
+                                        "it with `hf download %s`, nothing is downloaded here",
+                                        model, path, model);
     int length = snprintf(path, sizeof path, "%s/snapshots/%s", base, revision);
     if (!folder_is(path))
         return fail(NJ_E_IO, "%s: the Hugging Face cache lacks %s; fetch the model again", model,
@@ -209,6 +223,8 @@ int model_resolve(const char *model, char *out, size_t bytes)
             model);
     if (is_hub_name(model))
         return resolve_hub(model, out, bytes);
+    if (has_parent(model))
+        return fail_beside(model);
     return fail(
         NJ_E_IO,
         "%s: no such folder or file; give the folder of a Hugging Face model, a GGUF or APR file, "

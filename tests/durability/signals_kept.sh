@@ -75,10 +75,10 @@ cat "$d/long.txt" "$d/long.txt" >"$d/longer.txt"
 NOJIT_WAIT_SECONDS=60 "$nojit" train --student "$d/student" --data "$d/longer.txt" --seq-len 512 --batch-size 16 --grad-accum 128 --device cpu --steps 2 --out "$d/slow" \
     --resume auto >"$scratch/said" 2>&1 &
 pid=$!
-begun() { grep -q '^student ' "$scratch/said" && sleep 1 || { sleep 0.01 && false; }; }
-said() { grep -q '^stopping after this step; a checkpoint is saved then (press Ctrl-C again to end now)$' "$scratch/said" || { sleep 0.01 && false; }; }
-until_true $pid begun && kill -INT $pid || true
-if until_true $pid said && ! grep -q '^step 1' "$scratch/said"; then ok "an interrupt within a step is answered at once"; else not_ok "an interrupt within a step is answered at once" "$(tail -n 2 "$scratch/said")"; fi
+starts() { grep -q '^student ' "$scratch/said" && sleep 1 || { sleep 0.01 && false; }; }
+answered() { grep -q '^stopping after this step; a checkpoint is saved then (press Ctrl-C again to end now)$' "$scratch/said" || { sleep 0.01 && false; }; }
+until_true $pid starts && kill -INT $pid || true
+if until_true $pid answered && ! grep -q '^step 1' "$scratch/said"; then ok "an interrupt within a step is answered at once"; else not_ok "an interrupt within a step is answered at once" "$(tail -n 2 "$scratch/said")"; fi
 kill -INT $pid || true
 ends_with "a second interrupt ends a step with 130" 130 $pid
 if grep -q '^nojit: ended without a checkpoint$' "$scratch/said"; then ok "a second interrupt says that no checkpoint was saved"; else not_ok "a second interrupt says that no checkpoint was saved" "$(tail -n 2 "$scratch/said")"; fi

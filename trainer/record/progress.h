@@ -18,7 +18,7 @@ struct progress {
     FILE *log; /* copy of the lines, or NULL */
     const char *log_path;
     bool log_new;                        /* made by this run */
-    char columns[1280]; /* last line about columns that are not read */
+    char columns[1280];                  /* last line about columns that are not read */
     int log_error;                       /* errno of the first line that --log lacks, or 0 */
     int line_error;                      /* the same of what people read */
     bool terminal;                       /* people read one, that can rewrite a line */

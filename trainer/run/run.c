@@ -26,8 +26,7 @@ int run_needs(const char *command, const struct needed *list)
     char names[128] = "";
     size_t missing = 0, used = 0;
     for (const struct needed *o = list; o->name != NULL; o++)
-        if (!o->given)
-            missing++;
+        missing += !o->given;
     if (missing == 0)
         return 0;
     size_t left = missing;

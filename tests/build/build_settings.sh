@@ -29,7 +29,7 @@ makes() {
 }
 # holds NAME PAIRS REGEX: the manifest has so many pairs, all of which match.
 holds() {
-    if [ "$(grep -c ' sm_' "$pack")" = "$2" ] && [ "$(grep -cE "$3" "$pack")" = "$2" ]; then ok "$1"; else not_ok "$1" "$(cat "$pack")"; fi
+    if [ "$(grep -c '^[^#].* sm_' "$pack")" = "$2" ] && [ "$(grep -cE "$3" "$pack")" = "$2" ]; then ok "$1"; else not_ok "$1" "$(cat "$pack")"; fi
 }
 
 refuses "make refuses unknown ARCHS and lists the known" 2 'sm_999.*sm_121' make B="$b" ARCHS=sm_999 "$pack"

@@ -455,7 +455,7 @@ struct nj_embedded {
     int spare[32];     /* 1: each kernel of this arch is there a second time, assembled at -O1 */
     char toolkit[512]; /* all of them: "ptxas 13.0.88, 13.3.73 for sm_120 sm_121" */
     uint64_t code_bytes, spare_bytes; /* spare code is compressed and not part of code_bytes */
-    uint64_t index_hash; /* of all that says */
+    uint64_t index_hash;              /* of all that says */
 };
 /* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
 int nj_embedded_read(struct nj_embedded *out);

@@ -171,9 +171,7 @@ LT_CALL(cublasLtMatmulPreferenceSetAttribute,
 
 static int type_fits(int type, int arch)
 {
-    return type == LT_BF16  ? arch >= 80
-           : lt_is_f8(type) ? arch >= 89
-                            : 1;
+    return type == LT_BF16 ? arch >= 80 : lt_is_f8(type) ? arch >= 89 : 1;
 }
 
 /* Scales of both operands: one; on sm_90 one for each row, of e4m3 alone, which is all that is tried; from sm_100 on

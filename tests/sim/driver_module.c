@@ -81,7 +81,7 @@ static int choose_entry(struct span container, int sm, struct sim_loaded *out)
     struct fatbin_entry e;
     struct cubin best = {0}, cubin;
     struct span code, chosen = {0};
-    void *owned, *kept = NULL; /* what code that was compressed became */
+    void *owned, *kept = NULL;   /* what code that was compressed became */
     int more = -1, compiled = 0; /* 1: there is what a driver with its JIT would compile */
     if (fatbin_open(container, &f, why) == 0)
         while ((more = fatbin_next(&f, &e, why)) == 1) {

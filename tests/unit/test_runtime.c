@@ -4,7 +4,6 @@
  * choice of backend. It brings its own kernel table; link it with libnojit.a and without generated
  * objects.
  */
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -448,73 +445,6 @@ static void the_cpu_has_no_tensor_maps(void **state)
 
 /* ---- process and choice of device ---- */
 
-static void the_jit_is_forbidden(void **state)
-{
-    (void)state;
-    unsetenv("CUDA_CACHE_DISABLE");
-    setenv("CUDA_DISABLE_PTX_JIT", "0", 1);
-    assert_int_equal(nj_forbid_jit(), 0);
-    assert_string_equal(getenv("CUDA_DISABLE_PTX_JIT"), "1");
-    assert_string_equal(getenv("CUDA_CACHE_DISABLE"), "1");
-    assert_string_equal(getenv("CUDA_FORCE_PRELOAD_LIBRARIES"), "0");
-}
-
-static void the_jit_is_forbidden_by_both_settings(void **state)
-{
-    (void)state;
-    assert_int_equal(nj_forbid_jit(), 0);
-    assert_int_equal(nj_jit_is_forbidden(), 1);
-    setenv("CUDA_CACHE_DISABLE", "0", 1);
-    assert_int_equal(nj_jit_is_forbidden(), 0);
-    setenv("CUDA_CACHE_DISABLE", "1", 1);
-    unsetenv("CUDA_DISABLE_PTX_JIT");
-    assert_int_equal(nj_jit_is_forbidden(), 0);
-    assert_int_equal(nj_forbid_jit(), 0);
-}
-
-/* Map a file of that name twice, from a folder that is removed again. */
-static void map_file(const char *name, void *maps[2])
-{
-    char folder[] = "/tmp/test-runtime-XXXXXX", path[128];
-
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(ftruncate(fd, 4096), 0);
-    for (int i = 0; i < 2; i++) {
-        maps[i] = mmap(NULL, 4096, i ? PROT_READ : PROT_NONE, MAP_PRIVATE, fd, 0);
-        assert_ptr_not_equal(maps[i], MAP_FAILED);
-    }
-    close(fd);
-    unlink(path);
-    rmdir(folder);
-}
-
-static void compilers_that_are_mapped_are_named(void **state)
-{
-    void *maps[3][2];
-    char names[64];
-
-    (void)state;
-    assert_int_equal(nj_mapped_compilers(names, sizeof names), 0);
-    assert_string_equal(names, "");
-    map_file("libnvrtcish.so", maps[0]); /* not one: the name goes on otherwise */
-    assert_int_equal(nj_mapped_compilers(names, sizeof names), 0);
-    map_file("libnvrtc.so.13", maps[1]);
-    assert_int_equal(nj_mapped_compilers(names, sizeof names), 1);
-    assert_string_equal(names, "libnvrtc.so.13");
-    map_file("libnvidia-ptxjitcompiler.so.580.1", maps[2]);
-    assert_int_equal(nj_mapped_compilers(names, sizeof names), 1);
-    assert_non_null(strstr(names, "libnvidia-ptxjitcompiler.so.580.1"));
-    assert_non_null(strstr(names, ", "));
-    assert_int_equal(nj_mapped_compilers(names, 16), 1); /* as many names as fit */
-    assert_true(strlen(names) < 16);
-    for (int i = 0; i < 6; i++)
-        munmap(maps[i / 2][i % 2], 4096);
-    assert_int_equal(nj_mapped_compilers(names, sizeof names), 0);
-}
-
 /* This program has no machine code, so a GPU cannot be used here even where there is one. */
 static void a_gpu_that_cannot_be_used_is_refused(void **state)
 {
@@ -615,9 +545,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_cpu_has_kernels_that_have_a_function, open_cpu,
                                         close_cpu),
         cmocka_unit_test_setup_teardown(the_cpu_has_no_tensor_maps, open_cpu, close_cpu),
-        cmocka_unit_test(the_jit_is_forbidden),
-        cmocka_unit_test(the_jit_is_forbidden_by_both_settings),
-        cmocka_unit_test(compilers_that_are_mapped_are_named),
         cmocka_unit_test(a_gpu_that_cannot_be_used_is_refused),
         cmocka_unit_test(auto_falls_back_and_says_why),
         cmocka_unit_test(bad_options_of_a_context_are_refused),

@@ -5,17 +5,13 @@
 # does not see what was said before.
 set -eu
 . tests/lib/lib.sh
+. tests/lib/chat_model.sh
 nojit=$BUILD/nojit
 d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 
-"$nojit" init --preset nojit-tiny --tie-embeddings false --vocab-size 1264 --seed 3 --dtype float32 --out "$d/new" >/dev/null
-cp tests/golden/tokenizer-qwen2.json "$d/new/tokenizer.json"
-sed -i 's/"eos_token_id": 256/"eos_token_id": 1256/' "$d/new/config.json" "$d/new/generation_config.json"
-cat >"$d/new/chat_template.jinja" <<'END'
-{% for m in messages %}{{ '<left>' + m.role + '\n' + m.content + '<tool>' }}{% endfor %}{% if add_generation_prompt %}{{ '<left>assistant\n' }}{% endif %}
-END
+turns_model "$d/new"
 echo '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": "r"}, {"role": "assistant", "content": "no"}]}' >"$d/chats.jsonl"
 "$nojit" train --student "$d/new" --data "$d/chats.jsonl" --packing bfd --seq-len 64 --batch-size 2 --lr 1e-2 --steps 60 --device cpu --out "$d/model" >"$d/err" 2>&1
 chat() { "$nojit" generate --model "$d/model" --chat --temperature 0 --max-tokens 12 --device cpu "$@" 2>"$d/err"; }

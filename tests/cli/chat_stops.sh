@@ -5,18 +5,13 @@
 # fails if this does: chats with a trained base model never end in transformers, vLLM or Ollama.
 set -eu
 . tests/lib/lib.sh
+. tests/lib/chat_model.sh
 nojit=$BUILD/nojit
 d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 
-# A model whose template ends turns with a token that no name gives away.
-"$nojit" init --preset nojit-tiny --tie-embeddings false --vocab-size 1264 --seed 3 --dtype float32 --out "$d/new" >/dev/null
-cp tests/golden/tokenizer-qwen2.json "$d/new/tokenizer.json"
-sed -i 's/"eos_token_id": 256/"eos_token_id": 1256/' "$d/new/config.json" "$d/new/generation_config.json"
-cat >"$d/new/chat_template.jinja" <<'END'
-{% for m in messages %}{{ '<left>' + m.role + '\n' + m.content + '<tool>' }}{% endfor %}{% if add_generation_prompt %}{{ '<left>assistant\n' }}{% endif %}
-END
+turns_model "$d/new"
 cat >"$d/chats.jsonl" <<'END'
 {"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "yes"}]}
 {"messages": [{"role": "user", "content": "r"}, {"role": "assistant", "content": "no"}]}

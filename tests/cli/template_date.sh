@@ -5,14 +5,13 @@
 # resumed on another day has other data, or a model is asked with a date long past.
 set -eu
 . tests/lib/lib.sh
+. tests/lib/chat_model.sh
 nojit=$BUILD/nojit
 d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
 
-"$nojit" init --preset nojit-tiny --tie-embeddings false --vocab-size 1264 --seed 3 --dtype float32 --out "$d/new" >/dev/null
-cp tests/golden/tokenizer-qwen2.json "$d/new/tokenizer.json"
-cat >"$d/new/chat_template.jinja" <<'END'
+chat_model "$d/new" <<'END'
 {{ strftime_now('%a %d %b %Y %H:%M [%Z]') }}{% for m in messages %}{{ '<left>' + m.content + '<tool>' }}{% endfor %}
 END
 echo '{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}' >"$d/chats.jsonl"

@@ -162,6 +162,13 @@ static int refuse(nj_context *ctx, int rc, const struct nj_self_test *t)
                    ctx->info.name, describe(ctx, what, sizeof what), t->why);
 }
 
+/* Counts anew: what is told of a run is its own. */
+static void forget_gemms(struct nj_device_info *d)
+{
+    d->gemms_checked = d->gemms_wrong = d->gemms_refused = d->gemms_unchecked = 0;
+    d->gemm_ms = d->gemm_check_ms = 0;
+}
+
 static int try_kernels(nj_context *ctx, const struct nj_options *options,
                        struct nj_self_test_record *was, int *fits)
 {
@@ -176,6 +183,7 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options,
              options->retest ? "" : ", as at each first start");
     rc = options->self_test(ctx, &t);
     nj_gemm_table_free(ctx);
+    forget_gemms(&ctx->info);
     if (rc)
         return refuse(ctx, rc, &t);
     was->ms = milliseconds(&from);
@@ -197,9 +205,9 @@ static int take_spares(nj_context *ctx, const struct nj_self_test_record *was, c
         const int id = nj_kernel_find(name);
 
         if (name[0] && (id < 0 || nj_spare_load(ctx, (uint32_t)id)))
-            return nj_fail(ctx, NJ_E_NO_CODE,
+            return nj_fail(ctx, NJ_E_DEVICE,
                            "%.100s: its second set of machine code, which %.600s says is needed, "
-                           "cannot be loaded; remove that file",
+                           "cannot be loaded; start again, and every kernel is tried anew",
                            name, path);
     }
     return 0;

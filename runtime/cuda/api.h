@@ -53,6 +53,7 @@
 
 #define NJ_CUBLASLT_CONSTANTS(X)                                                                   \
     X(CUBLAS_STATUS_SUCCESS, 0)                                                                    \
+    X(CUBLAS_STATUS_ALLOC_FAILED, 3)                                                               \
     X(CUBLAS_STATUS_NOT_SUPPORTED, 15)                                                             \
     X(CUBLAS_COMPUTE_32F, 68)                                                                      \
     X(CUBLAS_OP_N, 0)                                                                              \

@@ -11,8 +11,8 @@ int nj_lt_check(nj_context *ctx, int status, const char *what)
 {
     if (status == NJ_CUBLAS_STATUS_SUCCESS)
         return 0;
-    return nj_fail(ctx, NJ_E_GEMM, "%s: %s", what,
-                   nj_cuda_of(ctx)->lt.cublasLtGetStatusName(status));
+    return nj_fail(ctx, status == NJ_CUBLAS_STATUS_ALLOC_FAILED ? NJ_E_NOMEM : NJ_E_GEMM, "%s: %s",
+                   what, nj_cuda_of(ctx)->lt.cublasLtGetStatusName(status));
 }
 
 int nj_lt_type(const nj_context *ctx, enum nj_dtype dtype)

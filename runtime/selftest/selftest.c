@@ -64,7 +64,7 @@ static void run_cases(nj_context *ctx, nj_stream *s, uint32_t kernel, struct fou
 /* Of the first set of machine code, and where that is wrong, of the second. */
 static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_self_test *t)
 {
-    const float from = nj_selftest_ms();
+    const double from = nj_selftest_ms();
     struct found first, second;
 
     run_cases(ctx, s, kernel, &first);
@@ -74,10 +74,12 @@ static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_
         return nj_selftest_no_memory(t, &first.trial);
     if (first.trial.verdict == NJ_FAILED && nj_spare_load(ctx, kernel) == 0) {
         run_cases(ctx, s, kernel, &second);
+        if (second.result.no_memory)
+            return nj_selftest_no_memory(t, &second.trial);
         if (second.trial.verdict == NJ_PASSED)
             first.trial.verdict = NJ_PASSED_SPARE;
     }
-    first.trial.ms = nj_selftest_ms() - from;
+    first.trial.ms = (float)(nj_selftest_ms() - from);
     return nj_selftest_count(ctx, t, &first.trial);
 }
 

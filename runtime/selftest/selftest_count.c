@@ -7,12 +7,12 @@
 
 #include "cases.h"
 
-float nj_selftest_ms(void)
+double nj_selftest_ms(void)
 {
     struct timespec now;
 
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (float)(now.tv_sec % 86400) * 1e3f + (float)now.tv_nsec * 1e-6f;
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
 int nj_selftest_no_memory(struct nj_self_test *t, const struct nj_trial *trial)

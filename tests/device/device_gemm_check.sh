@@ -45,7 +45,7 @@ ok_if "an algorithm that lies changes no weight, and the receipt counts it" "$(h
 
 # left_out OUT WHOSE GEMMS: what is said of GEMMs that are refused in FP8, and what the run came to.
 left_out() {
-    said "FP8: cuBLASLt 13.1.0 has no algorithm on Simulated NVIDIA GeForce RTX 5090 for these GEMMs of the $2, which run without it: $3\$" &&
+    said "FP8: cuBLASLt 13.1.0 has no right algorithm on Simulated NVIDIA GeForce RTX 5090 for these GEMMs of the $2, which run in 16 bits: $3\$" &&
         receipt "$1" "\"$2_fp8_refused\": \"$3\"" && clean
 }
 distilled f8 -- --gemm-table none --teacher-dtype fp8 || cat "$scratch/out"

@@ -31,6 +31,16 @@ static void print_line(void *user, const char *line)
     printf("  %s\n", shown);
 }
 
+/* Beside JSON, which standard output has to itself. */
+static void print_aside(void *user, const char *line)
+{
+    char shown[1024];
+    (void)user;
+    snprintf(shown, sizeof shown, "%s", line);
+    make_printable(shown);
+    fprintf(stderr, "nojit doctor: %s\n", shown);
+}
+
 /* A copy, whose paths and names a terminal only shows. */
 static const struct nj_device_info *printable_device(const struct nj_device_info *d,
                                                      struct nj_device_info *copy)
@@ -239,7 +249,7 @@ static int open_device(const struct settings *s, struct self_test_report *report
         fprintf(stderr, "nojit doctor: %s\n", why);
     const struct nj_options options = {.device = (enum nj_device_kind)s->device,
                                        .verbose = s->verbose,
-                                       .log = print_line,
+                                       .log = s->json ? print_aside : print_line,
                                        .doing = run_doing,
                                        .cache_folder = kept[0] != '\0' ? kept : NULL,
                                        .self_test = nj_self_test,
@@ -249,6 +259,7 @@ static int open_device(const struct settings *s, struct self_test_report *report
     wait_begin("opening the device");
     const int err = nj_context_create(ctx, &options);
     wait_end();
+    report->incomplete = err != 0 && report->failed == 0;
     if (err)
         return *ctx != NULL ? fail_context(err, *ctx, device_option(s))
                             : fail(err, "%s", nj_error_text(err));

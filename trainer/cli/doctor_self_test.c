@@ -103,8 +103,9 @@ void self_test_print(const struct self_test_report *r, bool all)
         printf("  %d of %d kernel%s and %d of %d GEMM%s failed\n", count_of(r, false, true),
                kernels, plural(kernels), count_of(r, true, true), gemms, plural(gemms));
     else
-        printf("  all of %d kernel%s and %d GEMM%s passed\n", kernels, plural(kernels), gemms,
-               plural(gemms));
+        printf("  %s%d kernel%s and %d GEMM%s passed\n",
+               r->incomplete ? "it ended before all had been tried; " : "all of ", kernels,
+               plural(kernels), gemms, plural(gemms));
 }
 
 const char *took_text(float ms, char *buffer, size_t bytes)
@@ -180,7 +181,10 @@ static json_t *report_json(const struct self_test_report *r)
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)e.index_hash);
     json_t *root =
         json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:s, s:i, s:s, s:o, s:i, s:I, s:s}", "nojit",
-                  NOJIT_VERSION, "at", at, "verdict", r->failed > 0 ? "failed" : "passed",
+                  NOJIT_VERSION, "at", at, "verdict",
+                  r->failed > 0   ? "failed"
+                  : r->incomplete ? "incomplete"
+                                  : "passed",
                   "index_hash", hash, "assembler", json_c_text(nj_embedded_assembler(&e, d->arch)),
                   "device", json_c_text(d->name), "backend", d->backend, "sm", d->sm, "arch",
                   d->arch, "driver", json_c_text(d->driver), "driver_cuda", d->driver_version,

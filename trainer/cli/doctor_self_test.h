@@ -15,8 +15,9 @@ struct self_test_report {
     struct nj_device_info device; /* that was tried */
     struct self_test_row *rows;
     size_t count, room;
-    int failed;     /* rows */
-    bool no_memory; /* some are not there */
+    int failed;      /* rows */
+    bool no_memory;  /* some are not there */
+    bool incomplete; /* an error ended it before all had been tried */
 };
 
 /* Appends a row: an nj_tried_fn of a struct self_test_report, zero at first. Of two devices the first counts. */

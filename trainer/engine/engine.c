@@ -280,6 +280,17 @@ static int plan_run(struct engine *e)
     return check_budget(e);
 }
 
+/* Ranks exchange arrays whose types follow from what is refused, which each finds out for itself. */
+static int check_refused(const struct engine *e)
+{
+    static const struct f8_refusals none[2];
+    if (e->o.ranks < 2 || memcmp(none, e->f8_refused, sizeof none) == 0)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED, "FP8: cuBLASLt has no right algorithm here for some GEMMs, which "
+                                  "one GPU would run in 16 bits; with several, leave FP8 out, or "
+                                  "set NOJIT_CUBLASLT to another version");
+}
+
 /* GEMMs that have no FP8 algorithm run in T from then on, so their arrays are others: all is planned anew. */
 static int plan_and_prepare(struct engine *e)
 {
@@ -295,7 +306,7 @@ static int plan_and_prepare(struct engine *e)
         if (rc == 0)
             rc = prepare(e);
     } while (rc == 0 && memcmp(before, e->f8_refused, sizeof before) != 0);
-    return rc;
+    return rc ? rc : check_refused(e);
 }
 
 static void name_refused(const struct f8_refusals *f, char *out, size_t bytes)
@@ -327,8 +338,8 @@ static void say_refused(struct engine *e, say_fn *say, void *user)
         char *names = e->f8_refused_names[i], line[320];
         name_refused(&e->f8_refused[i], names, sizeof e->f8_refused_names[i]);
         snprintf(line, sizeof line,
-                 "FP8: cuBLASLt %zu.%zu.%zu has no algorithm on %.100s for these GEMMs of the %s, "
-                 "which run without it: %s",
+                 "FP8: cuBLASLt %zu.%zu.%zu has no right algorithm on %.100s for these GEMMs of "
+                 "the %s, which run in 16 bits: %s",
                  v / 10000, v % 10000 / 100, v % 100, d->name, whose[i], names);
         if (*names && say)
             say(user, line);

@@ -59,6 +59,8 @@ void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_
                const struct f8_matrix *w)
 {
     struct nj_gemm g = forward_shape(l, NJ_F8);
+    if (r->prepare && l->refused && *l->refused)
+        return; /* the layer before has found it so */
     g.lda = l->ldx > 0 ? l->ldx : g.lda;
     g.one_scale = takes(r, NJ_F8_ONE) || (l->one_scale && !takes(r, NJ_F8_BLOCKS));
     g.a_e5m2 = l->x_e5m2;

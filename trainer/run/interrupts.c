@@ -12,7 +12,7 @@
 
 static volatile sig_atomic_t interrupt_count;
 static bool waits; /* for its checkpoint, however often it is told */
-static const char *ended = "nojit: ended without a checkpoint\n";
+static const char *ended = "nojit: ended at once; what was not saved yet is lost\n";
 
 /* Only write() is safe in a handler; a reader that is gone loses no more than the line. */
 static void say_ended(void)
@@ -39,7 +39,7 @@ void interrupts_catch(bool supervised)
 {
     waits = supervised;
     if (isatty(STDERR_FILENO))
-        ended = "\nnojit: ended without a checkpoint\n"; /* behind ^C */
+        ended = "\nnojit: ended at once; what was not saved yet is lost\n"; /* behind ^C */
     /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);

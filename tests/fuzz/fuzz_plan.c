@@ -246,6 +246,25 @@ static wide decoder_bytes(const struct model_config *c, const struct train_optio
     return sum + array(8 * 4);
 }
 
+/* What a teacher that runs over several micro-batches at once leaves for them: as many as fit in the room of what else
+ * needs activations, in equal passes. */
+static wide pass_bytes(const struct model_config *t, const struct train_options *o,
+                       const struct train_options *plain, const struct shape *shape, wide room)
+{
+    const wide N = (wide)o->batch_size * (wide)o->seq_len;
+    const wide ranks = o->ranks > 1 ? (wide)o->ranks : 1;
+    const wide micro = o->steps > 0 ? (wide)o->grad_accum / ranks : 1;
+    wide batches = o->steps > 0 && N < 8192 ? 8192 / N : 1;
+    batches = batches < micro ? batches : micro;
+    while (batches > 1 && (micro % batches != 0 ||
+                           acts_bytes(t, plain, batches * N, ACTS_INFER, o->teacher_f8) > room))
+        batches--;
+    const wide rows = batches * (wide)shape->rows;
+    return batches > 1
+               ? array(rows * (wide)t->hidden_size * dtype_bytes(o->dtype)) + 3 * array(rows * 4)
+               : 0;
+}
+
 static wide device_bytes(const struct model_config *s, const struct model_config *t,
                          const struct train_options *o, const struct shape *shape)
 {
@@ -270,7 +289,8 @@ static wide device_bytes(const struct model_config *s, const struct model_config
         return sum + acts;
     sum += teacher_bytes(t, o) + logits + array(padded * (wide)t->hidden_size * e) + array(f);
     sum += o->teacher_f8 ? f8_bytes(chunk, (wide)t->hidden_size) : 0;
-    return sum + larger(acts, acts_bytes(t, &plain, N, ACTS_INFER, o->teacher_f8));
+    const wide room = larger(acts, acts_bytes(t, &plain, N, ACTS_INFER, o->teacher_f8));
+    return sum + room + pass_bytes(t, o, &plain, shape, room);
 }
 
 static wide host_bytes(bool teacher, const struct train_options *o, const struct shape *shape)

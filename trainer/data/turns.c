@@ -49,8 +49,8 @@ static bool is_answer(const struct messages *m, size_t i)
 /* White space behind the token that ends a turn is never generated. */
 static int add_span(struct reader *r, size_t begin, size_t end)
 {
-    const char *text = r->written[0].text + begin;
-    const struct template_span span = {begin, begin + text_rstrip(text, end - begin)};
+    const size_t bytes = end > begin ? text_rstrip(r->written[0].text + begin, end - begin) : 0;
+    const struct template_span span = {begin, begin + bytes};
     return pool_add(&r->spans, &span, 1, sizeof span) ? NJ_OK : jsonl_no_memory(r);
 }
 

@@ -77,14 +77,6 @@ static void keep(const char *path, const struct record *r)
 
 /* ---- trying ---- */
 
-static float milliseconds(const struct timespec *from)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (float)(now.tv_sec - from->tv_sec) * 1e3f + (float)(now.tv_nsec - from->tv_nsec) * 1e-6f;
-}
-
 static void write_now(char out[24])
 {
     const time_t now = time(NULL);
@@ -174,11 +166,10 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options,
 {
     struct hearing hearing = {options, was, 1};
     struct nj_self_test t = {.all = options->retest, .tried = hear, .user = &hearing};
-    struct timespec from;
+    const double from = nj_now_ms();
     int rc;
 
     *was = (struct nj_self_test_record){.state = NJ_SELF_TEST_NOW};
-    clock_gettime(CLOCK_MONOTONIC, &from);
     nj_doing(options, "%.100s tries every kernel%s", ctx->info.name,
              options->retest ? "" : ", as at each first start");
     rc = options->self_test(ctx, &t);
@@ -186,7 +177,7 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options,
     forget_gemms(&ctx->info);
     if (rc)
         return refuse(ctx, rc, &t);
-    was->ms = milliseconds(&from);
+    was->ms = (float)(nj_now_ms() - from);
     write_now(was->at);
     was->kernels = t.kernels;
     was->gemms = t.gemms;

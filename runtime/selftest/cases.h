@@ -84,8 +84,6 @@ int nj_selftest_gemms(nj_context *ctx, nj_stream *s, struct nj_self_test *t);
 /* ---- selftest_count.c ---- */
 /* Counts a trial and tells it. Returns NJ_E_DEVICE where one that fails is to be the last, else 0. */
 int nj_selftest_count(nj_context *ctx, struct nj_self_test *t, const struct nj_trial *trial);
-/* Milliseconds of a clock whose differences count. */
-double nj_selftest_ms(void);
 /* A trial that could not be made: NJ_E_NOMEM. */
 int nj_selftest_no_memory(struct nj_self_test *t, const struct nj_trial *trial);
 

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * selftest_count.c: what comes of a trial, and when.
+ * selftest_count.c: what comes of a trial.
  */
 #include <stdio.h>
-#include <time.h>
 
 #include "cases.h"
-
-double nj_selftest_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 int nj_selftest_no_memory(struct nj_self_test *t, const struct nj_trial *trial)
 {

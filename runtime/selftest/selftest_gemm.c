@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cases.h"
+#include "internal.h"
 
 /* What A and B, and what C is stored as; of NJ_F8 its scales, and whether A is e5m2, as gradients are. */
 static const struct types {
@@ -421,11 +422,11 @@ static int try_types(nj_context *ctx, nj_stream *s, enum nj_gemm_kind kind,
         char wrong[600] = "";
         struct trial t = {.f16 = info->lp_is_f16};
         struct nj_trial out = {.name = t.name, .label = t.label, .is_gemm = 1, .wrong = wrong};
-        const double from = nj_selftest_ms();
+        const double from = nj_now_ms();
 
         shape(kind, types, shapes->mnk[i], shapes->multiple, &t);
         rc = try_shape(ctx, s, &t, &out, wrong, sizeof wrong);
-        out.ms = (float)(nj_selftest_ms() - from);
+        out.ms = (float)(nj_now_ms() - from);
         rc = rc ? nj_selftest_no_memory(test, &out) : nj_selftest_count(ctx, test, &out);
     }
     return rc;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "backend.h"
 #include "gemm_block.h"
@@ -15,14 +14,6 @@
 static const char *const gemm_kinds[NJ_VK_GEMMS] = NJ_VK_GEMM_KINDS; /* by enum nj_gemm_kind */
 static const char *const gemm_types[NJ_VK_TYPES] = NJ_VK_GEMM_TYPES;
 static const char *const gemm_sizes[NJ_VK_TILES] = NJ_VK_GEMM_SIZES;
-
-static double milliseconds(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
 
 /* Launchers and shaders come out of one build; the shader's grid follows the launcher's block. */
 static int check_entry(nj_context *ctx, const struct nj_index *index,
@@ -148,7 +139,7 @@ int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
                                                    VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                                .pushConstantRangeCount = 1,
                                                .pPushConstantRanges = &range};
-    const double begun = milliseconds();
+    const double begun = nj_now_ms();
     char why[NJ_SENTENCE_BYTES];
     struct nj_index index;
     int rc = nj_shaders_embedded(&index, why);
@@ -165,7 +156,7 @@ int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
         rc = nj_vk_cache_open(ctx, options->cache_folder);
     if (rc == 0)
         rc = load_all(ctx, &index, options);
-    ctx->info.pipelines_ms = (float)(milliseconds() - begun);
+    ctx->info.pipelines_ms = (float)(nj_now_ms() - begun);
     if (rc == 0 && ctx->info.pipelines_compiled > 0)
         rc = nj_vk_cache_write(ctx, options->cache_folder);
     if (rc == 0 && options->verbose && options->log)

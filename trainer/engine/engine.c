@@ -311,19 +311,15 @@ static int plan_and_prepare(struct engine *e)
 
 static void name_refused(const struct f8_refusals *f, char *out, size_t bytes)
 {
-    static const char *const products[PRODUCTS] = {
-        [PRODUCT_QKV] = "qkv",
-        [PRODUCT_O] = "o",
-        [PRODUCT_GATE_UP] = "gate_up",
-        [PRODUCT_DOWN] = "down",
-    };
     size_t used = 0;
     *out = '\0';
     for (int i = 0; i < PRODUCTS + 2; i++) {
         const bool refused = i < PRODUCTS    ? f->product[i]
                              : i == PRODUCTS ? f->logits
                                              : f->gradients;
-        const char *name = i < PRODUCTS ? products[i] : i == PRODUCTS ? "logits" : "gradients";
+        const char *name = i < PRODUCTS    ? product_name((enum product)i)
+                           : i == PRODUCTS ? "logits"
+                                           : "gradients";
         if (refused)
             used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? " " : "", name);
     }

@@ -34,6 +34,17 @@ struct linear product_shape(const struct net *n, int rows, enum product which)
     return (struct linear){n->T, rows, size[which].out, size[which].in, .ldy = size[which].out};
 }
 
+const char *product_name(enum product which)
+{
+    static const char *const name[PRODUCTS] = {
+        [PRODUCT_QKV] = "qkv",
+        [PRODUCT_O] = "o",
+        [PRODUCT_GATE_UP] = "gate_up",
+        [PRODUCT_DOWN] = "down",
+    };
+    return name[which];
+}
+
 bool *net_f8_refused(const struct net *n, enum product which)
 {
     return n->f8_refused ? &n->f8_refused->product[which] : NULL;

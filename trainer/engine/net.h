@@ -59,6 +59,8 @@ int net_matrix(const struct net *n, const struct tensor_spec *s);
 int net_head(const struct net *n);
 /* Where it is noted that GEMMs with this matrix are refused, for struct linear. */
 bool *net_f8_refused(const struct net *n, enum product which);
+/* Return what lines and receipts call a product of a layer: "gate_up". */
+const char *product_name(enum product which);
 /* Columns of the widest x. */
 int product_widest_input(const struct model_config *c);
 

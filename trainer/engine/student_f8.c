@@ -98,10 +98,6 @@ static void name_add(struct net *n, const char *before, const char *name)
 /* Fills f8_gemm, f8_head and f8_names. */
 static void choose(struct net *n, int64_t least)
 {
-    static const char *const name[PRODUCTS] = {[PRODUCT_QKV] = "qkv",
-                                               [PRODUCT_O] = "o",
-                                               [PRODUCT_GATE_UP] = "gate_up",
-                                               [PRODUCT_DOWN] = "down"};
     *n->f8_names = '\0';
     for (int p = 0; p < PRODUCTS; p++) {
         const struct linear l = product_shape(n, 1, (enum product)p);
@@ -111,7 +107,7 @@ static void choose(struct net *n, int64_t least)
             continue;
         if (!*n->f8_names)
             name_add(n, "", "in each of the student's layers:");
-        name_add(n, " ", name[p]);
+        name_add(n, " ", product_name((enum product)p));
     }
     n->f8_head = least > 0 && head_elements(n) >= least && !is_refused(logits_refused(n));
     if (n->f8_head)

@@ -15,6 +15,7 @@
 
 #include "checked.h"
 #include "cuda_gemm.h"
+#include "library.h"
 
 /* Of the library, among all algorithms and among those that need no workspace. */
 enum { GUESSES = 16, GUESSES_WITHOUT = 8, CANDIDATES = GUESSES + GUESSES_WITHOUT };
@@ -378,15 +379,6 @@ static int next_choice(const struct trial *t)
     return best;
 }
 
-/* "13.1.0" */
-static const char *version_text(const nj_context *ctx, char out[64])
-{
-    const size_t v = ctx->info.gemm_version;
-
-    snprintf(out, 64, "%zu.%zu.%zu", v / 10000, v % 10000 / 100, v % 100);
-    return out;
-}
-
 static int fail_all(nj_context *ctx, const struct trial *t)
 {
     const char *wrong = t->fault[WRONG].first, *refused = t->fault[REFUSED].first;
@@ -395,9 +387,9 @@ static int fail_all(nj_context *ctx, const struct trial *t)
     return nj_fail(ctx, NJ_E_GEMM,
                    "cuBLASLt %s lists %d algorithms, of which %d give wrong results%s%s%s and %d "
                    "are refused%s%s%s; use another version (NOJIT_CUBLASLT) and report this",
-                   version_text(ctx, version), t->count, t->fault[WRONG].count, *wrong ? " (" : "",
-                   wrong, *wrong ? ")" : "", t->fault[REFUSED].count, *refused ? " (" : "", refused,
-                   *refused ? ")" : "");
+                   nj_version_text(ctx->info.gemm_version, version), t->count,
+                   t->fault[WRONG].count, *wrong ? " (" : "", wrong, *wrong ? ")" : "",
+                   t->fault[REFUSED].count, *refused ? " (" : "", refused, *refused ? ")" : "");
 }
 
 static void say_left_out(nj_context *ctx, const struct trial *t)
@@ -412,7 +404,7 @@ static void say_left_out(nj_context *ctx, const struct trial *t)
         return;
     nj_gemm_describe(t->g, text, sizeof text);
     used = (size_t)snprintf(line, sizeof line, "GEMM %s: cuBLASLt %s on %.100s:", text,
-                            version_text(ctx, version), ctx->info.name);
+                            nj_version_text(ctx->info.gemm_version, version), ctx->info.name);
     for (int i = 0; i < FAULTS; i++)
         if (t->fault[i].count > 0)
             used +=

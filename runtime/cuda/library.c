@@ -98,9 +98,10 @@ static const char *resolve(void *library, const struct nj_library_symbol *list, 
     return NULL;
 }
 
-static void version_text(size_t version, char out[64])
+const char *nj_version_text(size_t version, char out[64])
 {
     snprintf(out, 64, "%zu.%zu.%zu", version / 10000, version % 10000 / 100, version % 100);
+    return out;
 }
 
 /* Fills the table. False, and why not, if a function is missing or the version will not do. */
@@ -118,7 +119,7 @@ static int resolve_library(const struct nj_library *of, void *library, void *tab
     version = of->version(table);
     if (version >= of->least && version < of->below)
         return 1;
-    version_text(version, text);
+    nj_version_text(version, text);
     snprintf(why, bytes, "is version %s, not %s", text, of->wanted);
     return 0;
 }
@@ -325,7 +326,7 @@ static void judge(struct report *report, const char *path, char *out, size_t byt
                  report->found ? "since one is used" : "without a driver");
     } else if (open_library(of, path, &table, out, bytes)) {
         report->found = 1;
-        version_text(of->version(&table), version);
+        nj_version_text(of->version(&table), version);
         snprintf(out, bytes, "%s, used", version);
     }
 }

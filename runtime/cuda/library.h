@@ -46,6 +46,8 @@ struct nj_library_file {
 };
 int nj_library_describe(const char *path, struct nj_library_file *out); /* false: no library */
 
+/* Write a version of cuBLASLt or NCCL as "13.1.0"; returns out. */
+const char *nj_version_text(size_t version, char out[64]);
 /* What is reported of this version of cuBLASLt on an arch, and what to do about it; "" for nothing. */
 void nj_library_reports(size_t version, int sm, char *out, size_t bytes);
 

@@ -177,16 +177,26 @@ static int is_for(const struct nj_kernel *kernel, const struct nj_device_info *i
     return !kernel->only || strcmp(kernel->only, info->arch) == 0;
 }
 
-int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
+/* Opens the index and finds the arch of this GPU: -1 where it has none. */
+static int open_index(nj_context *ctx, struct nj_index *index, int *arch)
 {
-    struct nj_cuda *cu = nj_cuda_of(ctx);
     char why[NJ_SENTENCE_BYTES];
-    struct nj_index index;
-    int arch, rc = nj_index_embedded(&index, why);
+    const int rc = nj_index_embedded(index, why);
 
     if (rc)
         return nj_fail(ctx, rc, "%s", why);
-    arch = nj_index_arch_for(&index, ctx->info.sm);
+    *arch = nj_index_arch_for(index, ctx->info.sm);
+    return 0;
+}
+
+int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
+{
+    struct nj_cuda *cu = nj_cuda_of(ctx);
+    struct nj_index index;
+    int arch, rc = open_index(ctx, &index, &arch);
+
+    if (rc)
+        return rc;
     if (arch < 0)
         return no_code(ctx, &index);
     ctx->info.lp_is_f16 = index.archs[arch].lp_is_f16;
@@ -217,13 +227,11 @@ int nj_cuda_load_spare(nj_context *ctx, uint32_t id)
     struct nj_cuda *cu = nj_cuda_of(ctx);
     const struct nji_entry *entry;
     void *module = NULL, *function = NULL;
-    char why[NJ_SENTENCE_BYTES];
     struct nj_index index;
-    int arch, rc = nj_index_embedded(&index, why);
+    int arch, rc = open_index(ctx, &index, &arch);
 
     if (rc)
-        return nj_fail(ctx, rc, "%s", why);
-    arch = nj_index_arch_for(&index, ctx->info.sm);
+        return rc;
     entry = nj_index_find(&index, nj_kernels[id].key);
     if (arch < 0 || !index.archs[arch].spare || !entry || !cu->functions[id])
         return nj_fail(ctx, NJ_E_NO_CODE, "%s has no spare code for %s", nj_kernels[id].key,

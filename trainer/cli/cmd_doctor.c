@@ -22,23 +22,25 @@
 #include "utf8.h"
 
 /* Library and folder names may contain control characters; replace them. */
-static void print_line(void *user, const char *line)
+static void print_after(const char *before, const char *line, FILE *out)
 {
     char shown[1024];
-    (void)user;
     snprintf(shown, sizeof shown, "%s", line);
     make_printable(shown);
-    printf("  %s\n", shown);
+    fprintf(out, "%s%s\n", before, shown);
+}
+
+static void print_line(void *user, const char *line)
+{
+    (void)user;
+    print_after("  ", line, stdout);
 }
 
 /* Beside JSON, which standard output has to itself. */
 static void print_aside(void *user, const char *line)
 {
-    char shown[1024];
     (void)user;
-    snprintf(shown, sizeof shown, "%s", line);
-    make_printable(shown);
-    fprintf(stderr, "nojit doctor: %s\n", shown);
+    print_after("nojit doctor: ", line, stderr);
 }
 
 /* A copy, whose paths and names a terminal only shows. */

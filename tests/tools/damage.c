@@ -265,29 +265,31 @@ static void code_twice(struct image *m)
 }
 
 /* As fatbinary 13.5.37 --compress-mode=none writes it, but for what stands behind the first 64 bytes of the header. */
-static void entry_added(struct image *m, uint16_t kind, uint64_t flags, const char *code,
-                        uint8_t bytes)
+static void entry_added(struct image *m, uint16_t kind, uint64_t flags, struct span code)
 {
     uint8_t entry[64 + 64] = {(uint8_t)kind, 0, 1, 1, 64};
-    if (bytes > sizeof(entry) - 64)
+    if (code.bytes > sizeof(entry) - 64)
         die("the code is too long for an entry");
-    entry[8] = bytes;
+    entry[8] = (uint8_t)code.bytes;
     entry[28] = (uint8_t)m->sm;
     memcpy(entry + 40, &flags, sizeof(flags));
-    memcpy(entry + 64, code, bytes);
-    image_splice(m->key, m->key->bytes, m->key->bytes, (struct span){entry, 64 + bytes});
+    memcpy(entry + 64, code.data, code.bytes);
+    image_splice(m->key, m->key->bytes, m->key->bytes, (struct span){entry, 64 + code.bytes});
 }
 static void ptx_added(struct image *m)
 {
-    entry_added(m, FATBIN_PTX, 0x11, ".version 9.0\n.target sm_75\n.address_size 64\n\0\0", 48);
+    static const uint8_t code[48] = ".version 9.0\n.target sm_75\n.address_size 64\n";
+    entry_added(m, FATBIN_PTX, 0x11, (struct span){code, sizeof(code)});
 }
 static void tile_ir_added(struct image *m)
 {
-    entry_added(m, FATBIN_TILE_IR, 0x11, "\177TileIR\0\15\5\0", 16);
+    static const uint8_t code[16] = "\177TileIR\0\15\5";
+    entry_added(m, FATBIN_TILE_IR, 0x11, (struct span){code, sizeof(code)});
 }
 static void lto_ir_added(struct image *m) /* with the flags of `nvcc code=lto_120` */
 {
-    entry_added(m, FATBIN_NVVM, 0x18011, "\355CN\177\1C\2\203\3\2\27", 16);
+    static const uint8_t code[16] = "\355CN\177\1C\2\203\3\2\27";
+    entry_added(m, FATBIN_NVVM, 0x18011, (struct span){code, sizeof(code)});
 }
 
 static void container_cut(struct image *m)

@@ -201,8 +201,8 @@ $(call objects,$(LINKED)): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -It
 $(call objects,$(LINKED)): $(B)/gen/nojit_ops.h
 # The bytes of quantised blocks must not depend on the host: with the fused multiply-add that gcc makes of x * y + z where the machine has
 # one (aarch64), sums differ from ggml's, and with them some levels. gcc heeds no pragma for it. -O3: loops over a block become vectors.
-$(B)/obj/trainer/io/quantize.o $(B)/obj/trainer/io/quantize_k.o: INCLUDES += -O3 -ffp-contract=off
-$(B)/obj/trainer/io/tensor_rows.o: INCLUDES += -O3
+$(B)/obj/trainer/formats/quantize.o $(B)/obj/trainer/formats/quantize_k.o: INCLUDES += -O3 -ffp-contract=off
+$(B)/obj/trainer/formats/tensor_rows.o: INCLUDES += -O3
 $(B)/obj/tests/unit/test_quantize.o: INCLUDES += -ffp-contract=off
 # Oniguruma, as much of it as UTF-8 takes, in one object.
 ONIG_OBJECTS := $(patsubst %,$(B)/obj/onig/%.o,ascii onig_init regcomp regenc regerror regexec regparse regsyntax regtrav regversion st \

@@ -5,11 +5,11 @@
  *
  * Exit status: 0, 1 where something failed, 2 usage.
  */
-#include "data/data.h"
-#include "engine/engine_struct.h"
+#include "batch/data.h"
+#include "state/engine_struct.h"
 #include "engine/row_logits.h"
 #include "io/error.h"
-#include "model/source.h"
+#include "model/model_open.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #ifndef NOJIT_TESTS_HASH_TENSORS_H
 #define NOJIT_TESTS_HASH_TENSORS_H
 
-#include "io/tensor_hash.h"
+#include "formats/tensor_hash.h"
 
 #include <stdlib.h>
 

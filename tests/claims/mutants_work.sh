@@ -10,7 +10,7 @@ build=$(realpath "$BUILD")
 mkdir -p "$tree"
 tar -c --exclude=./.git --exclude='./build*' . | tar -x -C "$tree"
 mutant() { # ID TEST REPLACE WITH
-    printf "  - id: %s\n    claim: x\n    test: %s\n    mutant: {file: trainer/engine/schedule.c, replace: '%s', with: '%s'}\n" "$@"
+    printf "  - id: %s\n    claim: x\n    test: %s\n    mutant: {file: trainer/state/schedule.c, replace: '%s', with: '%s'}\n" "$@"
 }
 {
     printf 'system: self\nsummary: of this test\nfalsifiers:\n'

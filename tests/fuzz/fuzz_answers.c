@@ -4,8 +4,8 @@
  * in the file stands for the right one, so that what lies behind it is reached. What is accepted is written again, to
  * the same bytes.
  */
-#include "data/answers.h"
-#include "data/data.h"
+#include "batch/answers.h"
+#include "batch/data.h"
 #include "fuzz.h"
 #include "io/error.h"
 

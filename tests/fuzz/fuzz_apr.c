@@ -4,10 +4,10 @@
  */
 #include "../hash_tensors.h"
 #include "fuzz.h"
-#include "io/apr.h"
-#include "io/crc32.h"
+#include "formats/apr.h"
+#include "formats/crc32.h"
 #include "io/error.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "model/tensor_names.h"
 #include "text/tokenizer.h"
 

@@ -3,8 +3,8 @@
  * fuzz_chat.c: chat templates of a model's folder, and the parts of a conversation that the assistant says by them. Run
  * from the root of the tree.
  */
-#include "data/data.h"
-#include "data/tokenize.h"
+#include "batch/data.h"
+#include "batch/tokenize.h"
 #include "fuzz.h"
 #include "golden_tokenizer.h"
 #include "io/error.h"

@@ -6,7 +6,7 @@
 #include "../hash_tensors.h"
 #include "fuzz.h"
 #include "io/error.h"
-#include "io/gguf.h"
+#include "formats/gguf.h"
 
 #include <stdlib.h>
 #include <string.h>

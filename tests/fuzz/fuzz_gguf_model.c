@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 #include "io/error.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "model/tensor_names.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * fuzz_jsonl.c: lines of text, prompts and completions, and conversations, with a tokenizer that
  * has the tokens of ChatML. Run from the root of the tree.
  */
-#include "data/data.h"
+#include "batch/data.h"
 #include "fuzz.h"
 #include "golden_tokenizer.h"
 #include "io/error.h"

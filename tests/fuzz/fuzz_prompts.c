@@ -3,7 +3,7 @@
  * fuzz_prompts.c: lines of prompts, and the whole input as what a user says to a chat model, with a tokenizer that has
  * the tokens of ChatML. Run from the root of the tree.
  */
-#include "data/prompts.h"
+#include "batch/prompts.h"
 #include "fuzz.h"
 #include "golden_tokenizer.h"
 #include "io/error.h"

@@ -5,7 +5,7 @@
 #include "../hash_tensors.h"
 #include "fuzz.h"
 #include "io/error.h"
-#include "model/source.h"
+#include "model/model_open.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "../hash_tensors.h"
 #include "fuzz.h"
 #include "io/error.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <string.h>
 

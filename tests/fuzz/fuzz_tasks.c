@@ -3,7 +3,7 @@
  * fuzz_tasks.c: lines of tasks, and the rows that their choices make, with a tokenizer that has the tokens of ChatML.
  * Run from the root of the tree.
  */
-#include "data/task_rows.h"
+#include "batch/task_rows.h"
 #include "fuzz.h"
 #include "golden_tokenizer.h"
 #include "io/error.h"

@@ -3,7 +3,7 @@
  * fuzz_tokens.c: files of token ids. The first byte is the extension: 'b' .bin (llm.c, LLM.Q), '2'
  * .u16, '4' .u32.
  */
-#include "data/data.h"
+#include "batch/data.h"
 #include "fuzz.h"
 #include "io/error.h"
 

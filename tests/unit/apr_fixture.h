@@ -8,9 +8,9 @@
 #define NOJIT_TESTS_APR_FIXTURE_H
 
 #include "io/error.h"
-#include "io/gguf.h"
-#include "io/quantize.h"
-#include "io/safetensors.h"
+#include "formats/gguf.h"
+#include "formats/quantize.h"
+#include "formats/safetensors.h"
 #include "model/config.h"
 #include "model/tensor_names.h"
 

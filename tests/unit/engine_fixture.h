@@ -5,8 +5,8 @@
 #ifndef NOJIT_TESTS_ENGINE_FIXTURE_H
 #define NOJIT_TESTS_ENGINE_FIXTURE_H
 
-#include "data/data.h"
-#include "engine/engine_struct.h"
+#include "batch/data.h"
+#include "state/engine_struct.h"
 #include "io/error.h"
 #include "model/families.h"
 #include "model/init.h"

@@ -6,8 +6,8 @@
 #ifndef NOJIT_TESTS_ENGINE_GRAD_H
 #define NOJIT_TESTS_ENGINE_GRAD_H
 
-#include "engine/micro_batch.h"
-#include "engine/step.h"
+#include "step/micro_batch.h"
+#include "step/step.h"
 #include "engine_fixture.h"
 
 static double loss_at(struct engine *e, struct data *d)

@@ -7,7 +7,7 @@
 #define NOJIT_F8_FIXTURE_H
 
 #include "device_fixture.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 #include "nojit_ops.h"
 
 #include <math.h>

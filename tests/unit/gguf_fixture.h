@@ -7,10 +7,10 @@
 #define NOJIT_TESTS_GGUF_FIXTURE_H
 
 #include "io/error.h"
-#include "io/gguf_write.h"
-#include "io/quantize.h"
+#include "formats/gguf_write.h"
+#include "formats/quantize.h"
 #include "model/gguf_model.h"
-#include "model/mixture.h"
+#include "model/gguf_ftype.h"
 #include "model/tensor_names.h"
 #include "text/gguf_tokenizer.h"
 

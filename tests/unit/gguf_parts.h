@@ -6,7 +6,7 @@
 #ifndef NOJIT_TESTS_GGUF_PARTS_H
 #define NOJIT_TESTS_GGUF_PARTS_H
 
-#include "io/gguf.h"
+#include "formats/gguf.h"
 
 #include <stdio.h>
 #include <stdlib.h>

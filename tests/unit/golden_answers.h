@@ -5,8 +5,8 @@
 #ifndef NOJIT_TESTS_GOLDEN_ANSWERS_H
 #define NOJIT_TESTS_GOLDEN_ANSWERS_H
 
-#include "data/answers.h"
-#include "data/data.h"
+#include "batch/answers.h"
+#include "batch/data.h"
 #include "engine/engine.h"
 #include "unit.h"
 

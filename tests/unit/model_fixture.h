@@ -5,7 +5,7 @@
 #ifndef NOJIT_TESTS_MODEL_FIXTURE_H
 #define NOJIT_TESTS_MODEL_FIXTURE_H
 
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 #include "model/init.h"
 #include "model/tensor_names.h"
 #include "unit.h"

@@ -5,8 +5,8 @@
 #ifndef NOJIT_TESTS_NO_MEMORY_ANSWERS_H
 #define NOJIT_TESTS_NO_MEMORY_ANSWERS_H
 
-#include "data/answers.h"
-#include "data/prompts.h"
+#include "batch/answers.h"
+#include "batch/prompts.h"
 #include "engine_fixture.h"
 
 static int read_prompts(const char *path, const struct tokenizer *t)

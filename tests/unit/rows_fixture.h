@@ -5,8 +5,8 @@
 #ifndef NOJIT_TESTS_ROWS_FIXTURE_H
 #define NOJIT_TESTS_ROWS_FIXTURE_H
 
-#include "data/data.h"
-#include "data/tokenize.h"
+#include "batch/data.h"
+#include "batch/tokenize.h"
 #include "tokenizer_fixture.h"
 
 static const struct row_rules plain;

@@ -5,7 +5,7 @@
 #ifndef NOJIT_TESTS_TASK_FIXTURE_H
 #define NOJIT_TESTS_TASK_FIXTURE_H
 
-#include "data/task_rows.h"
+#include "batch/task_rows.h"
 
 /* Of each kind. */
 #define TASK_LINES                                                                                 \

@@ -3,7 +3,7 @@
  * test_answers.c: answers to prompts as rows: a loss on each token of an answer and on no other, what the teacher reads
  * before it, how rows of answers and of files mix, and answers in a file.
  */
-#include "data/answers.h"
+#include "batch/answers.h"
 
 #include "engine_fixture.h"
 

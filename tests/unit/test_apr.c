@@ -3,8 +3,8 @@
  * test_apr.c: the container of APR files: what comes back, and what lies.
  */
 #include "apr_fixture.h"
-#include "io/apr.h"
-#include "io/crc32.h"
+#include "formats/apr.h"
+#include "formats/crc32.h"
 #include "unit.h"
 
 #include <omp.h>

@@ -4,7 +4,7 @@
  */
 #include "apr_fixture.h"
 #include "gguf_fixture.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "model_fixture.h"
 
 #define COMMON                                                                                     \

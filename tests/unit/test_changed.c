@@ -7,11 +7,11 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "data/data.h"
+#include "batch/data.h"
 #include "data/data_file.h"
 #include "hash_tensors.h"
-#include "io/gguf_write.h"
-#include "io/safetensors.h"
+#include "formats/gguf_write.h"
+#include "formats/safetensors.h"
 #include "unit.h"
 
 enum { VOCABULARY = 1000, ROW = 512, TOKENS = 8 * ROW + 1 };

@@ -2,7 +2,7 @@
  *
  * test_data.c: files to batches: documents, positions, targets, order, resuming, refusals.
  */
-#include "data/data.h"
+#include "batch/data.h"
 #include "unit.h"
 
 static struct tokenizer bytes_tokenizer;

@@ -4,9 +4,9 @@
  * docs/quantised-teachers.md have the measurements). If it fails, `nojit plan --gpu` promises a speed that the same
  * shapes did not have. ROWS=1 prints the rows of docs/planning.md.
  */
-#include "engine/lora.h"
-#include "engine/net.h"
-#include "engine/plan_layout.h"
+#include "net/lora.h"
+#include "net/net.h"
+#include "state/plan_layout.h"
 #include "model/init.h"
 #include "run/estimate.h"
 #include "run/teacher_types.h"

@@ -4,8 +4,8 @@
  * memory other trainers got wrong.
  */
 #include "engine/engine.h"
-#include "engine/lora.h"
-#include "engine/net.h"
+#include "net/lora.h"
+#include "net/net.h"
 #include "model/init.h"
 #include "unit.h"
 

@@ -5,9 +5,9 @@
  */
 #include "io/cache_folder.h"
 #include "io/model_folder.h"
-#include "io/model_path.h"
+#include "formats/model_path.h"
 #include "io/notes.h"
-#include "io/side_files.h"
+#include "formats/side_files.h"
 #include "io/temp.h"
 #include "io/whole_file.h"
 #include "unit.h"

@@ -5,8 +5,8 @@
  * weight.
  */
 #include "io/notes.h"
-#include "io/safetensors.h"
-#include "model/quantised_folder.h"
+#include "formats/safetensors.h"
+#include "model/quantized_folder.h"
 #include "unit.h"
 
 #include <jansson.h>

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "io/gguf_write.h"
+#include "formats/gguf_write.h"
 #include "unit.h"
 
 static const struct st_declared tensors[] = {

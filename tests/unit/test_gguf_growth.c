@@ -55,16 +55,16 @@ static void *counted_memcpy(void *to, const void *from, size_t bytes)
 #define gguf_type_bytes counted_type_bytes
 #define gguf_compare counted_compare
 #define gguf_file_open counted_file_open
-#include "io/gguf_write.h"
+#include "formats/gguf_write.h"
 #define calloc counted_calloc
 #define realloc counted_realloc
 #define memcmp counted_memcmp
 #define strcmp counted_strcmp
 #define memcpy counted_memcpy
-#include "io/gguf.c"
-#include "io/gguf_file.c"
+#include "formats/gguf.c"
+#include "formats/gguf_file.c"
 #undef FETCH
-#include "io/gguf_values.c"
+#include "formats/gguf_values.c"
 #undef calloc
 #include "unit.h"
 

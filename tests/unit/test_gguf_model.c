@@ -7,7 +7,7 @@
 #include "hash_tensors.h"
 #include "model/families.h"
 #include "model/gguf_export.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "model_fixture.h"
 #include "unit.h"
 

@@ -4,7 +4,7 @@
  */
 #include <sys/resource.h>
 
-#include "io/gguf.h"
+#include "formats/gguf.h"
 #include "unit.h"
 
 enum { PARTS = 3, ABSENT = -1000 };

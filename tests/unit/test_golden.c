@@ -7,11 +7,11 @@
  *
  * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
  */
-#include "data/data.h"
-#include "engine/forward.h"
-#include "engine/micro_batch.h"
-#include "engine/step.h"
-#include "engine/weights.h"
+#include "batch/data.h"
+#include "net/forward.h"
+#include "step/micro_batch.h"
+#include "step/step.h"
+#include "weights/weights.h"
 #include "golden_answers.h"
 #include "io/random.h"
 #include "nojit_ops.h"

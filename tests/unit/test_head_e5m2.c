@@ -5,7 +5,7 @@
  */
 #include "device_fixture.h"
 #include "e5m2_value.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 #include "nojit_ops.h"
 #include "step_state.h"
 

@@ -8,9 +8,9 @@
  * test_engine_rows.c: empty micro-batches), every parameter moves (test_engine.c, test_lora.c), resuming
  * after kills (resume_killed.sh).
  */
-#include "engine/backward.h"
-#include "engine/forward.h"
-#include "engine/head.h"
+#include "net/backward.h"
+#include "net/forward.h"
+#include "step/head.h"
 #include "engine_grad.h"
 
 #include "step_state.h"

@@ -3,8 +3,8 @@
  * test_jsonl.c: documents from JSON lines: which ids they make, which of them have a loss, what is
  * refused; and token files made from them, which give the same batches.
  */
-#include "data/data.h"
-#include "data/tokenize.h"
+#include "batch/data.h"
+#include "batch/tokenize.h"
 #include "rows_fixture.h"
 #include "text/chat.h"
 

@@ -5,7 +5,7 @@
  */
 #include "engine_fixture.h"
 #include "hash_tensors.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 #include "run/teacher_types.h"
 
 #include <omp.h>

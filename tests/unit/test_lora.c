@@ -3,12 +3,12 @@
  * test_lora.c: what adapters promise: their gradients are derivatives, the model under them stays as
  * it is, and what is saved, merged or resumed is the same model.
  */
-#include "engine/forward.h"
-#include "engine/head.h"
+#include "net/forward.h"
+#include "step/head.h"
 #include "engine_grad.h"
 
-#include "engine/merge.h"
-#include "io/safetensors.h"
+#include "weights/merge.h"
+#include "formats/safetensors.h"
 #include "nojit_ops.h"
 
 #include <sys/stat.h>

@@ -3,13 +3,13 @@
  * test_no_memory.c: every loader, with its first allocation refused, then its second, and so on
  * until it succeeds. Each time it must return NJ_E_NOMEM with a sentence and give back what it had.
  */
-#include "data/data.h"
+#include "batch/data.h"
 #include "engine_fixture.h"
 #include "gguf_fixture.h"
 #include "internal.h"
 #include "model/config.h"
 #include "model/lora_config.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "no_memory_answers.h"
 #include "no_memory_ranks.h"
 #include "no_memory_rows.h"

@@ -2,7 +2,7 @@
  *
  * test_options.c: the option tables and both of their parsers: command line and --config file.
  */
-#include "engine/net.h"
+#include "net/net.h"
 #include "options/options.h"
 #include "unit.h"
 

@@ -3,7 +3,7 @@
  * test_overlong.c: what becomes of documents that are longer than a row: conversations stay whole, and what does not
  * fit is cut, dropped or split as --overlong says, and counted.
  */
-#include "data/data.h"
+#include "batch/data.h"
 #include "unit.h"
 
 enum { S = 8, END = 256 };

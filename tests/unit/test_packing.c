@@ -3,7 +3,7 @@
  * test_packing.c: documents to rows: nothing lost, nothing torn that fits, no row that mixes
  * documents up, and the padding that is reported.
  */
-#include "data/data.h"
+#include "batch/data.h"
 #include "unit.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * test_prompts.c: prompts from JSON lines: their ids, as transformers makes them of conversations, what comes beside
  * them, their order, what is dropped and what is refused.
  */
-#include "data/prompts.h"
+#include "batch/prompts.h"
 #include "tokenizer_fixture.h"
 
 #include <jansson.h>

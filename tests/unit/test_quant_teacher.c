@@ -5,14 +5,14 @@
  */
 #include "engine_fixture.h"
 
-#include "engine/backward.h"
-#include "engine/layer_gemm.h"
-#include "engine/quant.h"
-#include "engine/quant_weights.h"
+#include "net/backward.h"
+#include "net/layer_gemm.h"
+#include "net/quant.h"
+#include "weights/quant_weights.h"
 #include "gguf_fixture.h"
 #include "io/model_folder.h"
-#include "io/safetensors.h"
-#include "model/source.h"
+#include "formats/safetensors.h"
+#include "model/model_open.h"
 #include "nojit_ops.h"
 #include "run/teacher_types.h"
 

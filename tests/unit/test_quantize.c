@@ -3,8 +3,8 @@
  * test_quantize.c: blocks against those of ggml, byte for byte (tests/golden/quantized.txt; make_quantized.py,
  * which writes it, says what is in it and makes the same rows).
  */
-#include "io/quantize.h"
-#include "io/tensors.h"
+#include "formats/quantize.h"
+#include "formats/tensors.h"
 #include "unit.h"
 
 #include <math.h>

@@ -2,10 +2,10 @@
  *
  * test_ranks.c: a step that several ranks share gives what the ranks would give, each on its own, added in their order.
  */
-#include "engine/ranks.h"
+#include "state/ranks.h"
 
-#include "engine/micro_batch.h"
-#include "engine/step.h"
+#include "step/micro_batch.h"
+#include "step/step.h"
 #include "engine_fixture.h"
 #include "model/lora_config.h"
 

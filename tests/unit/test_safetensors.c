@@ -4,7 +4,7 @@
  * 16-bit conversions.
  */
 #include "hash_tensors.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 #include "unit.h"
 
 #include <fcntl.h>

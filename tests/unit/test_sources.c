@@ -3,7 +3,7 @@
  * test_sources.c: sources with weights: their shares of every epoch, which of their rows come, order
  * and resuming.
  */
-#include "data/data.h"
+#include "batch/data.h"
 #include "unit.h"
 
 #include <math.h>

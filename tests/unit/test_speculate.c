@@ -3,7 +3,7 @@
  * test_speculate.c: speculative decoding: texts are the teacher's, whatever drafts them, and as many tokens are
  * accepted as the two distributions say.
  */
-#include "engine/rejection.h"
+#include "decode/rejection.h"
 
 enum { PROMPTS = 7, S = 48, MANY = 6000, BOOK_TEXTS = MANY, BOOK_TOKENS = 30 };
 #include "book.h"

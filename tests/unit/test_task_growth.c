@@ -35,7 +35,7 @@ static int encode_counted(const struct tokenizer *t, struct span *spans, size_t 
 #define tasks_name counted_tasks_name
 #define tasks_passed_over counted_tasks_passed_over
 #include "data/rows_read.c"
-#include "data/tasks.c"
+#include "batch/tasks.c"
 #undef tokenizer_encode_spans
 #include "tokenizer_fixture.h"
 

@@ -3,10 +3,10 @@
  * test_tasks.c: items of benchmarks: scores, choices and standard errors of lm-evaluation-harness (tests/golden/tasks,
  * written by tests/golden/make_tasks.py), the fields of a line, rows to score, and what is refused.
  */
-#include "data/task_rows.h"
-#include "data/tasks.h"
+#include "batch/task_rows.h"
+#include "batch/tasks.h"
 #include "engine/engine.h"
-#include "run/task_report.h"
+#include "eval/task_report.h"
 #include "template/spaces.h"
 #include "tokenizer_fixture.h"
 

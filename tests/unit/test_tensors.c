@@ -3,7 +3,7 @@
  * test_tensors.c: rows of a tensor that its file holds in the order of pairs.
  */
 #include "hash_tensors.h"
-#include "io/tensors.h"
+#include "formats/tensors.h"
 #include "unit.h"
 
 enum { HEADS = 3, HEAD_DIM = 8, ROWS = HEADS * HEAD_DIM, COLUMNS = 64 };

@@ -5,7 +5,7 @@
  * and fail, each with its own sentence. Threads are pthreads, which a thread sanitizer follows; it
  * cannot follow libgomp's.
  */
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 #include "model/config.h"
 #include "text/bpe.h"
 #include "tokenizer_fixture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gguf_keys.c: the few values of a GGUF file's metadata that decide which keys a model uses, in the form of a
- * config.json. The trainer's reader (trainer/io/gguf.c) checks the rest of the file.
+ * config.json. The trainer's reader (trainer/formats/gguf.c) checks the rest of the file.
  */
 #include "check/gguf_keys.h"
 

@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "cli/screen.h"
-#include "data/prompts.h"
+#include "batch/prompts.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/waits.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "record/sample.h"
 #include "run/run_engine.h"
-#include "run/texts.h"
+#include "eval/texts.h"
 
 enum { POSITIONS = 4096 }; /* where --seq-len does not say it */
 

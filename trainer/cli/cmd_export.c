@@ -9,9 +9,9 @@
 
 #include "cli/commands.h"
 #include "io/error.h"
-#include "io/model_path.h"
+#include "formats/model_path.h"
 #include "model/init.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "run/export.h"
 #include "run/run.h"
 

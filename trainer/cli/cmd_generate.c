@@ -10,12 +10,12 @@
 #include "cli/screen.h"
 #include "io/error.h"
 #include "io/waits.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "record/sample.h"
 #include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
-#include "run/texts.h"
+#include "eval/texts.h"
 
 static int print_text(struct run *r, const int32_t *prompt, size_t count)
 {

@@ -7,9 +7,9 @@
 
 #include "cli/commands.h"
 #include "io/error.h"
-#include "io/model_path.h"
+#include "formats/model_path.h"
 #include "model/init.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "run/run.h"
 
 enum { PRESETS_MOST = 64 };

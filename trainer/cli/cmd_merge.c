@@ -3,9 +3,9 @@
  * cmd_merge.c: `nojit merge`: a model with trained adapters as a model of its own.
  */
 #include "cli/commands.h"
-#include "engine/merge.h"
+#include "weights/merge.h"
 #include "io/error.h"
-#include "io/model_path.h"
+#include "formats/model_path.h"
 #include "io/plural.h"
 #include "run/run.h"
 

@@ -4,9 +4,9 @@
  */
 #include "cli/commands.h"
 #include "cli/show_data.h"
-#include "data/tokenize.h"
+#include "batch/tokenize.h"
 #include "io/error.h"
-#include "io/model_path.h"
+#include "formats/model_path.h"
 #include "io/plural.h"
 #include "run/day.h"
 #include "run/run.h"

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "data/data.h"
+#include "batch/data.h"
 
 /* Writes the first `count` documents, in the order in which rows have them, and where rows of `seq_len` positions end.
  * Tokens that are not trained are dimmed on a terminal, elsewhere they stand in [- and -]. Of a long document the

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "io/unpack.h"
+#include "formats/unpack.h"
 
 struct data_file {
     const char *path; /* the caller's */

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "io/unpack.h"
+#include "formats/unpack.h"
 
 enum file_format {
     FILE_UNNAMED, /* tokens, or text that somebody named */

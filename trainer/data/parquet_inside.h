@@ -9,7 +9,7 @@
 #include "data/parquet.h"
 #include "data/parquet_bits.h"
 #include "data/thrift.h"
-#include "io/unpack.h"
+#include "formats/unpack.h"
 
 /* Numbers of the format. */
 enum pq_physical {

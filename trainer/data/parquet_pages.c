@@ -4,7 +4,7 @@
  */
 #include "data/parquet_inside.h"
 
-#include "io/crc32.h"
+#include "formats/crc32.h"
 #include "io/error.h"
 
 #include <stdlib.h>

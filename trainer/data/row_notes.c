@@ -2,7 +2,7 @@
  *
  * row_notes.c: what users hear of rows that were read, and of documents that were too long.
  */
-#include "data/packing.h"
+#include "batch/packing.h"
 #include "data/rows.h"
 
 #include "io/plural.h"

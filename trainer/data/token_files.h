@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_TOKEN_FILES_H
 #define NOJIT_TRAINER_TOKEN_FILES_H
 
-#include "data/data.h"
+#include "batch/data.h"
 #include "data/data_file.h"
 
 /* The ids of one file: in the file, which stays open, or as they were encoded. */

@@ -3,22 +3,22 @@
  * engine.c: opens and closes an engine: which pairs of models fit together, every matrix product
  * prepared, one allocation, weights.
  */
-#include "engine/engine_struct.h"
+#include "state/engine_struct.h"
 
 #include "checked.h"
-#include "engine/adapters.h"
-#include "engine/cost.h"
+#include "weights/adapters.h"
+#include "state/cost.h"
 #include "engine/decode_graph.h"
-#include "engine/f8.h"
-#include "engine/f8_weights.h"
-#include "engine/quant_weights.h"
-#include "engine/ranks.h"
-#include "engine/step.h"
-#include "engine/student_f8.h"
-#include "engine/teacher_shard.h"
-#include "engine/weights.h"
+#include "net/f8.h"
+#include "weights/f8_weights.h"
+#include "weights/quant_weights.h"
+#include "state/ranks.h"
+#include "step/step.h"
+#include "net/student_f8.h"
+#include "net/teacher_shard.h"
+#include "weights/weights.h"
 #include "io/error.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "nojit_ops.h"
 
 #include <errno.h>

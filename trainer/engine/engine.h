@@ -49,8 +49,8 @@
 #ifndef NOJIT_TRAINER_ENGINE_H
 #define NOJIT_TRAINER_ENGINE_H
 
-#include "data/data.h"
-#include "engine/carve.h"
+#include "batch/data.h"
+#include "net/carve.h"
 #include "model/config.h"
 #include "model/lora_config.h"
 #include "nojit.h"

@@ -5,11 +5,11 @@
  * processes share the batches; what each of these sums up to is added in their order, so that bits do not depend
  * on the number of ranks.
  */
-#include "engine/engine_struct.h"
-#include "engine/micro_batch.h"
-#include "engine/ranks.h"
-#include "engine/step.h"
-#include "engine/teacher_shard.h"
+#include "state/engine_struct.h"
+#include "step/micro_batch.h"
+#include "state/ranks.h"
+#include "step/step.h"
+#include "net/teacher_shard.h"
 #include "io/error.h"
 
 #include <math.h>

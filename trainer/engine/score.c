@@ -3,10 +3,10 @@
  * score.c: log-probabilities of given tokens behind given texts: the student forward, and cross-entropies of the rows
  * asked for. No teacher runs.
  */
-#include "engine/engine_struct.h"
-#include "engine/forward.h"
-#include "engine/head.h"
-#include "engine/micro_batch.h"
+#include "state/engine_struct.h"
+#include "net/forward.h"
+#include "step/head.h"
+#include "step/micro_batch.h"
 #include "io/error.h"
 
 #include <string.h>

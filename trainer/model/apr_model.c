@@ -5,7 +5,7 @@
  */
 #include "model/apr_model.h"
 
-#include "io/apr.h"
+#include "formats/apr.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "model/config_from.h"

@@ -6,7 +6,7 @@
 #ifndef NOJIT_TRAINER_APR_MODEL_H
 #define NOJIT_TRAINER_APR_MODEL_H
 
-#include "io/tensors.h"
+#include "formats/tensors.h"
 #include "model/config.h"
 
 /* What nojit does not compute is refused by name and value. Returns 0, NJ_E_IO, NJ_E_FORMAT, NJ_E_UNSUPPORTED or

@@ -11,7 +11,7 @@
 #include "io/path.h"
 #include "model/config_rope.h"
 #include "model/families.h"
-#include "model/quantised_scheme.h"
+#include "model/quantized_scheme.h"
 #include "model/tensor_names.h"
 
 #include <errno.h>

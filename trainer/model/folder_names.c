@@ -6,7 +6,7 @@
 
 #include "io/error.h"
 #include "io/notes.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

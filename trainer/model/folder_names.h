@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_FOLDER_NAMES_H
 #define NOJIT_TRAINER_FOLDER_NAMES_H
 
-#include "io/tensors.h"
+#include "formats/tensors.h"
 
 #include <stdbool.h>
 

@@ -6,11 +6,11 @@
 #include "model/gguf_export.h"
 
 #include "io/error.h"
-#include "io/gguf_write.h"
-#include "io/quantize.h"
+#include "formats/gguf_write.h"
+#include "formats/quantize.h"
 #include "model/families.h"
 #include "model/gguf_model.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "text/gguf_tokenizer.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #define NOJIT_TRAINER_GGUF_EXPORT_H
 
 #include "model/config.h"
-#include "model/mixture.h"
+#include "model/gguf_ftype.h"
 
 struct export_options {
     const struct mixture *mixture;

@@ -5,7 +5,7 @@
 #include "model/gguf_model.h"
 
 #include "io/error.h"
-#include "io/gguf.h"
+#include "formats/gguf.h"
 #include "model/config_from.h"
 #include "model/families.h"
 

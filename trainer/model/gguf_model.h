@@ -6,7 +6,7 @@
 #ifndef NOJIT_TRAINER_GGUF_MODEL_H
 #define NOJIT_TRAINER_GGUF_MODEL_H
 
-#include "io/tensors.h"
+#include "formats/tensors.h"
 #include "model/config.h"
 #include "model/tensor_names.h"
 

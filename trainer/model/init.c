@@ -10,7 +10,7 @@
 #include "io/model_folder.h"
 #include "io/path.h"
 #include "io/random.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "model/tensor_names.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_INIT_H
 #define NOJIT_TRAINER_INIT_H
 
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 #include "model/config.h"
 
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "io/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "model/tensor_names.h"
 
 #include "io/error.h"
-#include "io/tensors.h"
+#include "formats/tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "options/options.h"
 
-#include "data/data.h"
+#include "batch/data.h"
 #include "io/notes.h"
 #include "options/settings.h"
 

@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/merge.h"
+#include "weights/merge.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/plural.h"
-#include "record/own.h"
+#include "record/run_files.h"
 #include "text/generation.h"
 
 #define XXH_INLINE_ALL

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "io/error.h"
-#include "record/own.h"
+#include "record/run_files.h"
 
 /* "process 42 on host" of an open lock into who. Whether it is a lock of ours; an empty one is, as a run may
  * have been killed before it wrote. */

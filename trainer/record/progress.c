@@ -18,7 +18,7 @@
 
 #include "io/error.h"
 #include "io/waits.h"
-#include "record/own.h"
+#include "record/run_files.h"
 #include "utf8.h"
 
 static const double REWRITE_SECONDS = 0.1;

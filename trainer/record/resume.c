@@ -16,7 +16,7 @@
 #include "io/json_text.h"
 #include "io/model_folder.h"
 #include "io/regular.h"
-#include "record/own.h"
+#include "record/run_files.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

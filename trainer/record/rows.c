@@ -14,7 +14,7 @@
 #include "io/error.h"
 #include "io/line.h"
 #include "io/plural.h"
-#include "record/own.h"
+#include "record/run_files.h"
 
 static int failed(const char *path)
 {

@@ -7,7 +7,7 @@
 #ifndef NOJIT_TRAINER_SAMPLE_LOG_H
 #define NOJIT_TRAINER_SAMPLE_LOG_H
 
-#include "data/answers.h"
+#include "batch/answers.h"
 #include "options/settings.h"
 #include "record/progress.h"
 #include "record/rows.h"

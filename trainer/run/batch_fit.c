@@ -3,8 +3,8 @@
  * batch_fit.c: --batch-size auto, and what else would make a run fit.
  */
 #include "run/batch_fit.h"
-#include "engine/net.h"
-#include "model/source.h"
+#include "net/net.h"
+#include "model/model_open.h"
 #include "run/teacher_types.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "run/export.h"
 
-#include "engine/merge.h"
+#include "weights/merge.h"
 #include "io/error.h"
 #include "model/gguf_export.h"
 

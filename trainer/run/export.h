@@ -6,7 +6,7 @@
 #define NOJIT_TRAINER_EXPORT_H
 
 #include "io/model_folder.h"
-#include "model/mixture.h"
+#include "model/gguf_ftype.h"
 #include "record/progress.h"
 
 #include <stdbool.h>

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/answers.h"
+#include "batch/answers.h"
 #include "io/error.h"
 #include "io/plural.h"
 #include "io/random.h"
 #include "io/waits.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "run/batch_fit.h"
-#include "run/texts.h"
+#include "eval/texts.h"
 
 /* Answers at a time at most, where --rollout-batch does not say it. */
 enum { ROWS_AUTO = 512 };

@@ -11,10 +11,10 @@
 
 #include "io/cache_folder.h"
 #include "io/error.h"
-#include "io/model_path.h"
+#include "formats/model_path.h"
 #include "io/waits.h"
 #include "model/init.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "options/options.h"
 #include "run/gemm_cache.h"
 #include "run/rollouts.h"

@@ -8,9 +8,9 @@
 
 #include <time.h>
 
-#include "data/answers.h"
-#include "data/data.h"
-#include "data/prompts.h"
+#include "batch/answers.h"
+#include "batch/data.h"
+#include "batch/prompts.h"
 #include "engine/engine.h"
 #include "io/path.h"
 #include "options/settings.h"

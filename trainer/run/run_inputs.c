@@ -10,7 +10,7 @@
 #include "io/error.h"
 #include "io/plural.h"
 #include "io/waits.h"
-#include "model/source.h"
+#include "model/model_open.h"
 
 /* Their weights are compared as text when a run goes on. */
 enum { SOURCES_MOST = 256 };

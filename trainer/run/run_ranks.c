@@ -12,7 +12,7 @@
 #include "io/error.h"
 #include "io/plural.h"
 #include "io/real_path.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "model/tensor_names.h"
 #include "options/options.h"
 #include "run/binary_hash.h"

@@ -8,7 +8,7 @@
 
 #include "io/error.h"
 #include "io/plural.h"
-#include "model/source.h"
+#include "model/model_open.h"
 #include "run/rollouts.h"
 #include "run/run_inputs.h"
 #include "run/run_ranks.h"

@@ -5,8 +5,8 @@
 #include "run/teacher_types.h"
 
 #include "io/error.h"
-#include "model/mixture.h"
-#include "model/source.h"
+#include "model/gguf_ftype.h"
+#include "model/model_open.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "text/generation.h"
 
 #include "io/error.h"
-#include "io/gguf.h"
+#include "formats/gguf.h"
 #include "io/json_text.h"
 #include "text/metadata.h"
 

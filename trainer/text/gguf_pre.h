@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_GGUF_PRE_H
 #define NOJIT_TRAINER_GGUF_PRE_H
 
-#include "io/gguf.h"
+#include "formats/gguf.h"
 #include "text/bpe.h"
 
 enum { PRE_NAMES_MOST = 12 };

@@ -6,7 +6,7 @@
 #ifndef NOJIT_TRAINER_GGUF_SCORES_H
 #define NOJIT_TRAINER_GGUF_SCORES_H
 
-#include "io/gguf.h"
+#include "formats/gguf.h"
 #include "text/bpe.h"
 
 #include <jansson.h>

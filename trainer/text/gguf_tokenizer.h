@@ -6,8 +6,8 @@
 #ifndef NOJIT_TRAINER_GGUF_TOKENIZER_H
 #define NOJIT_TRAINER_GGUF_TOKENIZER_H
 
-#include "io/gguf.h"
-#include "io/gguf_write.h"
+#include "formats/gguf.h"
+#include "formats/gguf_write.h"
 #include "text/tokenizer.h"
 
 #include <jansson.h>

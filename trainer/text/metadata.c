@@ -4,7 +4,7 @@
  */
 #include "text/metadata.h"
 
-#include "io/apr.h"
+#include "formats/apr.h"
 #include "io/error.h"
 #include "io/json_text.h"
 

@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_METADATA_H
 #define NOJIT_TRAINER_METADATA_H
 
-#include "io/gguf.h"
+#include "formats/gguf.h"
 
 #include <stdbool.h>
 

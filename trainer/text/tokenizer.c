@@ -6,7 +6,7 @@
 #include "text/tokenizer.h"
 
 #include "io/error.h"
-#include "io/gguf.h"
+#include "formats/gguf.h"
 #include "io/json_text.h"
 #include "io/notes.h"
 #include "io/path.h"

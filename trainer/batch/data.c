@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data.c: the stream of tokens and the rows made of it.
+ *
+ * All files, one after the other, make one stream; with weights each source is a stretch of it. A
+ * row is a list of pieces of the stream (packing.h). The target of a token is the one after it,
+ * unless that one belongs to another document or has no loss. A document ends where its segment
+ * says so (token_files.h). Which row comes when is a function of (seed, epoch, position) alone (shuffle.h); so
+ * resuming is setting two numbers.
+ */
+#include "batch/data.h"
+
+#include "checked.h"
+#include "batch/data_struct.h"
+#include "io/error.h"
+#include "ranks/group.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ---- */
+
+static int no_memory(int batch_size, int seq_len)
+{
+    return fail(NJ_E_NOMEM, "out of memory for batches of %d x %d", batch_size, seq_len);
+}
+
+static size_t arrays_of(const struct data *d)
+{
+    return d->teacher_apart ? ROW_ARRAYS : ROW_PLAIN;
+}
+
+int data_set_batch(struct data *d, int batch_size)
+{
+    const size_t n = size_product(arrays_of(d), (size_t)batch_size, (size_t)d->S);
+    int32_t *arrays = calloc(size_add(n, (size_t)batch_size), sizeof *arrays);
+    if (!arrays)
+        return no_memory(batch_size, d->S);
+    free(d->arrays);
+    d->arrays = arrays;
+    d->B = batch_size;
+    return NJ_OK;
+}
+
+int data_allocate(struct data *d, int batch_size)
+{
+    d->window = calloc((size_t)d->S + 1, sizeof *d->window);
+    d->flags = calloc((size_t)d->S + 1, 1);
+    return d->window && d->flags ? data_set_batch(d, batch_size) : no_memory(batch_size, d->S);
+}
+
+void data_close(struct data *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->segment_count; i++)
+        segment_close(&d->segment[i]);
+    for (size_t i = 0; i < d->order.count; i++) {
+        packed_free(&d->source[i].packed);
+        free(d->source[i].name);
+    }
+    free(d->segment);
+    free(d->source);
+    free(d->order.share);
+    free(d->arrays);
+    free(d->window);
+    free(d->flags);
+    free(d);
+}
+
+/* ---- what there is ---- */
+
+int64_t data_tokens(const struct data *d)
+{
+    return d->tokens;
+}
+
+int64_t data_windows(const struct data *d)
+{
+    return d->order.total;
+}
+
+double data_padding(const struct data *d)
+{
+    double padding = 0;
+    for (size_t i = 0; i < d->order.count; i++) {
+        const struct packed *p = &d->source[i].packed;
+        const double filled = (double)p->inputs / ((double)p->rows * d->S);
+        padding += (1 - filled) * (double)d->order.share[i].draws / (double)d->order.total;
+    }
+    return padding;
+}
+
+const struct passed_over *data_passed_over(const struct data *d)
+{
+    return &d->passed;
+}
+
+const struct row_notes *data_row_notes(const struct data *d)
+{
+    return &d->notes;
+}
+
+bool data_chats(const struct data *d)
+{
+    size_t i = 0;
+    while (i < d->segment_count && !d->segment[i].chats)
+        i++;
+    return i < d->segment_count;
+}
+
+enum packing data_packing(const struct data *d)
+{
+    return d->packing;
+}
+
+void data_overlong(const struct data *d, struct overlong_count *out)
+{
+    *out = (struct overlong_count){0};
+    for (size_t i = 0; i < d->order.count; i++) {
+        const struct overlong_count *n = &d->source[i].packed.overlong;
+        out->documents += n->documents;
+        out->cut += n->cut;
+        out->dropped += n->dropped;
+        out->split += n->split;
+        out->empty += n->empty;
+        out->lost += n->lost;
+        out->longest = n->longest > out->longest ? n->longest : out->longest;
+    }
+}
+
+const char *data_overlong_text(const struct data *d, char *out, size_t bytes)
+{
+    struct overlong_count n;
+    data_overlong(d, &n);
+    return overlong_text(&n, d->S, out, bytes);
+}
+
+size_t data_sources(const struct data *d)
+{
+    return d->weighted ? d->order.count : 0;
+}
+
+void data_source(const struct data *d, size_t i, struct data_source *out)
+{
+    const struct source *s = &d->source[i];
+    const struct share *share = &d->order.share[i];
+    *out = (struct data_source){s->name, share->weight, s->tokens, share->rows, share->draws};
+}
+
+/* ---- reading ---- */
+
+/* The segment that holds token `at` of the stream. */
+static size_t segment_of(const struct data *d, int64_t at)
+{
+    size_t low = 0, high = d->segment_count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (d->segment[middle].first <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int data_token(const struct data *d, int64_t at, struct data_token *out)
+{
+    const struct segment *s = &d->segment[segment_of(d, at)];
+    const int64_t i = at - s->first;
+    const size_t before = i > 0; /* the token before says whether a document begins */
+    int32_t ids[2];
+    unsigned char flags[2];
+    const int rc = segment_read(s, i - (int64_t)before, 1 + before, ids, flags);
+    if (rc)
+        return rc;
+    out->id = ids[before];
+    out->begins = i == 0 || flags[0] & TOKEN_ENDS;
+    out->trained = flags[before] & TOKEN_TRAINED && !out->begins;
+    return NJ_OK;
+}
+
+int data_pieces(const struct data *d, int64_t row)
+{
+    const struct row_place place = order_at(&d->order, 0, (uint64_t)row);
+    return packed_pieces(&d->source[place.source].packed, place.row);
+}
+
+void data_piece(const struct data *d, int64_t row, int piece, int64_t *first, int *inputs)
+{
+    const struct row_place place = order_at(&d->order, 0, (uint64_t)row);
+    const struct piece p = packed_piece(&d->source[place.source].packed, place.row, piece);
+    *first = p.first;
+    *inputs = p.inputs;
+}
+
+/* Copies n tokens from `at` on into d->window and d->flags. */
+static int read_tokens(struct data *d, int64_t at, int n)
+{
+    size_t s = segment_of(d, at);
+    for (int done = 0; done < n; s++) {
+        const struct segment *seg = &d->segment[s];
+        const int64_t first = at + done - seg->first, left = seg->count - first;
+        const int count = left < n - done ? (int)left : n - done;
+        const int rc = segment_read(seg, first, (size_t)count, d->window + done, d->flags + done);
+        if (rc || segment_check(seg, first, (size_t)count, d->window + done, d->vocab))
+            return rc ? rc : NJ_E_FORMAT; /* what was good at the start may have been rewritten */
+        done += count;
+    }
+    return NJ_OK;
+}
+
+/* Fills a row from position `at` on with a piece; *valid grows by the number of targets. */
+static int fill_piece(struct data *d, int32_t *ids, int at, const struct piece *p, int64_t *valid)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    const int64_t left = d->tokens - p->first;
+    int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
+    const int have = left < p->inputs + 1 ? (int)left : p->inputs + 1;
+    const int rc = read_tokens(d, p->first, have);
+    if (rc)
+        return rc;
+    int document = at;
+    for (int i = 0; i < p->inputs; i++) {
+        const int to = at + i;
+        const bool follows = i + 1 < have && !(d->flags[i] & TOKEN_ENDS);
+        if (i > 0 && d->flags[i - 1] & TOKEN_ENDS)
+            document = to;
+        ids[to] = d->window[i];
+        target[to] = follows && d->flags[i + 1] & TOKEN_TRAINED ? d->window[i + 1] : IGNORED;
+        pos[to] = to - document;
+        doc_start[to] = document;
+        *valid += target[to] != IGNORED;
+    }
+    return NJ_OK;
+}
+
+static int fill_row(struct data *d, int32_t *ids, const struct row_place *place, int64_t *valid)
+{
+    const struct packed *p = &d->source[place->source].packed;
+    const int count = packed_pieces(p, place->row);
+    int at = 0;
+    for (int i = 0; i < count; i++) {
+        const struct piece piece = packed_piece(p, place->row, i);
+        const int rc = fill_piece(d, ids, at, &piece, valid);
+        if (rc)
+            return rc;
+        at += piece.inputs;
+    }
+    row_put_padding(ids, (size_t)d->B * (size_t)d->S, at, d->S);
+    return NJ_OK;
+}
+
+/* Whether the next row is one that was given; then it is past. */
+static bool take_row(struct data *d, int32_t *row, int64_t *valid)
+{
+    struct taken *t = &d->taken;
+    const size_t S = (size_t)d->S, n = (size_t)d->B * S,
+                 all = t->rows ? (size_t)t->rows->rows * S : 0;
+    if (t->at >= t->count || !t->own[t->at++])
+        return false;
+    if (t->used == t->rows->rows) {
+        row_put_padding(row, n, 0, d->S);
+        if (d->teacher_apart)
+            row_put_teacher(row, n, d->S);
+        return true;
+    }
+    const int32_t *from = t->rows->arrays + (size_t)t->used++ * S;
+    for (size_t i = 0; i < arrays_of(d); i++)
+        memcpy(row + i * n, from + i * all, S * sizeof *row);
+    for (size_t i = 0; i < S; i++)
+        *valid += row[ROW_TARGET * n + i] != IGNORED;
+    return true;
+}
+
+void data_take(struct data *d, const struct answer_rows *rows, const unsigned char *own,
+               int64_t count)
+{
+    d->taken = (struct taken){.rows = rows, .own = own, .count = count};
+}
+
+/* A row of the files, or one that nothing fills where they have ended. */
+static int next_row(struct data *d, int32_t *row, int64_t *valid)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    int rc = 0;
+    if (d->once && d->at.epoch > 0) {
+        row_put_padding(row, n, 0, d->S);
+    } else {
+        const struct row_place place = order_at(&d->order, d->at.epoch, d->at.window);
+        rc = fill_row(d, row, &place, valid);
+        if (rc == 0 && ++d->at.window >= (uint64_t)d->order.total)
+            d->at = (struct data_state){d->at.epoch + 1, 0};
+    }
+    if (rc == 0 && d->teacher_apart)
+        row_put_teacher(row, n, d->S);
+    return rc;
+}
+
+/* Which rows of the batch were given. */
+static int32_t *own_of(const struct data *d)
+{
+    return d->arrays + arrays_of(d) * (size_t)d->B * (size_t)d->S;
+}
+
+static int next_here(struct data *d, struct batch *out)
+{
+    int32_t *own = own_of(d);
+    int rc = 0;
+    if (d->once && d->at.epoch > 0)
+        return 1;
+    for (int b = 0; rc == 0 && b < d->B; b++) {
+        int32_t *row = d->arrays + (size_t)b * (size_t)d->S;
+        own[b] = take_row(d, row, &out->valid);
+        if (!own[b])
+            rc = next_row(d, row, &out->valid);
+    }
+    return rc;
+}
+
+/* ---- shared by ranks ---- */
+
+/* What all learn of data. */
+struct summary {
+    int64_t tokens, rows;
+    uint64_t hash;
+    size_t sources;
+    bool weighted;
+    enum packing packing;
+};
+
+static int make_receiver(const struct data_options *o, struct data **out)
+{
+    struct data *d = calloc(1, sizeof *d);
+    *out = d;
+    if (!d)
+        return fail(NJ_E_NOMEM, "out of memory");
+    d->S = o->seq_len;
+    d->once = o->once;
+    d->teacher_apart = o->teacher_apart;
+    return data_allocate(d, o->batch_size);
+}
+
+static int take_summary(struct data *d, const struct summary *s)
+{
+    d->tokens = s->tokens;
+    d->weighted = s->weighted;
+    d->packing = s->packing;
+    d->hasher.hash = s->hash;
+    d->order.total = s->rows;
+    d->source = calloc(s->sources, sizeof *d->source);
+    d->order.share = calloc(s->sources, sizeof *d->order.share);
+    if (!d->source || !d->order.share)
+        return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->sources);
+    d->order.count = s->sources;
+    return NJ_OK;
+}
+
+int data_none(const struct data_options *o, struct data **out)
+{
+    const int rc = make_receiver(o, out);
+    if (!rc)
+        (*out)->order.total = 1; /* which nobody asks for */
+    return rc;
+}
+
+int data_share(struct data **d, const struct data_options *o, struct group *g)
+{
+    struct summary s = {0};
+    int rc = NJ_OK;
+    if (g->place.size == 1)
+        return rc;
+    if (group_leads(g))
+        s = (struct summary){(*d)->tokens,      (*d)->order.total, (*d)->hasher.hash,
+                             (*d)->order.count, (*d)->weighted,    (*d)->packing};
+    else
+        rc = make_receiver(o, d);
+    if (!rc)
+        rc = group_share(g, &s, sizeof s);
+    if (!rc && !group_leads(g))
+        rc = take_summary(*d, &s);
+    if (!rc)
+        rc = group_share(g, (*d)->order.share, s.sources * sizeof *(*d)->order.share);
+    if (!rc)
+        (*d)->group = g;
+    return rc;
+}
+
+/* What all learn of a batch. */
+struct dealt {
+    int rc;
+    int64_t valid;
+    struct data_state at; /* behind it */
+};
+
+static int next_shared(struct data *d, struct batch *out)
+{
+    const size_t bytes = arrays_of(d) * (size_t)d->B * (size_t)d->S * sizeof *d->arrays;
+    struct dealt it = {0};
+    if (group_leads(d->group)) {
+        const int rc = next_here(d, out);
+        it = (struct dealt){rc, out->valid, d->at};
+    }
+    int rc = group_share(d->group, &it, sizeof it);
+    if (rc || (it.rc && group_leads(d->group)))
+        return rc ? rc : it.rc;
+    if (it.rc < 0)
+        return fail(NJ_ELSEWHERE, "rank 0 cannot read the data; it says why");
+    out->valid = it.valid;
+    d->at = it.at;
+    return it.rc ? it.rc
+                 : group_deal(d->group, (int)(d->dealt++ % (uint64_t)d->group->place.size),
+                              d->arrays, bytes);
+}
+
+int data_next(struct data *d, struct batch *out)
+{
+    const size_t n = (size_t)d->B * (size_t)d->S;
+    const int32_t *a = d->arrays;
+    *out = (struct batch){
+        .B = d->B,
+        .S = d->S,
+        .ids = a,
+        .target = a + ROW_TARGET * n,
+        .pos = a + ROW_POS * n,
+        .doc_start = a + ROW_DOC_START * n,
+        .own = own_of(d),
+    };
+    if (d->teacher_apart) {
+        out->teacher_ids = a + ROW_TEACHER_IDS * n;
+        out->teacher_pos = a + ROW_TEACHER_POS * n;
+        out->teacher_doc_start = a + ROW_TEACHER_DOC_START * n;
+        out->teacher_at = a + ROW_TEACHER_AT * n;
+    }
+    return d->group && !d->alone ? next_shared(d, out) : next_here(d, out);
+}
+
+void data_read_alike(struct data *d, struct group *g)
+{
+    d->alike = g;
+}
+
+int data_agree(struct data *d, int rc)
+{
+    int first = -1;
+    if (!d->alike || d->alone)
+        return rc;
+    const int failed = group_agree(d->alike, rc < 0, &first);
+    if (failed || first < 0 || first == d->alike->place.rank)
+        return failed ? failed : rc;
+    return fail(NJ_ELSEWHERE, "rank %d cannot read the data; it says why", first);
+}
+
+void data_alone(struct data *d, bool alone)
+{
+    d->alone = alone;
+}
+
+void data_tell(const struct data *d, struct data_state *out)
+{
+    *out = d->at;
+}
+
+void data_seek(struct data *d, const struct data_state *s)
+{
+    d->at = *s;
+    d->dealt = 0;
+    if (d->at.window >= (uint64_t)d->order.total)
+        d->at = (struct data_state){s->epoch + 1, 0};
+}
+
+uint64_t data_hash(const struct data *d)
+{
+    return d->hasher.hash;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data_struct.h: inside of data.c and data_open.c: open data.
+ */
+#ifndef NOJIT_TRAINER_DATA_STRUCT_H
+#define NOJIT_TRAINER_DATA_STRUCT_H
+
+#include "batch/answers.h"
+#include "batch/packing.h"
+#include "batch/shuffle.h"
+
+/* What makes rows of its own: all files, or those of one path with a weight. */
+struct source {
+    char *name;
+    size_t first, segments; /* of struct data's */
+    size_t paths;           /* that were given for it */
+    int64_t tokens;
+    struct packed packed;
+};
+
+struct data {
+    struct segment *segment;
+    size_t segment_count;
+    struct source *source; /* order.count of them */
+    struct order order;
+    int64_t tokens;
+    int B, S, vocab;
+    bool once, weighted, teacher_apart;
+    enum packing packing; /* as decided */
+    struct row_rules rules;
+    struct row_notes notes;
+    struct data_state at;
+    int32_t *arrays;      /* ids, target, pos, doc_start: B * S each; then own: B */
+    int32_t *window;      /* a piece and the token after it: S + 1 */
+    unsigned char *flags; /* S + 1 */
+    struct passed_over passed;
+    struct group *group; /* that shares the data; NULL: read here */
+    struct group *alike; /* whose ranks each read all of it; or NULL */
+    bool alone;          /* for now */
+    uint64_t dealt;      /* batches since data_seek() */
+    struct taken {       /* data_take() */
+        const struct answer_rows *rows;
+        const unsigned char *own;
+        int64_t count, at, used; /* rows that come; past; of `rows`, past */
+    } taken;
+    struct hasher { /* over each source's ids */
+        uint64_t hash;
+        size_t count;
+        int32_t group[4096]; /* not hashed yet */
+    } hasher;
+};
+
+/* Makes the batches and what is read into them. */
+int data_allocate(struct data *d, int batch_size);
+
+#endif

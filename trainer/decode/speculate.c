@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * speculate.c: speculative decoding, the student as draft model of the teacher, to count what is accepted. Drafts
+ * are drawn on the host from the very logits that they are judged by: a decoder with a cache may round differently, and
+ * tokens would come from another distribution than the q of the rule. So nothing is cached, each token of a draft is a
+ * pass of the student, and the loop is exact but not fast.
+ */
+#include "state/engine_struct.h"
+#include "decode/rejection.h"
+#include "io/error.h"
+#include "io/random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a random number of a position is for. Each decides once: a position has one token, and drafts behind a rejected
+ * one are forgotten before they are judged. */
+enum purpose { TO_DRAFT, TO_ACCEPT, TO_REPLACE, PURPOSES };
+
+/* A text that is being written. */
+struct text {
+    struct decode_prompt prompt;
+    int32_t *ids;      /* prompt, tokens said, draft */
+    int count, drafts; /* of the first two; of the last */
+    bool active, ends; /* the draft's last token ends the text */
+};
+
+struct session {
+    struct engine *e;
+    const struct decode_io *io;
+    int draft; /* tokens at most */
+    struct speculate_result *out;
+    int B, S, V;
+    int32_t *ids, *pos, *doc_start, *at; /* of a batch; at: [B (draft + 1)] */
+    struct text *text;                   /* [B] */
+    float *student, *teacher;            /* logits: [B, draft, V], [B, draft + 1, V] */
+    float **to;                          /* [B (draft + 1)] */
+    double *p, *q;                       /* [V] */
+    bool more;                           /* prompts may come */
+};
+
+static double uniform(const struct session *s, const struct text *t, int position, enum purpose why)
+{
+    const uint64_t text = random_mix(s->io->how.seed) + (uint32_t)t->prompt.number;
+    const uint64_t place = (uint64_t)position * PURPOSES + why;
+    return (double)(random_mix(random_mix(text) + place) >> 11) * 0x1p-53;
+}
+
+static int left(const struct text *t)
+{
+    return t->prompt.count + t->prompt.most - t->count;
+}
+
+static float *student_row(const struct session *s, const struct text *t, int i)
+{
+    const size_t row = (size_t)(t - s->text) * (size_t)s->draft + (size_t)i;
+    return s->student + row * (size_t)s->V;
+}
+
+static float *teacher_row(const struct session *s, const struct text *t, int i)
+{
+    const size_t row = (size_t)(t - s->text) * ((size_t)s->draft + 1) + (size_t)i;
+    return s->teacher + row * (size_t)s->V;
+}
+
+/* Adds what follows the first i tokens of a text's draft to the logits that are asked for. */
+static void ask(const struct session *s, struct logits_batch *b, const struct text *t, int i)
+{
+    s->at[b->count] = (int)(t - s->text) * s->S + t->count + i - 1;
+    s->to[b->count++] = b->teacher ? teacher_row(s, t, i) : student_row(s, t, i);
+}
+
+static struct logits_batch batch_of(const struct session *s, bool teacher)
+{
+    return (struct logits_batch){teacher, s->ids, s->pos, s->doc_start, s->at, s->to, 0};
+}
+
+static int softmax_of(const struct session *s, const float *logits, double *out)
+{
+    if (softmax_row(logits, s->V, out))
+        return 0;
+    return fail(NJ_E_FORMAT, "the logits of a model are not finite; use intact weights, or "
+                             "--dtype float32 if activations overflow");
+}
+
+/* ---- prompts ---- */
+
+static int check_prompt(const struct session *s, const struct decode_prompt *p)
+{
+    if (p->count < 1 || p->most < 1 || p->count > s->S || p->most > s->S - p->count)
+        return fail(NJ_E_ARG,
+                    "a prompt of %d tokens that %d may follow does not fit the %d positions of a "
+                    "sequence",
+                    p->count, p->most, s->S);
+    return 0;
+}
+
+static int take_prompts(struct session *s)
+{
+    for (int b = 0; b < s->B && s->more; b++) {
+        struct text *t = &s->text[b];
+        if (t->active)
+            continue;
+        const int got = s->io->next(s->io->user, &t->prompt);
+        s->more = got > 0;
+        const int rc = got > 0 ? check_prompt(s, &t->prompt) : got;
+        if (rc != 0 || !s->more)
+            return rc;
+        t->active = true;
+        t->count = t->prompt.count;
+        memcpy(t->ids, t->prompt.ids, (size_t)t->count * sizeof *t->ids);
+        s->out->texts++;
+    }
+    return 0;
+}
+
+/* ---- a turn ---- */
+
+/* A draft ends where the text would, and leaves a token for the teacher. */
+static bool wants_draft(const struct text *t, int i)
+{
+    return t->active && t->drafts == i && !t->ends && i < left(t) - 1;
+}
+
+static int draft_token(struct session *s, struct text *t)
+{
+    const int at = t->count + t->drafts;
+    const int rc = softmax_of(s, student_row(s, t, t->drafts), s->q);
+    if (rc != 0)
+        return rc;
+    t->ids[at] = draw_from(s->q, s->V, uniform(s, t, at, TO_DRAFT));
+    t->ends = decode_stops(s->io, t->ids[at]);
+    t->drafts++;
+    s->out->drafted++;
+    return 0;
+}
+
+/* Token i of all drafts that have one. */
+static int draft_tokens(struct session *s, int i)
+{
+    struct logits_batch asked = batch_of(s, false);
+    for (int b = 0; b < s->B; b++)
+        if (wants_draft(&s->text[b], i))
+            ask(s, &asked, &s->text[b], i);
+    int rc = asked.count > 0 ? engine_logits(s->e, &asked) : 0;
+    for (int b = 0; b < s->B && rc == 0; b++)
+        if (wants_draft(&s->text[b], i))
+            rc = draft_token(s, &s->text[b]);
+    return rc;
+}
+
+/* The teacher's logits behind every token of every draft, in one pass. */
+static int verify(struct session *s)
+{
+    struct logits_batch asked = batch_of(s, true);
+    for (int b = 0; b < s->B; b++)
+        for (int i = 0; s->text[b].active && i <= s->text[b].drafts; i++)
+            ask(s, &asked, &s->text[b], i);
+    return engine_logits(s->e, &asked);
+}
+
+/* Whether token i of a draft is accepted; if not, another takes its place. */
+static bool judge_token(struct session *s, struct text *t, int i)
+{
+    struct speculate_result *out = s->out;
+    const int at = t->count + i;
+    const double rate = acceptance_of(s->p, s->q, s->V);
+    const bool accepted = accepts(s->p, s->q, t->ids[at], uniform(s, t, at, TO_ACCEPT));
+    out->tested++;
+    out->accepted += accepted;
+    out->expected += rate;
+    out->variance += rate * (1 - rate);
+    if (!accepted) {
+        subtract_draft(s->p, s->q, s->V);
+        t->ids[at] = draw_from(s->p, s->V, uniform(s, t, at, TO_REPLACE));
+    }
+    return accepted;
+}
+
+/* What a verification leaves of a draft, with a token of the teacher behind it: *said tokens. */
+static int judge(struct session *s, struct text *t, int *said)
+{
+    bool accepted = true;
+    int rc = 0, i = 0;
+    for (; accepted && i < t->drafts && rc == 0; i++) {
+        rc = softmax_of(s, teacher_row(s, t, i), s->p);
+        if (rc == 0)
+            rc = softmax_of(s, student_row(s, t, i), s->q);
+        if (rc == 0)
+            accepted = judge_token(s, t, i);
+    }
+    *said = i;
+    if (rc != 0 || !accepted || t->ends)
+        return rc;
+    const int at = t->count + i;
+    rc = softmax_of(s, teacher_row(s, t, i), s->p);
+    if (rc == 0)
+        t->ids[at] = draw_from(s->p, s->V, uniform(s, t, at, TO_REPLACE));
+    *said = i + 1;
+    return rc;
+}
+
+static int end_turn(struct session *s, struct text *t)
+{
+    struct speculate_result *out = s->out;
+    const int32_t *ids = &t->ids[t->count];
+    enum decode_end end = DECODE_MORE;
+    int said, rc = judge(s, t, &said);
+    if (rc != 0)
+        return rc;
+    out->turns[t->drafts]++;
+    out->tokens += said;
+    t->count += said;
+    t->drafts = 0;
+    t->ends = false;
+    if (decode_stops(s->io, ids[said - 1]))
+        end = DECODE_STOPPED;
+    else if (left(t) == 0)
+        end = DECODE_LENGTH;
+    rc = s->io->said(s->io->user, &t->prompt, ids, said, end);
+    t->active = end == DECODE_MORE && rc == 0;
+    return rc < 0 ? rc : 0;
+}
+
+static bool any_active(const struct session *s)
+{
+    int b = 0;
+    while (b < s->B && !s->text[b].active)
+        b++;
+    return b < s->B;
+}
+
+static int run(struct session *s)
+{
+    int rc = take_prompts(s);
+    while (rc == 0 && any_active(s)) {
+        for (int i = 0; i < s->draft && rc == 0; i++)
+            rc = draft_tokens(s, i);
+        if (rc == 0)
+            rc = verify(s);
+        for (int b = 0; b < s->B && rc == 0; b++)
+            if (s->text[b].active)
+                rc = end_turn(s, &s->text[b]);
+        if (rc == 0)
+            rc = take_prompts(s);
+    }
+    return rc;
+}
+
+/* ---- memory ---- */
+
+static int allocate(struct session *s)
+{
+    const size_t n = (size_t)s->B * (size_t)s->S, V = (size_t)s->V;
+    const size_t drafts = (size_t)s->B * (size_t)s->draft, rows = drafts + (size_t)s->B;
+    s->ids = calloc(3 * n + rows, sizeof *s->ids);
+    s->text = calloc((size_t)s->B, sizeof *s->text);
+    s->student = calloc(drafts + rows, V * sizeof *s->student);
+    s->to = calloc(rows, sizeof *s->to);
+    s->p = calloc(2 * V, sizeof *s->p);
+    if (!s->ids || !s->text || !s->student || !s->to || !s->p)
+        return fail(NJ_E_NOMEM, "no host memory for the logits of %zu tokens; lower --batch-size",
+                    drafts + rows);
+    s->pos = s->ids + n;
+    s->doc_start = s->pos + n;
+    s->at = s->doc_start + n;
+    s->teacher = s->student + drafts * V;
+    s->q = s->p + V;
+    for (int b = 0; b < s->B; b++)
+        s->text[b].ids = s->ids + (size_t)b * (size_t)s->S;
+    for (size_t i = 0; i < n; i++)
+        s->pos[i] = (int32_t)(i % (size_t)s->S);
+    return 0;
+}
+
+int engine_speculate(struct engine *e, const struct decode_io *io, int draft,
+                     struct speculate_result *out)
+{
+    struct session s = {
+        .e = e,
+        .io = io,
+        .draft = draft,
+        .out = out,
+        .B = e->o.batch_size,
+        .S = e->o.seq_len,
+        .V = e->shape.vocab,
+        .more = true,
+    };
+    *out = (struct speculate_result){0};
+    int rc = 0;
+    if (draft < 1 || draft > SPECULATE_DRAFT_MOST)
+        rc = fail(NJ_E_ARG, "drafts of %d tokens; 1 to %d are possible", draft,
+                  SPECULATE_DRAFT_MOST);
+    if (rc == 0)
+        rc = allocate(&s);
+    if (rc == 0)
+        rc = run(&s);
+    free(s.ids);
+    free(s.text);
+    free(s.student);
+    free(s.to);
+    free(s.p);
+    return rc;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * task_report.h: what a model made of tasks.
+ */
+#ifndef NOJIT_TRAINER_TASK_REPORT_H
+#define NOJIT_TRAINER_TASK_REPORT_H
+
+#include <stdio.h>
+
+#include "data/pool.h"
+#include "batch/tasks.h"
+#include "text/tokenizer.h"
+
+/* What there is of the items. */
+struct task_answers {
+    const struct tasks *tasks;
+    const double *score;     /* of each choice: tasks_choice() */
+    const struct pool *text; /* of each item that has a prompt */
+};
+
+/* The share of a task's items that are right by a metric, as lm-evaluation-harness has it. */
+struct task_metric {
+    const char *task, *metric;
+    double value, stderr_of; /* the standard error of the mean; NaN: of a single item */
+    int64_t items;
+};
+
+enum { TASK_METRICS = 3 }; /* of a task at most */
+/* out: TASK_METRICS of each task. Returns how many there are. */
+int task_metrics(const struct task_answers *a, struct task_metric *out);
+/* A table, or a JSON object per line. */
+void task_table(const struct task_metric *m, int count, FILE *out);
+int task_json(const struct task_metric *m, int count, FILE *out);
+/* A JSON object per item, in their order. */
+int task_log(const struct task_answers *a, const char *path, FILE *out);
+
+#endif

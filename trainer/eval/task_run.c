@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * task_run.c: see task_run.h.
+ */
+#include "eval/task_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "batch/tasks.h"
+#include "io/error.h"
+#include "io/plural.h"
+#include "io/unfinished.h"
+#include "run/run_engine.h"
+#include "run/run_inputs.h"
+#include "eval/task_report.h"
+#include "eval/task_scores.h"
+#include "eval/task_texts.h"
+
+/* What a run has of its tasks. */
+struct bench {
+    struct tasks *tasks;
+    struct task_scores *scores;
+    double *score;     /* of each choice */
+    struct pool *text; /* of each item */
+    struct task_metric *metric;
+    FILE *log;
+};
+
+static int open_items(struct run *r, struct bench *b)
+{
+    const struct path_list *given = &r->s->tasks;
+    const struct tasks_options o = {
+        .paths = given->path, .path_count = given->count, .vocab_size = r->vocab};
+    const int err = tasks_open(&o, &r->tokenizer, &b->tasks);
+    if (err)
+        return err;
+    progress_passed_over(&r->progress, tasks_passed_over(b->tasks));
+    const size_t names = (size_t)tasks_names(b->tasks);
+    b->score = calloc((size_t)tasks_choices(b->tasks) + 1, sizeof *b->score);
+    b->text = calloc((size_t)tasks_count(b->tasks), sizeof *b->text);
+    b->metric = calloc(names * TASK_METRICS, sizeof *b->metric);
+    return b->score && b->text && b->metric ? 0 : fail(NJ_E_NOMEM, "out of memory for the items");
+}
+
+static int make_log(const char *path)
+{
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+/* Before anything is computed, so that it need not be in vain. */
+static int open_log(const struct run *r, struct bench *b)
+{
+    const char *path = r->s->task_log;
+    if (path == NULL)
+        return 0;
+    const int fd = unfinished_make(path, make_log);
+    b->log = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (fd >= 0 && !b->log) {
+        close(fd);
+        unlink(path);
+        unfinished_done(path);
+    }
+    if (fd < 0 && errno == EEXIST)
+        return fail(NJ_E_ARG, "--task-log %s: it exists; remove it, or name another file", path);
+    return b->log ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+/* A log of nothing, or half of one, is taken away. */
+static int close_log(const struct run *r, struct bench *b, int err)
+{
+    const char *path = r->s->task_log;
+    if (b->log == NULL)
+        return err;
+    const bool closed = fclose(b->log) == 0;
+    if (!err && !closed)
+        err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (err)
+        unlink(path);
+    unfinished_done(path);
+    return err;
+}
+
+static int open_bench(struct run *r, struct bench *b)
+{
+    int err = run_open_tokenizer(r);
+    if (!err)
+        err = run_engine_options(r);
+    if (!err)
+        err = open_items(r, b);
+    if (!err)
+        err = task_scores_open(r, b->tasks, &b->scores);
+    if (!err)
+        err = task_texts_open(r, b->tasks);
+    if (!err)
+        err = open_log(r, b);
+    return err ? err : run_open_engine(r);
+}
+
+static int report(struct run *r, const struct bench *b)
+{
+    const struct task_answers a = {b->tasks, b->score, b->text};
+    const int count = task_metrics(&a, b->metric);
+    if (count < 0)
+        return count;
+    const int err = b->log ? task_log(&a, r->s->task_log, b->log) : 0;
+    if (err || r->s->json)
+        return err ? err : task_json(b->metric, count, stdout);
+    task_table(b->metric, count, stdout);
+    return 0;
+}
+
+static int run_bench(struct run *r, struct bench *b)
+{
+    const double from = seconds_now();
+    const long long items = (long long)tasks_count(b->tasks);
+    int err = b->scores ? task_scores_run(r, b->scores, b->score) : 0;
+    if (!err)
+        err = task_texts_run(r, b->tasks, b->text);
+    if (!err)
+        progress_say(&r->progress, "%lld item%s in %.2f s", items, plural(items),
+                     seconds_now() - from);
+    return err ? err : report(r, b);
+}
+
+static void free_bench(struct bench *b)
+{
+    for (int64_t i = 0; b->text && i < tasks_count(b->tasks); i++)
+        free(b->text[i].at);
+    free(b->text);
+    free(b->score);
+    free(b->metric);
+    task_scores_close(b->scores);
+    tasks_close(b->tasks);
+}
+
+int run_tasks(struct run *r)
+{
+    struct bench b = {0};
+    int err = open_bench(r, &b);
+    if (!err)
+        err = run_bench(r, &b);
+    err = close_log(r, &b, err);
+    free_bench(&b);
+    return err;
+}

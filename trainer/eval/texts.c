@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * texts.c: see texts.h. Answers that are ready before those of earlier prompts wait for them.
+ */
+#include "eval/texts.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/plural.h"
+#include "io/waits.h"
+#include "model/model_open.h"
+#include "record/sample.h"
+#include "run/batch_fit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Texts at a time at most that --batch-size auto takes: on a GPU more win little; on a CPU GEMMs are as fast as they
+ * get. */
+enum { ROWS_OF_GPU = 512, ROWS_OF_CPU = 16 };
+
+struct text {
+    int32_t *ids; /* NULL: none yet, or written */
+    int count;
+    enum decode_end end;
+    struct stopped_text said; /* where texts end it */
+};
+
+struct texts {
+    struct run *run;
+    const struct prompts *prompts;
+    FILE *out;
+    int64_t each;        /* texts for a prompt */
+    struct text *answer; /* those of each prompt, one after the other */
+    int64_t count, taken, written, done, tokens;
+};
+
+struct decode_sampling texts_sampling(const struct run *r)
+{
+    const struct train_options *o = &r->options;
+    return (struct decode_sampling){
+        .temperature = o->sample_temperature,
+        .top_k = o->sample_top_k,
+        .top_p = o->sample_top_p,
+        .min_p = o->sample_min_p,
+        .repetition = o->sample_repetition,
+        .seed = o->seed,
+    };
+}
+
+struct stop_texts texts_stop_texts(const struct settings *s)
+{
+    return (struct stop_texts){s->stop.path, s->stop.count};
+}
+
+/* Adds what adapters have learned to end a turn with. */
+static int add_adapters_stops(struct run *r, int vocab_size)
+{
+    struct generation said = {0};
+    const int err = r->s->adapter ? generation_said(r->s->adapter, vocab_size, &said) : 0;
+    for (int i = 0; i < said.stops; i++)
+        generation_add(&r->ends, said.stop[i]);
+    return err;
+}
+
+int texts_stops(struct run *r)
+{
+    struct model_config c;
+    int err = source_config(r->student, &c);
+    if (!err)
+        err = generation_read(r->student, &r->tokenizer, c.vocab_size, &r->ends);
+    if (!err)
+        err = add_adapters_stops(r, c.vocab_size);
+    if (!err && r->s->ignore_eos)
+        r->ends.stops = 0;
+    return err;
+}
+
+int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out)
+{
+    char text[1280];
+    o->paths = r->s->prompts.path;
+    o->path_count = r->s->prompts.count;
+    if (r->s->data.count == 0) { /* else they are those of --data */
+        o->fields = r->s->fields.path;
+        o->field_count = r->s->fields.count;
+    }
+    o->skip_unusable = r->s->skip_unusable;
+    wait_begin("reading %s%s", o->paths[0], o->path_count > 1 ? " and others" : "");
+    const int err = prompts_open(o, &r->tokenizer, out);
+    wait_end();
+    if (!err)
+        progress_passed_over(&r->progress, prompts_passed_over(*out));
+    if (!err && row_unusable_text(prompts_notes(*out), text, sizeof text) != NULL)
+        progress_say(&r->progress, "%s", text);
+    return err;
+}
+
+int texts_check_length(const char *model, const char *what, int64_t needed, int given)
+{
+    struct model_config c;
+    const int err = source_config(model, &c);
+    if (err)
+        return err;
+    if (given > 0 && needed > given)
+        return fail(
+            NJ_E_ARG,
+            "%s and --max-tokens make %lld token%s, more than --seq-len %d; raise the one or "
+            "lower the other",
+            what, (long long)needed, plural(needed), given);
+    if (needed > c.max_positions)
+        return fail(NJ_E_ARG,
+                    "%s and --max-tokens make %lld tokens, and %s takes %d at most; shorten the "
+                    "prompt, or lower --max-tokens and max_tokens of its line",
+                    what, (long long)needed, model, c.max_positions);
+    return 0;
+}
+
+int texts_positions(struct run *r, const char *what, int64_t needed)
+{
+    const int err = texts_check_length(r->student, what, needed, r->options.decode_positions);
+    if (!err)
+        r->options.decode_positions = (int)needed;
+    return err;
+}
+
+int texts_rows(struct run *r, int64_t texts)
+{
+    const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
+    const int wanted = r->options.decode_rows, auto_most = gpu ? ROWS_OF_GPU : ROWS_OF_CPU;
+    int most = wanted > 0 ? wanted : auto_most;
+    if (most > texts)
+        most = (int)texts;
+    r->options.decode_rows = most;
+    return wanted > 0 ? 0 : run_fit_decoder(r, false, most);
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_of(const struct tokenizer *t, const struct text *a)
+{
+    if (a->said.by)
+        return json_text(a->said.text.at, a->said.text.count);
+    return sample_text(t, a->ids, a->end == DECODE_STOPPED ? a->count - 1 : a->count);
+}
+
+/* The id of a prompt, which is JSON; else its number. */
+static json_t *id_of(const struct prompt *p)
+{
+    return p->id ? json_loads(p->id, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+                 : json_integer((json_int_t)p->index);
+}
+
+static void free_text(struct text *a)
+{
+    free(a->ids);
+    free(a->said.text.at);
+    a->ids = NULL;
+    a->said.text = (struct pool){0};
+}
+
+static int write_answer(struct texts *t, int64_t i)
+{
+    struct text *a = &t->answer[i];
+    struct prompt p;
+    prompts_get(t->prompts, 0, i / t->each, &p);
+    json_t *row =
+        json_pack("{s:o, s:o, s:I, s:I, s:s}", "id", id_of(&p), "text",
+                  text_of(&t->run->tokenizer, a), "prompt_tokens", (json_int_t)p.count, "tokens",
+                  (json_int_t)a->count, "end", a->end == DECODE_STOPPED ? "stop" : "length");
+    if ((row && a->said.by && json_object_set_new(row, "stop", json_c_text(a->said.by)) != 0) ||
+        (row && t->each > 1 &&
+         json_object_set_new(row, "index", json_integer((json_int_t)(i % t->each))) != 0)) {
+        json_decref(row);
+        row = NULL;
+    }
+    const int err = json_write_line(t->out, "standard output", row, 0);
+    free_text(a);
+    return err;
+}
+
+/* ---- what the decoder asks for and says ---- */
+
+static int next(void *user, struct decode_prompt *out)
+{
+    struct texts *t = user;
+    struct prompt p;
+    if (t->taken == t->count)
+        return 0;
+    prompts_get(t->prompts, 0, t->taken / t->each, &p);
+    *out = (struct decode_prompt){
+        .ids = p.ids,
+        .count = (int)p.count,
+        .most = p.most > 0 ? p.most : (int)t->run->s->max_tokens,
+        .number = (int32_t)t->taken,
+        .user = &t->answer[t->taken],
+    };
+    t->taken++;
+    return 1;
+}
+
+static int write_ready(struct texts *t)
+{
+    int err = 0;
+    while (!err && t->written < t->count && t->answer[t->written].end != DECODE_MORE)
+        err = write_answer(t, t->written++);
+    if (!err && fflush(t->out) != 0)
+        err = fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
+    return err;
+}
+
+/* Adds tokens to the text where texts end it; *count becomes how many there are up to that. */
+static int look_for_stop(const struct texts *t, struct text *a, const int32_t *ids, int *count,
+                         enum decode_end *end)
+{
+    const struct stop_texts stops = texts_stop_texts(t->run->s);
+    int kept = *end == DECODE_STOPPED ? *count - 1 : *count;
+    if (stops.count == 0)
+        return 0;
+    if (!stop_add_tokens(&stops, &a->said, &t->run->tokenizer, ids, &kept))
+        return fail(NJ_E_NOMEM, "out of memory for an answer");
+    if (a->said.by) {
+        *count = kept;
+        *end = DECODE_STOPPED;
+    }
+    return 0;
+}
+
+static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                enum decode_end end)
+{
+    struct texts *t = user;
+    struct text *a = p->user;
+    if (!a->ids)
+        a->ids = malloc((size_t)p->most * sizeof *a->ids);
+    if (!a->ids)
+        return fail(NJ_E_NOMEM, "out of memory for an answer");
+    const int err = look_for_stop(t, a, ids, &count, &end);
+    if (err)
+        return err;
+    memcpy(a->ids + a->count, ids, (size_t)count * sizeof *ids);
+    a->count += count;
+    a->end = end;
+    t->tokens += count;
+    t->done += end != DECODE_MORE;
+    const bool stopped = a->said.by != NULL; /* it may be written, and gone, below */
+    progress_texts(&t->run->progress, t->done, t->count, t->tokens);
+    const int failed = end != DECODE_MORE ? write_ready(t) : 0;
+    return failed ? failed : stopped;
+}
+
+static void say_rate(struct texts *t, double seconds)
+{
+    progress_say(&t->run->progress, "%lld text%s, %lld tokens in %.2f s: %.0f tokens/s",
+                 (long long)t->done, plural(t->done), (long long)t->tokens, seconds,
+                 (double)t->tokens / seconds);
+}
+
+int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
+{
+    const int64_t each = r->s->num_return_sequences;
+    struct texts t = {.run = r,
+                      .prompts = prompts,
+                      .out = out,
+                      .each = each,
+                      .count = prompts_count(prompts) * each};
+    const struct decode_io io = {
+        .next = next,
+        .said = said,
+        .user = &t,
+        .how = texts_sampling(r),
+        .stop = r->ends.stop,
+        .stops = r->ends.stops,
+    };
+    t.answer = calloc((size_t)t.count, sizeof *t.answer);
+    if (!t.answer)
+        return fail(NJ_E_NOMEM, "out of memory for %lld answers", (long long)t.count);
+    const double from = seconds_now();
+    r->progress.started = from;
+    wait_begin("writing texts");
+    const int err = engine_decode(r->engine, &io);
+    wait_end();
+    progress_clear(&r->progress);
+    if (!err)
+        say_rate(&t, seconds_now() - from);
+    for (int64_t i = 0; i < t.count; i++)
+        free_text(&t.answer[i]);
+    free(t.answer);
+    return err;
+}

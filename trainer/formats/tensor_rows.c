@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tensor_rows.c: rows and elements of a tensor, in Hugging Face's order of rows whatever the file's is.
+ */
+#include "formats/tensors.h"
+#include "ref/blocks.h"
+
+#include <string.h>
+
+enum { BLOCK_BYTES_MOST = 256 };
+
+static int64_t columns_of(const struct tensor *t)
+{
+    return t->rank == 2 ? t->shape[1] : 1;
+}
+
+/* Where a row lies in the file. */
+static int64_t place_of(const struct tensor *t, int64_t row)
+{
+    const int64_t head_dim = t->shape[0] / t->pairs, at = row % head_dim;
+    const int64_t half = at / (head_dim / 2), place = at % (head_dim / 2);
+    return row - at + 2 * place + half;
+}
+
+/* The elements from `first` on, `count` at most, that lie together in the file, and where. */
+static int64_t run_of(const struct tensor *t, int64_t first, int64_t count, int64_t *from)
+{
+    *from = first;
+    if (t->pairs == 0)
+        return count;
+    const int64_t columns = columns_of(t), column = first % columns;
+    *from = place_of(t, first / columns) * columns + column;
+    return count < columns - column ? count : columns - column;
+}
+
+/* Rows side by side: what the files hold together is often the same columns of several. */
+static void packed_rows(const struct tensor *t, int64_t first, int64_t count, unsigned char *to)
+{
+    const struct packed *p = t->packed;
+    const size_t row_bytes = tensor_type_bytes(t->dtype, p->columns);
+    for (int64_t column = 0; column < p->columns; column += p->elements) {
+        const size_t at = tensor_type_bytes(t->dtype, column);
+        for (int64_t r = 0; r < count; r++)
+            p->block(p, t->pairs ? place_of(t, first + r) : first + r, column,
+                     to + (size_t)r * row_bytes + at);
+    }
+}
+
+void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst)
+{
+    if (t->packed) {
+        packed_rows(t, first, count, dst);
+        return;
+    }
+    const unsigned char *data = t->data;
+    unsigned char *to = dst;
+    const int64_t end = (first + count) * columns_of(t);
+    for (int64_t n, from, at = first * columns_of(t); at < end; at += n) {
+        n = run_of(t, at, end - at, &from);
+        const size_t bytes = tensor_type_bytes(t->dtype, n);
+        memcpy(to, data + tensor_type_bytes(t->dtype, from), bytes);
+        to += bytes;
+    }
+}
+
+/* Element i of possibly unaligned data. */
+static uint16_t load_16(const unsigned char *data, int64_t i)
+{
+    uint16_t x;
+    memcpy(&x, data + 2 * i, sizeof x);
+    return x;
+}
+
+/* The block that begins at this element; room: for one that must be made. */
+static const unsigned char *block_at(const struct tensor *t, int64_t element,
+                                     unsigned char room[BLOCK_BYTES_MOST])
+{
+    if (!t->packed)
+        return (const unsigned char *)t->data + tensor_type_bytes(t->dtype, element);
+    t->packed->block(t->packed, element / t->packed->columns, element % t->packed->columns, room);
+    return room;
+}
+
+/* Of blocks, or of what is made; first and count may lie within them. */
+static void blocks_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
+{
+    const int64_t elements = t->packed ? t->packed->elements : tensor_type_block(t->dtype);
+    unsigned char room[BLOCK_BYTES_MOST];
+    float x[BLOCK_ELEMENTS_MOST];
+    for (int64_t n, at = 0; at < count; at += n) {
+        const int64_t within = (first + at) % elements, rest = elements - within;
+        const unsigned char *block = block_at(t, first + at - within, room);
+        n = count - at < rest ? count - at : rest;
+        if (t->dtype == NJ_TYPE_F32)
+            memcpy(x, block, (size_t)elements * sizeof *x);
+        else
+            block_of[t->dtype](block, x);
+        memcpy(dst + at, x + within, (size_t)n * sizeof *x);
+    }
+}
+
+/* The usual case of weights that are trained: the loop becomes vectors. */
+static void bf16_to_f32(const unsigned char *data, int64_t count, float *dst)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t bits = (uint32_t)load_16(data, i) << 16;
+        memcpy(&dst[i], &bits, sizeof bits);
+    }
+}
+
+/* Elements that lie together, from element `first` of the file on. */
+static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
+{
+    const unsigned char *data = t->data;
+    if (t->packed || tensor_type_block(t->dtype) > 1) {
+        blocks_to_f32(t, first, count, dst);
+    } else if (t->dtype == NJ_TYPE_F32) {
+        memcpy(dst, data + 4 * first, (size_t)count * 4);
+    } else if (t->dtype == NJ_TYPE_BF16) {
+        bf16_to_f32(data + 2 * first, count, dst);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            dst[i] = f32_from_f16(load_16(data, first + i));
+    }
+}
+
+void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
+{
+    for (int64_t n, from, at = 0; at < count; at += n) {
+        n = run_of(t, first + at, count - at, &from);
+        run_to_f32(t, from, n, dst + at);
+    }
+}
+
+static void run_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16,
+                      uint16_t *dst)
+{
+    uint16_t (*narrow)(float) = to_f16 ? f16_from_f32 : bf16_from_f32;
+    float x[BLOCK_ELEMENTS_MOST];
+    if (t->dtype == (to_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16)) {
+        memcpy(dst, (const unsigned char *)t->data + 2 * first, (size_t)count * 2);
+        return;
+    }
+    for (int64_t n, at = 0; at < count; at += n) {
+        n = count - at < BLOCK_ELEMENTS_MOST ? count - at : BLOCK_ELEMENTS_MOST;
+        run_to_f32(t, first + at, n, x);
+        for (int64_t i = 0; i < n; i++)
+            dst[at + i] = narrow(x[i]);
+    }
+}
+
+void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst)
+{
+    for (int64_t n, from, at = 0; at < count; at += n) {
+        n = run_of(t, first + at, count - at, &from);
+        run_to_16(t, from, n, to_f16, dst + at);
+    }
+}

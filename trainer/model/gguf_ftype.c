@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mixture.c: llama.cpp's rule.
+ */
+#include "model/gguf_ftype.h"
+
+#include "formats/tensors.h"
+
+#include <string.h>
+
+const struct mixture *mixture_find(const char *name)
+{
+    for (int i = 0; i < MIXTURES; i++)
+        if (strcmp(mixtures[i].name, name) == 0)
+            return &mixtures[i];
+    return NULL;
+}
+
+static bool whole_blocks(enum nj_tensor_type type, const struct tensor_spec *spec)
+{
+    return spec->shape[1] % tensor_type_block(type) == 0;
+}
+
+/* The first and last eighth of the layers, and every third between. */
+static bool layer_matters(int layer, int layers)
+{
+    return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+}
+
+/* What llama.cpp takes for a model of 70B, whose few value heads cost little in more bits. It knows none of
+ * qwen3. */
+static bool is_70b(const struct model_config *c)
+{
+    if (c->layers != 80 || strcmp(c->model_type, "qwen3") == 0)
+        return false;
+    return strcmp(c->model_type, "qwen2") == 0 || c->heads != c->kv_heads;
+}
+
+static enum nj_tensor_type wanted(const struct mixture *m, const struct model_config *c,
+                                  const struct tensor_spec *spec)
+{
+    const bool head = spec->role == ROLE_HEAD || (spec->role == ROLE_EMBED && c->tied);
+    const bool value = spec->role == ROLE_V_WEIGHT, down = spec->role == ROLE_DOWN_WEIGHT;
+    if (head)
+        return m->type == NJ_TYPE_Q8_0 || !whole_blocks(m->type, spec) ? NJ_TYPE_Q8_0
+                                                                       : NJ_TYPE_Q6_K;
+    if (m->more_bits && (value || down) && layer_matters(spec->layer, c->layers))
+        return NJ_TYPE_Q6_K;
+    return value && m->type == NJ_TYPE_Q4_K && is_70b(c) ? NJ_TYPE_Q5_K : m->type;
+}
+
+enum nj_tensor_type mixture_type(const struct mixture *m, const struct model_config *c,
+                                 const struct tensor_spec *spec)
+{
+    static const enum nj_tensor_type smaller[NJ_TYPES] = {[NJ_TYPE_Q4_K] = NJ_TYPE_Q5_0,
+                                                          [NJ_TYPE_Q5_K] = NJ_TYPE_Q5_1,
+                                                          [NJ_TYPE_Q6_K] = NJ_TYPE_Q8_0};
+    if (spec->rank == 1)
+        return NJ_TYPE_F32;
+    if (tensor_type_block(m->type) == 1)
+        return m->type;
+    enum nj_tensor_type type = wanted(m, c, spec);
+    if (!whole_blocks(type, spec))
+        type = smaller[type];
+    /* NJ_TYPE_F32 is 0: no smaller type */
+    return type != NJ_TYPE_F32 && whole_blocks(type, spec) ? type : NJ_TYPE_F16;
+}

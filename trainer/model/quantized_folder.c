@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * quantised_folder.c: see quantised_folder.h. What is not converted (embedding, head, norms, layers that the
+ * configuration lists) is there under its own name and stays as it is.
+ */
+#include "model/quantized_folder.h"
+
+#include "io/error.h"
+#include "io/json_text.h"
+#include "io/notes.h"
+#include "io/path.h"
+#include "formats/safetensors.h"
+#include "model/config.h"
+#include "model/folder_names.h"
+#include "model/quantized_layout.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The quantization_config of a folder, of the object that *config must be released with; NULL: none. */
+static int read_quantised(const char *dir, char path[PATH_BYTES], json_t **config, json_t **out)
+{
+    *config = *out = NULL;
+    if (snprintf(path, PATH_BYTES, "%s/config.json", dir) >= PATH_BYTES || access(path, F_OK) != 0)
+        return 0;
+    const int rc = json_read_file(path, "fetch the folder again", config);
+    json_t *value = rc ? NULL : json_object_get(*config, "quantization_config");
+    *out = json_is_null(value) ? NULL : value;
+    return rc;
+}
+
+int folder_is_quantised(const char *dir, bool *out)
+{
+    char path[PATH_BYTES];
+    json_t *config, *value;
+    const int rc = read_quantised(dir, path, &config, &value);
+    *out = !rc && value && st_is_there(dir);
+    json_decref(config);
+    return rc;
+}
+
+static bool holds_adapters(const char *dir)
+{
+    char path[PATH_BYTES];
+    return snprintf(path, sizeof path, "%s/adapter_config.json", dir) < (int)sizeof path &&
+           access(path, F_OK) == 0;
+}
+
+int folder_config(const char *dir, struct model_config *out)
+{
+    bool own = false;
+    int rc = config_read(dir, out);
+    if (!rc && st_is_there(dir) && holds_adapters(dir))
+        note("%s: holds adapters beside the model, which is read without them; --adapter %s reads "
+             "them",
+             dir, dir);
+    if (!rc && out->tied && st_is_there(dir))
+        rc = folder_has_own_head(dir, &own);
+    if (rc || !own)
+        return rc;
+    out->tied = false;
+    note("%s: config.json ties the head to the embedding table, and the weights hold a head of its "
+         "own, which is used (as in transformers 5)",
+         dir);
+    return 0;
+}
+
+/* ---- the matrices of a folder ---- */
+
+struct reading {
+    const char *dir;
+    const struct model_config *config;
+    const struct quantised_scheme *scheme;
+    const struct tensors *from; /* as the files have them */
+    bool *used;                 /* of those */
+    struct tensors to;          /* grows; has room */
+};
+
+static const struct tensor *take(const struct reading *r, const char *name)
+{
+    const struct tensor *t = tensors_find(r->from, name);
+    if (t)
+        r->used[t - r->from->tensor] = true;
+    return t;
+}
+
+static bool is_plain(const struct tensor *t)
+{
+    return (int)t->dtype < NJ_TYPES;
+}
+
+/* Some releases have a bias of zeros for each layer that has none. */
+static void drop_bias(const struct reading *r, const struct tensor_spec *spec, int module)
+{
+    char name[sizeof spec->name + 8];
+    snprintf(name, sizeof name, "%.*sbias", module, spec->name);
+    const struct tensor *t = tensors_find(r->from, name);
+    const bool has_one =
+        r->config->qkv_bias && spec->role >= ROLE_Q_WEIGHT && spec->role <= ROLE_V_WEIGHT;
+    bool zero = t && !has_one && t->rank == 1 && is_plain(t);
+    for (int64_t i = 0; zero && i < t->shape[0]; i++) {
+        float x;
+        tensor_to_f32(t, i, 1, &x);
+        zero = x == 0;
+    }
+    if (zero)
+        take(r, name);
+}
+
+/* The parts of a matrix, if it has them. */
+static int take_matrix(struct reading *r, const struct tensor_spec *spec)
+{
+    const struct quantised_layout *layout = quantised_layout(r->scheme->format);
+    const int module = (int)(strlen(spec->name) - strlen("weight"));
+    struct quantised_matrix m = {.dir = r->dir, .spec = spec, .scheme = r->scheme};
+    struct tensor *t = &r->to.tensor[r->to.count];
+    struct packed *p = &r->to.packed[r->to.count];
+    char name[sizeof spec->name + 64];
+    snprintf(name, sizeof name, "%.*s%s", module, spec->name, layout->part[0]);
+    const struct tensor *first = tensors_find(r->from, name);
+    if (!first || is_plain(first))
+        return 0;
+    *p = (struct packed){
+        .rows = spec->shape[0], .columns = spec->shape[1], .zero_more = r->scheme->zero_more};
+    for (int i = 0; i < PACKED_PARTS && layout->part[i]; i++) {
+        snprintf(name, sizeof name, "%.*s%s", module, spec->name, layout->part[i]);
+        m.part[i] = take(r, name);
+        if (m.part[i])
+            p->part[i] =
+                (struct packed_part){m.part[i]->data, m.part[i]->bytes, (int)m.part[i]->dtype};
+    }
+    *t = (struct tensor){.rank = 2, .shape = {p->rows, p->columns}, .packed = p};
+    snprintf(t->name, sizeof t->name, "%s", spec->name);
+    const int rc = layout->open(&m, p, t);
+    if (rc)
+        return rc;
+    t->bytes = tensor_type_bytes(t->dtype, p->rows * p->columns);
+    r->to.count++;
+    drop_bias(r, spec, module);
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+static void sort(struct tensors *w)
+{
+    qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
+}
+
+/* What is no part of a matrix. The model may not have it: who loads it looks. */
+static int take_rest(struct reading *r)
+{
+    struct tensor *end = r->to.tensor + r->to.count;
+    sort(&r->to);
+    for (size_t i = 0; i < r->from->count; i++) {
+        const struct tensor *t = &r->from->tensor[i];
+        if (r->used[i])
+            continue;
+        if (!is_plain(t))
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: tensor %s is no part of weights that are quantised as config.json "
+                        "says; use another release of the model",
+                        r->dir, t->name);
+        if (tensors_find(&r->to, t->name))
+            return fail(NJ_E_FORMAT,
+                        "%s: tensor %s is there both quantised and not; use another release of the "
+                        "model",
+                        r->dir, t->name);
+        *end++ = *t;
+    }
+    r->to.count = (size_t)(end - r->to.tensor);
+    sort(&r->to);
+    return 0;
+}
+
+static int take_all(struct reading *r)
+{
+    struct tensor_spec *spec;
+    size_t count;
+    int rc = tensor_specs(r->config, &spec, &count);
+    if (rc)
+        return rc;
+    r->used = calloc(r->from->count + 1, sizeof *r->used);
+    /* A matrix has one part at least, and each tensor is a part of one matrix at most. */
+    r->to.tensor = calloc(r->from->count + 1, sizeof *r->to.tensor);
+    r->to.packed = calloc(r->from->count + 1, sizeof *r->to.packed);
+    if (!r->used || !r->to.tensor || !r->to.packed)
+        rc =
+            fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", r->dir, r->from->count);
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = spec[i].rank == 2 ? take_matrix(r, &spec[i]) : 0;
+    if (!rc)
+        rc = take_rest(r);
+    free(r->used);
+    free(spec);
+    return rc;
+}
+
+/* The tensors of a folder, of all types, under the names of the model. */
+static int open_settled(const char *dir, struct tensors *out)
+{
+    int rc = st_open_parts(dir, out);
+    if (rc)
+        return rc;
+    st_read_ahead(out);
+    rc = folder_names_settle(dir, out);
+    if (rc)
+        tensors_close(out);
+    return rc;
+}
+
+/* The tensors of a folder whose weights are stored as they are. */
+static int plain_tensors(const char *dir, struct tensors *out)
+{
+    struct model_config config;
+    int rc = folder_config(dir, &config);
+    if (rc || (rc = open_settled(dir, out)))
+        return rc;
+    if (config.tied)
+        rc = folder_names_share(dir, out);
+    if (!rc)
+        rc = folder_names_check(dir, out);
+    if (rc)
+        tensors_close(out);
+    return rc;
+}
+
+static int quantised_tensors(const char *dir, const struct quantised_scheme *scheme,
+                             struct tensors *out)
+{
+    struct model_config config;
+    struct tensors from;
+    int rc = config_read(dir, &config);
+    if (rc || (rc = open_settled(dir, &from)))
+        return rc;
+    struct reading r = {.dir = dir, .config = &config, .scheme = scheme, .from = &from};
+    rc = take_all(&r);
+    if (rc) {
+        tensors_close(&r.to);
+        tensors_close(&from);
+        return rc;
+    }
+    *out = r.to;
+    out->map = from.map;
+    out->map_count = from.map_count;
+    free(from.tensor);
+    return 0;
+}
+
+int folder_tensors(const char *dir, struct tensors *out)
+{
+    char path[PATH_BYTES];
+    json_t *config, *value;
+    struct quantised_scheme scheme;
+    *out = (struct tensors){0};
+    int rc = read_quantised(dir, path, &config, &value);
+    if (!rc && value)
+        rc = quantised_scheme(path, value, &scheme);
+    const bool plain = !value;
+    json_decref(config);
+    if (rc)
+        return rc;
+    return plain ? plain_tensors(dir, out) : quantised_tensors(dir, &scheme, out);
+}

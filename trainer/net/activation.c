@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * activation.c: SiLU has kernels of its own; those of the others have it in their key.
+ */
+#include "net/activation.h"
+
+#include "net/student_f8.h"
+#include "model/families.h"
+#include "nojit_ops.h"
+
+static enum nj_activation activation_of(const struct net *n)
+{
+    return hidden_acts[n->c.hidden_act].kernels;
+}
+
+bool activation_is_silu(const struct net *n)
+{
+    return activation_of(n) == NJ_SILU;
+}
+
+bool activation_fused(const struct work *r, const struct net *n)
+{
+    return activation_of(n) == NJ_SILU && nj_gemm_swiglu_available(r->ctx, n->T);
+}
+
+void activation_fwd(struct work *r, const struct net *n, struct acts *a, const void *gu)
+{
+    const enum nj_activation act = activation_of(n);
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (act == NJ_SILU)
+        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, gu, N, I));
+    else
+        OP(r, nj_glu_fwd(r->s, n->T, (int)act, a->act, gu, N, I));
+}
+
+void activation_quantize(struct work *r, const struct net *n, struct acts *a, const void *gu)
+{
+    const enum nj_activation act = activation_of(n);
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (act == NJ_SILU)
+        OP(r, nj_swiglu_quantize(r->s, n->T, a->x.q, a->x.scale, gu, N, I));
+    else
+        OP(r, nj_glu_quantize(r->s, n->T, (int)act, a->x.q, a->x.scale, gu, N, I));
+}
+
+void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *gu)
+{
+    const enum nj_activation act = activation_of(n);
+    const int N = acts_rows(a), I = n->c.intermediate_size;
+    if (act == NJ_SILU)
+        OP(r, nj_swiglu_bwd(r->s, n->T, gu, a->dact, a->dact, gu, N, I));
+    else
+        OP(r, nj_glu_bwd(r->s, n->T, (int)act, gu, a->dact, a->dact, gu, N, I));
+}
+
+void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, int layer,
+                             void *gu)
+{
+    float *dtop = student_f8_top(a, layer, PRODUCT_GATE_UP, F8_DY);
+    float *top = student_f8_top(a, layer, PRODUCT_DOWN, F8_X);
+    OP(r, nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n), a->f8.dgu.q, a->f8.dgu.scale,
+                              a->x.q, a->x.scale, dtop, top, a->dact, gu, acts_rows(a),
+                              n->c.intermediate_size));
+}

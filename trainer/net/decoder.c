@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * decoder.c: see decoder.h. A prompt but its last token goes through the net as in training, many prompts packed into
+ * one pass, which leaves keys and values in the cache; its last token is what the first step feeds.
+ */
+#include "net/decoder.h"
+
+#include "checked.h"
+#include "decode.h"
+#include "net/f8.h"
+#include "net/few_rows.h"
+#include "net/forward.h"
+#include "net/logits.h"
+#include "nojit_ops.h"
+
+/* Of a pass over prompts: as fast as it gets, and no more than the GEMMs of a micro-batch. The smallest pass that is
+ * worth GEMMs of its own. */
+enum { PREFILL_ROWS = 8192, PREFILL_LEAST = 64 };
+/* Blocks of attention that fill a GPU. */
+enum { ATTENTION_BLOCKS = 256 };
+/* By how much one number of rows that has GEMMs of its own is smaller than the next. */
+enum { PROMPTS_BY = 4, STEPS_BY = 2 };
+/* Blocks that share the logits of a step among them, at least, so that a GPU is full. */
+enum { SAMPLE_BLOCKS = 256, SAMPLE_PARTS = 64 };
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int round_up(int n, int multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+/* Sequences at a time, positions of each, and rows of a pass over their prompts, as the options say it. */
+struct decode_shape {
+    int rows, positions, prefill;
+};
+
+static struct decode_shape shape_of(const struct train_options *o)
+{
+    const int rows = o->decode_rows;
+    const int positions = o->decode_positions > 0 ? o->decode_positions : o->seq_len;
+    const int64_t all = (int64_t)rows * positions;
+    int prefill = all < PREFILL_ROWS ? (int)all : PREFILL_ROWS;
+    if (prefill < positions)
+        prefill = positions;
+    return (struct decode_shape){rows, positions, round_up(prefill, PREFILL_LEAST)};
+}
+
+/* Blocks that share a row. */
+static int parts_of(int rows)
+{
+    const int parts = (SAMPLE_BLOCKS + rows - 1) / rows;
+    return least(parts, SAMPLE_PARTS);
+}
+
+static void rows_of_prompts(int count, struct carve *m, struct rows *out)
+{
+    const size_t bytes = size_mul((size_t)count, sizeof(int32_t));
+    *out = (struct rows){0};
+    out->ids = carve_take(m, bytes);
+    out->pos = carve_take(m, bytes);
+    out->slot = carve_take(m, bytes);
+    out->doc_start = carve_take(m, bytes);
+}
+
+static void rows_of_step(int count, struct carve *m, struct decode_rows *out)
+{
+    const size_t bytes = size_mul((size_t)count, sizeof(int32_t));
+    out->id = carve_take(m, bytes);
+    out->pos = carve_take(m, bytes);
+    out->slot = carve_take(m, bytes);
+    out->number = carve_take(m, bytes);
+    out->left = carve_take(m, bytes);
+    out->step = carve_take(m, sizeof(int32_t));
+}
+
+static size_t said_bytes(int rows)
+{
+    return size_product(DECODE_WINDOW, (size_t)rows, sizeof(int32_t));
+}
+
+/* Blocks that share the logits of all rows of a step, whatever its number of rows. */
+static size_t shares(int rows)
+{
+    return size_add((size_t)rows, SAMPLE_BLOCKS);
+}
+
+/* Of a row's partial sums over a chunk: of each head, its output, the largest score and the sum of exponentials. */
+static size_t part_bytes(const struct model_config *c)
+{
+    return size_product((size_t)c->heads, size_add((size_t)c->head_dim, 2), sizeof(float));
+}
+
+static int chunks_of(const struct decoder *d, int positions)
+{
+    const int most = (d->cache.positions + DECODE_CHUNK - 1) / DECODE_CHUNK;
+    int chunks = 1;
+    while (chunks * DECODE_CHUNK < positions)
+        chunks *= 2;
+    return least(chunks, most);
+}
+
+void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
+                   struct carve *m, struct decoder *out)
+{
+    const struct decode_shape s = shape_of(o);
+    const int most = s.prefill > s.rows ? s.prefill : s.rows;
+    const size_t each = size_mul((size_t)s.rows, sizeof(float));
+    struct carve prompts = {0}, now = {0};
+    *out =
+        (struct decoder){.net = n, .rows = s.rows, .prefill = s.prefill, .vocab = vocab, .ld = ld};
+    cache_carve(n, s.rows, s.positions, o->decode_bytes, m, &out->cache);
+    acts_carve(n, 1, most, ACTS_INFER, m, &out->acts);
+    out->acts.cache = &out->cache;
+    const int chunks = chunks_of(out, s.positions);
+    out->acts.chunk_sums =
+        carve_take(m, size_product((size_t)chunks, (size_t)s.rows, part_bytes(&n->c)));
+    rows_of_prompts(s.prefill, &prompts, &out->prompts);
+    rows_of_step(s.rows, &now, &out->now);
+    out->prompts_bytes = prompts.used;
+    out->now_bytes = now.used;
+    carve_together(m, prompts.used);
+    rows_of_prompts(s.prefill, m, &out->prompts);
+    carve_together(m, now.used);
+    rows_of_step(s.rows, m, &out->now);
+    if (n->f8)
+        out->x = f8_rows(n, s.rows, n->c.hidden_size, m);
+    out->logits = carve_take(m, size_product((size_t)s.rows, (size_t)ld, dtype_bytes(n->T)));
+    out->cut = carve_take(m, each);
+    out->score = carve_take(m, size_mul(shares(s.rows), sizeof(float)));
+    out->best = carve_take(m, size_mul(shares(s.rows), sizeof(int32_t)));
+    out->said_bytes = said_bytes(s.rows);
+    out->said = carve_take(m, out->said_bytes);
+    out->stop = carve_take(m, size_mul(DECODE_STOPS, sizeof(int32_t)));
+}
+
+void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *prompts,
+                        struct decode_rows *now, int32_t **said)
+{
+    rows_of_prompts(d->prefill, m, prompts);
+    rows_of_step(d->rows, m, now);
+    *said = carve_take(m, said_bytes(d->rows));
+}
+
+/* The smallest of `most`, most / by, most / by^2, ... that is at least `count`, and `few`. */
+static int bucket(int most, int by, int few, int count)
+{
+    int rows = most;
+    while (rows / by >= count && rows / by >= few)
+        rows /= by;
+    return rows;
+}
+
+int decoder_prompt_rows(const struct decoder *d, int count)
+{
+    return bucket(d->prefill, PROMPTS_BY, PREFILL_LEAST, count);
+}
+
+int decoder_step_rows(const struct decoder *d, int count)
+{
+    return bucket(d->rows, STEPS_BY, 1, count);
+}
+
+/* With a block per row and key head the longest row is the last to end: blocks at work on average until then. */
+int decoder_chunks(const struct decoder *d, int64_t keys, int longest)
+{
+    const int64_t blocks = keys * d->net->c.kv_heads / longest;
+    return blocks >= ATTENTION_BLOCKS ? 1 : chunks_of(d, longest);
+}
+
+void decoder_prefill(struct work *r, struct decoder *d, int rows)
+{
+    d->acts.mode = ACTS_INFER;
+    d->acts.B = 1;
+    d->acts.S = rows;
+    net_forward(r, d->net, &d->acts, &d->prompts);
+}
+
+/* Return the temperature, or 0 where it is so small that logits divided by it are infinite in float32: the
+ * likeliest token is then the only one that can be drawn. */
+static float finite_temperature(const struct decode_sampling *how)
+{
+    const float smallest = 1e-30f;
+    return how->temperature < smallest ? 0 : how->temperature;
+}
+
+/* Whether some tokens cannot be drawn at all. */
+static bool cuts(const struct decode_sampling *how)
+{
+    return finite_temperature(how) > 0 &&
+           (how->top_k > 0 || (how->top_p > 0 && how->top_p < 1) || how->min_p > 0);
+}
+
+void decoder_sample(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows)
+{
+    const enum nj_dtype T = d->net->T;
+    const struct decode_rows *now = &d->now;
+    const int parts = parts_of(rows);
+    const float top_p = how->top_p > 0 ? how->top_p : 1;
+    if (cuts(how))
+        OP(r, nj_sample_cut(r->s, T, d->cut, d->logits, now->slot, rows, d->vocab, d->ld,
+                            finite_temperature(how), how->top_k, top_p, how->min_p));
+    OP(r, nj_sample(r->s, T, d->score, d->best, d->logits, cuts(how) ? d->cut : NULL, now->slot,
+                    now->number, now->pos, rows, d->vocab, d->ld, parts, finite_temperature(how),
+                    (int32_t)how->seed, (int32_t)(how->seed >> 32)));
+    OP(r, nj_sample_next(r->s, NJ_F32, d->said, now->id, now->pos, now->left, now->slot, now->step,
+                         d->score, d->best, d->stop, rows, parts, DECODE_WINDOW));
+}
+
+void decoder_logits(struct work *r, struct decoder *d, int rows, int chunks)
+{
+    const struct rows in = {.ids = d->now.id, .pos = d->now.pos, .slot = d->now.slot};
+    d->acts.mode = ACTS_DECODE;
+    d->acts.B = rows;
+    d->acts.S = 1;
+    d->acts.chunks = chunks;
+    if (few_rows_fit(r, d->net, rows)) {
+        few_rows_step(r, d->net, &d->acts, &in, d->vocab, d->ld, d->logits);
+    } else {
+        net_forward(r, d->net, &d->acts, &in);
+        net_logits(r, d->net, &d->x, d->acts.y, rows, d->vocab, d->ld, d->logits);
+    }
+}
+
+void decoder_step(struct work *r, struct decoder *d, const struct decode_sampling *how, int rows,
+                  int chunks)
+{
+    decoder_logits(r, d, rows, chunks);
+    decoder_sample(r, d, how, rows);
+}
+
+void decoder_prepare(struct work *r, struct decoder *d)
+{
+    const struct decode_sampling any = {0};
+
+    for (int rows = d->prefill; rows >= PREFILL_LEAST; rows /= PROMPTS_BY)
+        decoder_prefill(r, d, rows);
+    for (int rows = d->rows; rows > 0; rows /= STEPS_BY)
+        decoder_step(r, d, &any, rows, 1);
+}

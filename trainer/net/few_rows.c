@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * few_rows.c: see few_rows.h. With few rows a step takes as long as its kernels are many, so each does more than in
+ * forward.c: the norm and the activation are computed with the product beside them, and products are added to the
+ * residual stream, which is s1 all along.
+ */
+#include "net/few_rows.h"
+
+#include "net/activation.h"
+#include "net/forward.h"
+#include "net/logits.h"
+#include "nojit_ops.h"
+
+/* Most rows; from FEWEST_MMA on tensor cores multiply. Largest hidden size of gemv_norm, and with tensor cores the
+ * largest at which it was faster than cuBLASLt. */
+enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
+
+bool few_rows_fit(const struct work *r, const struct net *n, int rows)
+{
+    const struct model_config *c = &n->c;
+    const bool plain = !n->f8 && !n->quant && !n->lora && !n->shard && activation_is_silu(n);
+    const bool few = rows <= MOST_ROWS && (rows & (rows - 1)) == 0;
+    const int widest = rows < FEWEST_MMA ? WIDEST : WIDEST_MMA;
+    return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 &&
+           c->intermediate_size % 8 == 0 && c->hidden_size <= widest &&
+           nj_kernel_available(r->ctx, nj_kernel_find("gemv_norm.lp.m1")); /* not with Vulkan */
+}
+
+static const void *matrix(const struct net *n, int layer, enum product which)
+{
+    return net_weight(n, params_product(&n->p, layer, which));
+}
+
+static void few_rows_layer(struct work *r, const struct net *n, struct acts *a,
+                           const struct rows *rows, int layer)
+{
+    const struct model_config *c = &n->c;
+    const struct layer_params *w = &n->p.layer[layer];
+    const struct layer_acts v = acts_layer(n, a, layer);
+    const int M = acts_rows(a), C = c->hidden_size, I = c->intermediate_size, QKV = net_qkv(c);
+    OP(r, nj_gemv_norm(r->s, n->T, M, v.raw, v.s1, net_weight(n, w->ln1),
+                       matrix(n, layer, PRODUCT_QKV), net_weight(n, w->bqkv), QKV, C, QKV,
+                       c->rms_eps));
+    net_attention(r, n, a, rows, layer, NULL); /* gemv_norm has added the bias */
+    OP(r, nj_gemv_add(r->s, n->T, M, v.s1, v.o, matrix(n, layer, PRODUCT_O), C,
+                      c->heads * c->head_dim));
+    OP(r, nj_gemv_norm_swiglu(r->s, n->T, M, a->act, v.s1, net_weight(n, w->ln2),
+                              matrix(n, layer, PRODUCT_GATE_UP), I, C, c->rms_eps));
+    OP(r, nj_gemv_add(r->s, n->T, M, v.s1, a->act, matrix(n, layer, PRODUCT_DOWN), C, I));
+}
+
+void few_rows_step(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
+                   int vocab, int ld, void *logits)
+{
+    const struct model_config *c = &n->c;
+    const int M = acts_rows(a), C = c->hidden_size;
+    const struct layer_acts first = acts_layer(n, a, 0);
+    void *stream = first.s1;
+    OP(r, nj_row_gather(r->s, n->T, stream, net_weight(n, n->p.embed), rows->ids, M, c->vocab_size,
+                        C));
+    for (int layer = 0; layer < c->layers; layer++)
+        few_rows_layer(r, n, a, rows, layer);
+    const void *gain = net_weight(n, n->p.norm);
+    if (M <
+        FEWEST_MMA) { /* more are bound by the weights of the head, which a GEMM reads as fast */
+        OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, gain, net_weight(n, n->p.head), NULL,
+                           vocab, C, ld, c->rms_eps));
+        return;
+    }
+    OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, first.rstd1, stream, gain, M, C, c->rms_eps));
+    net_logits(r, n, NULL, a->y, M, vocab, ld, logits);
+}

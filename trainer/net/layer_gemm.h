@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * layer_gemm.h: the products of a layer, whose adapters and gradients are decided here and nowhere
+ * else.
+ */
+#ifndef NOJIT_TRAINER_LAYER_GEMM_H
+#define NOJIT_TRAINER_LAYER_GEMM_H
+
+#include "net/acts.h"
+
+/* W as T. */
+const void *product_weight(struct work *r, const struct net *n, int layer, enum product which);
+/* y = x W^T, with its adapters. x is not read where a->x has its rows: of a net of e4m3, and as student_f8_made()
+ * says. */
+void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+                 enum product which, void *y, const void *x);
+/* What the two below need of dy where its GEMMs are FP8. */
+void product_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
+                      enum product which, const void *dy);
+/* Gradient of W, if it is trained: dy^T x. x as above. */
+void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, const void *dy, const void *x);
+/* dx = dy W; also the gradients of adapters, which alone read x. */
+void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
+                enum product which, void *dx, const void *dy, const void *x);
+
+#endif

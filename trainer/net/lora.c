@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lora.c: decides where adapters lie and what they compute. Each projection has its own A, B and
+ * mask; its columns of a fused product are written in place, so the sum with the frozen product is
+ * rounded to T once more. What backward needs of an adapter is computed again from its input.
+ */
+#include "net/lora.h"
+
+#include "checked.h"
+#include "io/error.h"
+#include "io/random.h"
+#include "nojit_ops.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static const struct target_place {
+    enum tensor_role role;
+    enum product product;
+} place_of[LORA_TARGETS] = {
+    [LORA_Q] = {ROLE_Q_WEIGHT, PRODUCT_QKV},
+    [LORA_K] = {ROLE_K_WEIGHT, PRODUCT_QKV},
+    [LORA_V] = {ROLE_V_WEIGHT, PRODUCT_QKV},
+    [LORA_O] = {ROLE_O_WEIGHT, PRODUCT_O},
+    [LORA_GATE] = {ROLE_GATE_WEIGHT, PRODUCT_GATE_UP},
+    [LORA_UP] = {ROLE_UP_WEIGHT, PRODUCT_GATE_UP},
+    [LORA_DOWN] = {ROLE_DOWN_WEIGHT, PRODUCT_DOWN},
+};
+
+/* ---- layout ---- */
+
+static int target_of(const struct lora_config *o, enum tensor_role role)
+{
+    for (int t = 0; t < LORA_TARGETS; t++)
+        if (o->target[t] && place_of[t].role == role)
+            return t;
+    return -1;
+}
+
+/* Appends A or B of a base matrix; returns its first element. */
+static int64_t append(struct params *p, const struct tensor_spec *base, const char *part,
+                      int64_t rows, int64_t columns)
+{
+    struct tensor_spec *spec = &p->spec[p->specs];
+    int stem = (int)(strlen(base->name) - strlen(".weight"));
+    *spec = (struct tensor_spec){
+        .rank = 2, .shape = {rows, columns}, .role = base->role, .layer = base->layer};
+    snprintf(spec->name, sizeof spec->name, "base_model.model.%.*s.lora_%s.weight", stem,
+             base->name, part);
+    p->first[p->specs++] = p->count;
+    int64_t first = p->count;
+    p->count = params_align(first + rows * columns);
+    return first;
+}
+
+static int layout(const struct params *base, int layers, const struct lora_config *o,
+                  struct lora *out)
+{
+    size_t most = 2 * LORA_TARGETS * (size_t)layers;
+    *out = (struct lora){.o = *o, .p = {.head = -1}};
+    out->p.spec = calloc(most, sizeof *out->p.spec);
+    out->p.first = calloc(most, sizeof *out->p.first);
+    out->adapter = calloc(LORA_TARGETS * (size_t)layers, sizeof *out->adapter);
+    if (!out->p.spec || !out->p.first || !out->adapter) {
+        lora_free(out);
+        return fail(NJ_E_NOMEM, "no host memory for the adapters of %d layers; free some", layers);
+    }
+    for (int i = 0; i < LORA_TARGETS * layers; i++)
+        out->adapter[i].a = -1;
+    for (size_t i = 0; i < base->specs; i++) {
+        const struct tensor_spec *s = &base->spec[i];
+        int t = target_of(o, s->role);
+        if (t < 0)
+            continue;
+        int64_t fused = params_product(base, s->layer, place_of[t].product);
+        out->adapter[s->layer * LORA_TARGETS + t] = (struct adapter){
+            .a = append(&out->p, s, "A", o->rank, s->shape[1]),
+            .b = append(&out->p, s, "B", s->shape[0], o->rank),
+            .in = (int)s->shape[1],
+            .out = (int)s->shape[0],
+            .column = (int)((base->first[i] - fused) / s->shape[1]),
+        };
+    }
+    out->p.decayed = out->p.count;
+    return 0;
+}
+
+int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)
+{
+    int rc = params_layout(&n->c, PARAMS_ALL, &n->p);
+    if (rc != 0 || o->rank == 0)
+        return rc;
+    rc = layout(&n->p, n->c.layers, o, adapters);
+    n->lora = rc == 0 ? adapters : NULL;
+    return rc;
+}
+
+const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base)
+{
+    const int t = target_of(&l->o, base->role);
+    return t < 0 ? NULL : &l->adapter[base->layer * LORA_TARGETS + t];
+}
+
+void lora_free(struct lora *l)
+{
+    params_free(&l->p);
+    free(l->adapter);
+    *l = (struct lora){0};
+}
+
+void lora_fill(const struct lora *l, uint64_t seed, size_t i, int64_t first, int64_t count,
+               float *out)
+{
+    const struct tensor_spec *spec = &l->p.spec[i];
+    const bool is_a = i % 2 == 0;
+    const float bound = is_a ? 1.0f / sqrtf((float)spec->shape[1]) : 0.0f;
+    const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), seed);
+    for (int64_t k = 0; k < count; k++) {
+        uint64_t bits = random_mix(key + (uint64_t)(first + k + 1) * 0x9e3779b97f4a7c15u);
+        out[k] = bound * ((float)(bits >> 40) * 0x1p-23f - 1.0f);
+    }
+}
+
+/* ---- work ---- */
+
+/* One adapter in a pass. */
+struct place {
+    const struct adapter *ad;
+    struct linear down, up; /* x A^T; its product with B^T, into columns of y */
+    const void *a, *b;
+    const void *x; /* input, after dropout */
+    size_t column_bytes;
+    int mask;
+};
+
+static const void *weight(const struct net *n, int64_t first)
+{
+    return n->lora->w + (size_t)first * dtype_bytes(n->T);
+}
+
+static bool drops(const struct net *n, const struct lora_acts *a)
+{
+    return a->key != NULL && n->lora->o.dropout > 0;
+}
+
+static void drop(struct work *r, const struct net *n, const struct lora_acts *a,
+                 const struct place *p, void *y, const void *x)
+{
+    OP(r, nj_dropout(r->s, n->T, y, x, a->key, (int64_t)p->down.rows * p->ad->in,
+                     (float)n->lora->o.dropout, p->mask));
+}
+
+/* False: the target has no adapter, or another product. Fills a->dropped where elements drop. */
+static bool begin(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
+                  int target, enum product which, const struct linear *product, const void *x,
+                  struct place *p)
+{
+    const struct lora_config *o = &n->lora->o;
+    int i = layer * LORA_TARGETS + target;
+    const struct adapter *ad = &n->lora->adapter[i];
+    if (place_of[target].product != which || ad->a < 0)
+        return false;
+    *p = (struct place){
+        .ad = ad,
+        .down = {n->T, product->rows, o->rank, ad->in, .ldy = o->rank},
+        .up = {n->T, product->rows, ad->out, o->rank, .ldy = product->ldy,
+               .scale = (float)(o->alpha / o->rank)},
+        .a = weight(n, ad->a),
+        .b = weight(n, ad->b),
+        .x = x,
+        .column_bytes = (size_t)ad->column * dtype_bytes(n->T),
+        .mask = i,
+    };
+    if (drops(n, a)) {
+        drop(r, n, a, p, a->dropped, x);
+        p->x = a->dropped;
+    }
+    linear_fwd(r, &p->down, a->low, p->x, p->a);
+    return true;
+}
+
+void lora_fwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
+              enum product which, const struct linear *product, void *y, const void *x)
+{
+    struct place p;
+    for (int t = 0; t < LORA_TARGETS; t++) {
+        if (!begin(r, n, a, layer, t, which, product, x, &p))
+            continue;
+        p.up.add = true;
+        linear_fwd(r, &p.up, (char *)y + p.column_bytes, a->low, p.b);
+    }
+}
+
+void lora_bwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
+              enum product which, const struct linear *product, void *dx, const void *dy,
+              const void *x)
+{
+    float *grad = n->lora->grad;
+    struct place p;
+    for (int t = 0; t < LORA_TARGETS; t++) {
+        if (!begin(r, n, a, layer, t, which, product, x, &p))
+            continue;
+        const char *dy_columns = (const char *)dy + p.column_bytes;
+        linear_dw(r, &p.up, grad + p.ad->b, dy_columns, a->low, r->add);
+        linear_dx(r, &p.up, a->dlow, dy_columns, p.b);
+        linear_dw(r, &p.down, grad + p.ad->a, a->dlow, p.x, r->add);
+        if (drops(n, a)) {
+            linear_dx(r, &p.down, a->dropped, a->dlow, p.a);
+            drop(r, n, a, &p, a->dropped, a->dropped);
+            OP(r, nj_add(r->s, n->T, dx, dx, a->dropped, (int64_t)p.down.rows * p.ad->in));
+        } else {
+            p.down.add = true;
+            linear_dx(r, &p.down, dx, a->dlow, p.a);
+        }
+    }
+}
+
+void lora_carve(const struct net *n, int rows, bool train, struct carve *m, struct lora_acts *out)
+{
+    if (!n->lora)
+        return;
+    const size_t N = (size_t)rows, e = dtype_bytes(n->T);
+    const size_t low = size_product(N, (size_t)n->lora->o.rank, e);
+    out->low = carve_take(m, low);
+    if (!train)
+        return;
+    out->dlow = carve_take(m, low);
+    if (n->lora->o.dropout > 0)
+        out->dropped = carve_take(m, size_product(N, (size_t)product_widest_input(&n->c), e));
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * student_f8.h: FP8 (E4M3) GEMMs of a student in training: forward, gradient of the input, gradient of
+ * the weights, of the LM head too. Weights, their updates and all between two GEMMs stay as they
+ * are; operands are quantised on the way, rows with a scale each, and of the gradient of weights, which
+ * sums over rows, columns with one scale.
+ */
+#ifndef NOJIT_TRAINER_STUDENT_F8_H
+#define NOJIT_TRAINER_STUDENT_F8_H
+
+#include "net/acts.h"
+#include "engine/engine.h"
+
+/* Which GEMMs of n, of options.student_f8. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
+int student_f8_choose(struct net *n, const struct train_options *o);
+/* Elements of the matrices of these GEMMs, in all layers; of the LM head's. */
+int64_t student_f8_weights(const struct net *n);
+int64_t student_f8_head_weights(const struct net *n);
+bool student_f8_any(const struct net *n);
+/* Only passes that train: a decoder and its prompts have 16-bit operands. */
+bool student_f8_on(const struct net *n, const struct acts *a, enum product which);
+/* Whether the norm or activation before this GEMM writes the rows that it reads as e4m3, in a->x. Not with adapters,
+ * which read them in 16 bits. */
+bool student_f8_made(const struct net *n, const struct acts *a, enum product which);
+/* Room for the operands of one GEMM, in which nothing stays from the forward pass to the backward pass. */
+void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a);
+
+/* Where kernels of the backward pass keep the largest scale of the rows that they make of an operand of this GEMM; all
+ * begin at zero. */
+enum f8_operand { F8_X, F8_DY, F8_W, F8_OPERANDS };
+float *student_f8_top(const struct acts *a, int layer, enum product which, enum f8_operand of);
+void student_f8_begin_backward(struct work *r, const struct net *n, const struct acts *a);
+
+/* What product_fwd and its fellows do (layer_gemm.h), with the rows in a->x where student_f8_made() says so. */
+void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
+                    enum product which, void *y, const void *x);
+void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
+                         enum product which, const void *dy);
+void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
+                   enum product which, void *dx);
+void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
+                   enum product which, const void *x);
+
+/* The LM head, whose weight is quantised once for all chunks of rows; logits have so many columns as it has rows, of
+ * which those beyond the vocabulary are zero. */
+struct f8_head {
+    struct f8_matrix w, x;
+    float *w_top, *x_top; /* largest scales of both */
+    float *dy_scale;      /* of the gradient of the logits */
+    /* Whether its gradients are FP8 GEMMs, too; their operands, which lie in the teacher's logits: columns of w, of x
+     * and of the gradient. */
+    bool gradients;
+    struct f8_matrix wt, xt, dyt;
+};
+bool student_f8_head_on(const struct net *n, const struct acts *a);
+void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
+                           struct f8_head *out);
+/* False if they take more than room, or are refused. */
+bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve from,
+                                     size_t room, struct f8_head *out);
+/* Adds to f8_names whether they are FP8 GEMMs. */
+void student_f8_head_name(struct net *n, const struct f8_head *h);
+void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h);
+void student_f8_head_logits(struct work *r, const struct net *n, const struct f8_head *h, void *y,
+                            const void *x);
+/* dx of the rows whose logits were made last, and their part of the weight's gradient. dy: e5m2, in rows that are ld
+ * bytes apart. */
+void student_f8_head_backward(struct work *r, const struct net *n, const struct f8_head *h,
+                              int vocab, void *dx, char *dy, int64_t ld, bool add);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cost.c: see cost.h.
+ */
+#include "state/cost.h"
+
+#include "net/f8.h"
+#include "net/lora.h"
+
+/* Return the elements of what is trained beside a frozen model. */
+static double adapter_parameters(const struct net *n)
+{
+    double count = 0;
+    for (size_t i = 0; n->lora && i < n->lora->p.specs; i++)
+        count += (double)tensor_elements(&n->lora->p.spec[i]);
+    return count;
+}
+
+/* Forward: 2 operations a weight and token (the embedding table counts where it is the head, not
+ * where it is looked up) and 4 H D a layer for each of the (S + 1) / 2 keys that a query sees on
+ * average. Backward: as much for what flows back, and again for weights that are trained. */
+struct flops {
+    double weights, attention; /* forward */
+};
+
+static struct flops forward_flops(const struct net *n, double tokens, double seq_len)
+{
+    const struct model_config *c = &n->c;
+    double weights = (double)config_parameters(c);
+    if (!c->tied)
+        weights -= (double)c->vocab_size * c->hidden_size;
+    double attention = 2.0 * c->layers * c->heads * c->head_dim * (seq_len + 1.0);
+    return (struct flops){tokens * 2.0 * weights, tokens * attention};
+}
+
+static double tokens_of(const struct train_options *o)
+{
+    return (double)o->batch_size * o->seq_len * o->grad_accum;
+}
+
+struct step_flops step_flops_count(const struct net *student, const struct net *teacher,
+                                   const struct train_options *o, bool f8_head)
+{
+    const double tokens = tokens_of(o), S = (double)o->seq_len;
+    const struct flops s = forward_flops(student, tokens, S);
+    /* Passes over weights: forward, for what flows back, and for those that are trained. */
+    const double passes = student->lora ? 2.0 : 3.0;
+    const double layers = 2.0 * tokens * (double)student_f8_weights(student);
+    const double head = 2.0 * tokens * (double)student_f8_head_weights(student);
+    const double f8 = passes * layers + (f8_head ? passes : 1.0) * head;
+    struct step_flops out = {.student = passes * s.weights - f8 + 3.0 * s.attention,
+                             .student_f8 = f8,
+                             .attention = 3.0 * s.attention};
+    if (student->lora)
+        out.student += 6.0 * tokens * adapter_parameters(student);
+    if (teacher) {
+        const struct flops t = forward_flops(teacher, tokens, S);
+        const double plain = 2.0 * tokens * (double)f8_plain_weights(teacher);
+        out.teacher_f8 = o->teacher_f8 ? t.weights - plain : 0;
+        out.teacher = t.weights - out.teacher_f8;
+        out.teacher += t.attention;
+        out.attention += t.attention;
+    }
+    return out;
+}
+
+/* Return the elements of the matrices of one layer, or of its gate and up alone. */
+static double layer_weights(const struct net *n, bool gate_up_alone)
+{
+    double elements = 0;
+    for (int p = 0; p < PRODUCTS; p++) {
+        const struct linear l = product_shape(n, 1, (enum product)p);
+        if (!gate_up_alone || p == PRODUCT_GATE_UP)
+            elements += (double)l.in * l.out;
+    }
+    return elements;
+}
+
+/* Add what the backward pass computes a second time. */
+static void add_recomputed(const struct net *n, double tokens, double seq_len,
+                           struct step_work *out)
+{
+    const double layers = 2.0 * tokens * n->c.layers;
+    if (n->recompute == RECOMPUTE_NONE)
+        return;
+    out->gemm += layers * layer_weights(n, n->recompute == RECOMPUTE_MLP);
+    if (n->recompute == RECOMPUTE_BLOCK)
+        out->attention += forward_flops(n, tokens, seq_len).attention;
+}
+
+/* Bytes that kernels between GEMMs move, forward and (of a student) back, per token and layer: 16-bit elements of
+ * the MLP's width I, of the residual stream C, of queries, keys and values. */
+static double layer_bytes(const struct net *n, bool train)
+{
+    const struct model_config *c = &n->c;
+    const double I = c->intermediate_size, C = c->hidden_size, qkv = net_qkv(c);
+    return train ? 18 * I + 40 * C + 8 * qkv : 6 * I + 16 * C + 4 * qkv;
+}
+
+/* Bytes that an update moves per parameter: AdamW, and the gradient once more for its norm. */
+static double update_bytes(const struct train_options *o)
+{
+    const double norm = sizeof(float);
+    if (o->optimizer_state == STATE_BF16)
+        return 16 + norm;
+    return (o->dtype == NJ_F32 ? 28 : 30) + norm;
+}
+
+struct step_work step_work_count(const struct net *student, const struct net *teacher,
+                                 const struct train_options *o, const struct memory *m)
+{
+    struct step_work out = {0};
+    const int ranks = o->ranks > 1 && o->rank != RANKS_HERE ? o->ranks : 1;
+    const double tokens = tokens_of(o) / ranks, micro = (double)o->grad_accum / ranks;
+    const double wide = o->dtype == NJ_F32 ? 2 : 1; /* elements beside those of 16 bits */
+    const double trained = student->lora ? adapter_parameters(student) : (double)student->p.count;
+    const struct step_flops f = step_flops_count(student, teacher, o, m->f8_head.gradients);
+    if (o->steps == 0)
+        return out;
+    out.tokens = tokens * ranks;
+    out.attention = f.attention / ranks;
+    out.gemm = (f.student + f.teacher - f.attention) / ranks;
+    out.gemm_f8 = (f.student_f8 + f.teacher_f8) / ranks;
+    add_recomputed(student, tokens, o->seq_len, &out);
+    out.layers = 3 * student->c.layers * micro;
+    out.bytes = trained * update_bytes(o) / ranks;
+    out.bytes += wide * tokens * student->c.layers * layer_bytes(student, true);
+    /* the objective reads logits and writes their gradient in place */
+    out.bytes += wide * tokens * student->c.vocab_size * (teacher ? 6 : 4);
+    if (!teacher)
+        return out;
+    const double passes = micro / (m->teacher_batches > 1 ? m->teacher_batches : 1);
+    out.layers += teacher->c.layers * passes;
+    out.bytes += wide * tokens * teacher->c.layers * layer_bytes(teacher, false);
+    if (teacher->quant) /* read as they are, written in 16 bits */
+        out.bytes += 3 * passes * (double)config_parameters(&teacher->c);
+    return out;
+}

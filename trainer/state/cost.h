@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cost.h: the operations and bytes of a training step, counted from shapes.
+ */
+#ifndef NOJIT_TRAINER_COST_H
+#define NOJIT_TRAINER_COST_H
+
+#include "state/plan_layout.h"
+
+/* Count the operations of an optimiser step of all ranks; `help.c` states the formula. teacher: NULL without one.
+ * f8_head: the gradients of the student's LM head are FP8 GEMMs. */
+struct step_flops step_flops_count(const struct net *student, const struct net *teacher,
+                                   const struct train_options *o, bool f8_head);
+/* Count what one rank executes in a step of training; all 0 where nothing is trained. */
+struct step_work step_work_count(const struct net *student, const struct net *teacher,
+                                 const struct train_options *o, const struct memory *m);
+
+#endif

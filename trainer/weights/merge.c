@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * merge.c: see merge.h. Works on files alone, a block of rows at a time: no device, no engine.
+ */
+#include "weights/merge.h"
+
+#include "net/lora.h"
+#include "weights/weights.h"
+#include "io/error.h"
+#include "io/model_folder.h"
+#include "io/path.h"
+#include "formats/side_files.h"
+#include "model/model_open.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SHARD_BYTES ((int64_t)5000000000)
+#define BLOCK ((int64_t)1 << 22)
+
+struct merge {
+    const char *base_dir, *adapter_dir;
+    struct net net;
+    struct lora lora;
+    struct tensors base, adapters;
+    struct st_folder_writer *writer;
+    float *block;      /* rows of a sum */
+    uint16_t *rounded; /* the same, in 16 bits */
+    float *a, *b;      /* of one adapter */
+};
+
+/* Reads A and B of an adapter whole. */
+static int read_adapter(struct merge *m, const struct adapter *ad)
+{
+    float **const to[2] = {&m->a, &m->b};
+    const int64_t first[2] = {ad->a, ad->b};
+    for (int k = 0; k < 2; k++) {
+        size_t i = 0;
+        while (m->lora.p.first[i] != first[k])
+            i++;
+        const struct tensor_spec *spec = &m->lora.p.spec[i];
+        const struct tensor *t = tensors_find(&m->adapters, spec->name);
+        int rc = weights_check(m->adapter_dir, spec, t);
+        if (rc != 0)
+            return rc;
+        free(*to[k]);
+        *to[k] = malloc((size_t)tensor_elements(spec) * sizeof(float));
+        if (!*to[k])
+            return fail(NJ_E_NOMEM, "no host memory for %s; free some", spec->name);
+        tensor_to_f32(t, 0, tensor_elements(spec), *to[k]);
+    }
+    return 0;
+}
+
+/* block += alpha / r B A for rows from `first` on. */
+static void add_product(const struct merge *m, const struct adapter *ad, int64_t first,
+                        int64_t rows)
+{
+    const int rank = m->lora.o.rank;
+    const float scale = (float)(m->lora.o.alpha / rank);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < rows; row++) {
+        float *w = m->block + row * ad->in;
+        for (int k = 0; k < rank; k++) {
+            const float factor = scale * m->b[(first + row) * rank + k];
+            const float *a = m->a + (int64_t)k * ad->in;
+            for (int i = 0; i < ad->in; i++)
+                w[i] += factor * a[i];
+        }
+    }
+}
+
+static int write_rows(struct merge *m, int64_t count, enum nj_tensor_type dtype)
+{
+    if (dtype == NJ_TYPE_F32)
+        return st_folder_data(m->writer, m->block, (size_t)count * sizeof *m->block);
+    for (int64_t i = 0; i < count; i++)
+        m->rounded[i] =
+            dtype == NJ_TYPE_BF16 ? bf16_from_f32(m->block[i]) : f16_from_f32(m->block[i]);
+    return st_folder_data(m->writer, m->rounded, (size_t)count * sizeof *m->rounded);
+}
+
+static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const struct tensor *t)
+{
+    const struct adapter *ad = lora_of(&m->lora, spec);
+    const int64_t columns = spec->shape[1], rows = spec->shape[0];
+    const enum nj_tensor_type dtype = tensor_expanded(t);
+    if (!ad && t->dtype == dtype && t->pairs == 0 && !t->packed)
+        return st_folder_data(m->writer, t->data, t->bytes);
+    int rc = ad ? read_adapter(m, ad) : 0;
+    const int64_t most = BLOCK / columns > 0 ? BLOCK / columns : 1;
+    for (int64_t first = 0; rc == 0 && first < rows; first += most) {
+        const int64_t n = rows - first < most ? rows - first : most;
+        tensor_to_f32(t, first * columns, n * columns, m->block);
+        if (ad)
+            add_product(m, ad, first, n);
+        rc = write_rows(m, n * columns, dtype);
+    }
+    return rc;
+}
+
+static int64_t block_elements(const struct params *p)
+{
+    int64_t most = BLOCK;
+    for (size_t i = 0; i < p->specs; i++)
+        most = p->spec[i].shape[1] > most ? p->spec[i].shape[1] : most;
+    return most;
+}
+
+static int merge_tensors(struct merge *m, const char *out)
+{
+    const struct params *p = &m->net.p;
+    struct st_declared *declared = calloc(p->specs, sizeof *declared);
+    m->block = malloc((size_t)block_elements(p) * sizeof *m->block);
+    m->rounded = malloc((size_t)block_elements(p) * sizeof *m->rounded);
+    int rc = 0;
+    if (!declared || !m->block || !m->rounded)
+        rc = fail(NJ_E_NOMEM, "no host memory to merge %zu tensors; free some", p->specs);
+    else
+        weights_declare(p, NJ_TYPE_F32, declared);
+    for (size_t i = 0; rc == 0 && i < p->specs; i++) {
+        const struct tensor *t = tensors_find(&m->base, p->spec[i].name);
+        rc = weights_check(m->base_dir, &p->spec[i], t);
+        if (rc == 0)
+            declared[i].dtype = tensor_expanded(t);
+    }
+    if (rc == 0)
+        rc = st_folder_begin(out, declared, p->specs, SHARD_BYTES, &m->writer);
+    for (size_t i = 0; rc == 0 && i < p->specs; i++)
+        rc = merge_tensor(m, &p->spec[i], tensors_find(&m->base, p->spec[i].name));
+    if (rc == 0)
+        rc = st_folder_end(m->writer);
+    else
+        st_folder_abort(m->writer);
+    free(declared);
+    return rc;
+}
+
+static int open_inputs(struct merge *m)
+{
+    struct lora_config o;
+    int rc = source_config(m->base_dir, &m->net.c);
+    if (rc == 0)
+        rc = lora_config_read(m->adapter_dir, &o);
+    if (rc == 0)
+        rc = net_layout(&m->net, &o, &m->lora);
+    if (rc == 0)
+        rc = source_tensors(m->base_dir, &m->base);
+    if (rc == 0)
+        rc = lora_weights_open(m->adapter_dir, &m->adapters);
+    if (rc == 0 && m->adapters.count != m->lora.p.specs)
+        rc = fail(NJ_E_UNSUPPORTED,
+                  "%s: holds %zu tensors where its adapter_config.json describes %zu; use adapters "
+                  "of the projections of %s alone",
+                  m->adapter_dir, m->adapters.count, m->lora.p.specs, m->base_dir);
+    return rc;
+}
+
+static int write_config(const struct merge *m, const char *dir)
+{
+    const struct tensor *embed = tensors_find(&m->base, m->net.p.spec[0].name);
+    return source_write_config(m->base_dir, dir, &m->net.c,
+                               tensor_type_torch(tensor_expanded(embed)));
+}
+
+/* Takes generation_config.json of the adapters, where they have one, in the place of the base model's. */
+static int take_generation(const char *adapters, const char *dir)
+{
+    static const char name[] = "generation_config.json";
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", adapters, name);
+    if (access(path, F_OK) != 0)
+        return NJ_OK;
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    unlink(path);
+    return side_file_copy(adapters, dir, name);
+}
+
+int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged)
+{
+    struct merge m = {.base_dir = base, .adapter_dir = adapters};
+    struct folder folder;
+    int rc = open_inputs(&m);
+    *merged = m.lora.p.specs / 2; /* an A and a B each */
+    if (rc == 0)
+        rc = folder_begin(&folder, out);
+    if (rc != 0)
+        goto done;
+    rc = merge_tensors(&m, folder.temp);
+    if (rc == 0)
+        rc = write_config(&m, folder.temp);
+    if (rc == 0)
+        rc = source_side_files(base, folder.temp);
+    if (rc == 0)
+        rc = take_generation(adapters, folder.temp);
+    if (rc == 0)
+        rc = folder_commit(&folder);
+    else
+        folder_abort(&folder);
+done:
+    tensors_close(&m.base);
+    tensors_close(&m.adapters);
+    params_free(&m.net.p);
+    lora_free(&m.lora);
+    free(m.block);
+    free(m.rounded);
+    free(m.a);
+    free(m.b);
+    return rc;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * quant_weights.h: the teacher's matrices, as blocks.
+ */
+#ifndef NOJIT_TRAINER_QUANT_WEIGHTS_H
+#define NOJIT_TRAINER_QUANT_WEIGHTS_H
+
+#include "weights/loading.h"
+#include "tensor_type.h"
+
+/* A matrix of the teacher on its way, in the type of the options (weights_load()). What is not finite is refused. */
+bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out);
+/* Whether the scales of blocks are, and so all elements. */
+bool quant_finite(enum nj_tensor_type type, const void *blocks, size_t bytes);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * save_model.c: the model folder that a run leaves: the student with what came beside its weights, or its
+ * adapters.
+ */
+#include "weights/adapters.h"
+#include "state/ranks.h"
+#include "weights/weights.h"
+#include "io/error.h"
+#include "io/path.h"
+#include "model/model_open.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARD_BYTES ((int64_t)5000000000)
+
+static int put(void *file, const void *data, size_t bytes)
+{
+    return st_folder_data(file, data, bytes);
+}
+
+static int save_tensors(struct engine *e, const char *dir)
+{
+    const struct params *p = &e->student.p;
+    const size_t size = dtype_bytes(e->o.dtype);
+    struct st_folder_writer *w = NULL;
+    struct st_declared *declared = calloc(p->specs, sizeof *declared);
+    if (!declared)
+        return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
+    weights_declare(p, weights_dtype(e), declared);
+    int rc = st_folder_begin(dir, declared, p->specs, SHARD_BYTES, &w);
+    if (rc != 0)
+        goto done;
+    for (size_t i = 0; rc == 0 && i < p->specs; i++)
+        rc = weights_download(e, e->mem.weights + (size_t)p->first[i] * size,
+                              (size_t)tensor_elements(&p->spec[i]) * size, put, w);
+    if (rc == 0)
+        rc = st_folder_end(w);
+    else
+        st_folder_abort(w);
+done:
+    free(declared);
+    return rc;
+}
+
+uint64_t engine_model_bytes(const struct engine *e)
+{
+    const struct params *p = e->student.lora ? engine_trained(e) : &e->student.p;
+    const enum nj_dtype T = e->student.lora ? engine_updated(e).T : e->o.dtype;
+    return (uint64_t)p->count * dtype_bytes(T);
+}
+
+/* Adapters are saved as they are updated; weights that the model reads, every rank has whole. */
+static bool is_collected(const struct engine *e)
+{
+    return e->student.lora && engine_gathers(e);
+}
+
+static int collect(struct engine *e)
+{
+    struct work r = engine_work(e);
+    ranks_collecting(e, true);
+    if (is_collected(e))
+        ranks_collect(&r, e, e->mem.master, sizeof(float));
+    OP(&r, nj_stream_sync(r.s));
+    ranks_collecting(e, false);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the model");
+}
+
+static int release(struct engine *e)
+{
+    struct work r = engine_work(e);
+    if (is_collected(e))
+        ranks_release(&r, e);
+    return r.rc == 0 ? 0 : engine_fail(e, r.rc, "collecting the model");
+}
+
+int engine_collect_model(struct engine *e)
+{
+    const int rc = collect(e);
+    return rc == 0 ? release(e) : rc;
+}
+
+static int save_adapters(struct engine *e, const char *dir)
+{
+    int rc = collect(e);
+    if (rc == 0)
+        rc = adapters_save(e, dir);
+    return rc == 0 ? release(e) : rc;
+}
+
+int engine_save_model(struct engine *e, const char *dir)
+{
+    if (e->student.lora)
+        return save_adapters(e, dir);
+    int rc = save_tensors(e, dir);
+    if (rc == 0)
+        rc = source_write_config(e->student_dir, dir, &e->student.c,
+                                 tensor_type_torch(weights_dtype(e)));
+    return rc != 0 ? rc : source_side_files(e->student_dir, dir);
+}

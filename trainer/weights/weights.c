@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weights.c: weights between models and the arenas, through one pinned buffer.
+ */
+#include "weights/weights.h"
+
+#include "weights/f8_weights.h"
+#include "weights/loading.h"
+#include "state/ranks.h"
+#include "io/error.h"
+#include "io/notes.h"
+#include "model/model_open.h"
+#include "nojit_ops.h"
+
+#include <string.h>
+
+/* ---- reading ---- */
+
+/* Stored copies of what the engine computes or shares. */
+static bool may_be_extra(const struct params *p, const char *name)
+{
+    return p->head == p->embed && strcmp(name, "lm_head.weight") == 0;
+}
+
+static int refuse_extra(const char *dir, const char *name)
+{
+    const bool adapter = strstr(name, ".lora_") || strstr(name, ".base_layer.");
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: tensor %s is not part of the model that config.json describes; %s", dir, name,
+                adapter ? "adapters are in the weights: merge them with PEFT, or save them apart "
+                          "and give them as --adapter"
+                        : "use the config.json that the weights were saved with, or another model");
+}
+
+/* Nothing is missing, nothing is left over. */
+static int check_tensors(const char *dir, const struct params *p, const struct tensors *w)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        const char *name = w->tensor[i].name;
+        bool known = may_be_extra(p, name);
+        for (size_t k = 0; !known && k < p->specs; k++)
+            known = strcmp(p->spec[k].name, name) == 0;
+        if (!known)
+            return refuse_extra(dir, name);
+    }
+    for (size_t i = 0; i < p->specs; i++) {
+        const int rc = weights_check(dir, &p->spec[i], tensors_find(w, p->spec[i].name));
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int fill_elements(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
+                         char *staged)
+{
+    loading_convert(e, i->tensor, first, count, i->T, staged);
+    if (i->path && !loading_finite(e, staged, count, i->T) && !atomic_flag_test_and_set(i->told))
+        note("%s: tensor %s contains NaN or infinity: runs and exports of this model will fail; "
+             "fetch the model again or use an earlier checkpoint",
+             i->path, i->tensor->name);
+    return 0;
+}
+
+static void send_elements(struct work *r, struct engine *e, const struct load_item *i,
+                          int64_t first, int64_t count, const char *staged)
+{
+    (void)e;
+    OP(r,
+       nj_copy(r->s, i->to + (size_t)first * i->unit_bytes, staged, (size_t)count * i->unit_bytes));
+}
+
+static const struct load_way as_elements = {LOADING_WEIGHTS, false, fill_elements, send_elements,
+                                            NULL};
+
+/* Rows of a quantised matrix: the blocks go where activations will be, and are expanded from there. */
+static int fill_blocks(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
+                       char *staged)
+{
+    (void)e;
+    tensor_rows(i->tensor, first, count, staged);
+    return 0;
+}
+
+static void send_blocks(struct work *r, struct engine *e, const struct load_item *i, int64_t first,
+                        int64_t count, const char *staged)
+{
+    const int n = (int)count, columns = (int)i->tensor->shape[1];
+    char *to = i->to + (size_t)(first * columns) * dtype_bytes(i->T);
+    OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
+    OP(r, nj_dequantize(r->s, i->T, (int)i->tensor->dtype, to,
+                        (const int32_t *)(const void *)e->mem.staging, NULL, n, n, columns));
+}
+
+static const struct load_way as_blocks = {"expanding weights", true, fill_blocks, send_blocks,
+                                          NULL};
+
+/* What a tensor is on its way to the arena. */
+static struct load_item item_of(const struct tensor *t, int64_t elements, enum nj_dtype T, char *to)
+{
+    struct load_item i = {.tensor = t, .to = to, .T = T};
+    const bool quantised = tensor_type_block(t->dtype) > 1;
+    i.way = quantised ? &as_blocks : &as_elements;
+    i.units = quantised ? t->shape[0] : elements;
+    i.unit_bytes = quantised ? tensor_type_bytes(t->dtype, t->shape[1]) : dtype_bytes(T);
+    return i;
+}
+
+/* The tensors of a model in their order, from a first to before a last. */
+struct reading {
+    struct engine *e;
+    const char *dir;
+    const struct tensors *w;
+    const struct params *p;
+    enum nj_dtype T;
+    char *arena;
+    weights_matrix *matrix;
+    size_t at, end;
+    bool in_arena; /* tensor `at` is */
+    atomic_flag told;
+};
+
+/* A tied embedding is in the arena, and the head's matrix as well. */
+static bool next_tensor(void *user, struct load_item *out)
+{
+    struct reading *r = user;
+    while (r->at < r->end) {
+        const size_t spec = r->at;
+        const struct tensor_spec *s = &r->p->spec[spec];
+        const struct tensor *t = tensors_find(r->w, s->name);
+        const int64_t first = r->p->first[spec];
+        if (first >= 0 && !r->in_arena) {
+            r->in_arena = true;
+            *out =
+                item_of(t, tensor_elements(s), r->T, r->arena + (size_t)first * dtype_bytes(r->T));
+            out->path = r->dir;
+            out->told = &r->told;
+            return true;
+        }
+        r->in_arena = false;
+        r->at++;
+        if (r->matrix && r->matrix(r->e, spec, t, out))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a tensor is the last of its layer, in the order of files. */
+static bool ends_layer(const struct params *p, size_t spec)
+{
+    const int layer = p->spec[spec].layer;
+    return layer >= 0 && (spec + 1 == p->specs || p->spec[spec + 1].layer != layer);
+}
+
+/* The teacher's, if the ranks share out its layers. */
+static bool is_shared(const struct reading *r)
+{
+    return r->matrix && r->e->teacher.net.shard;
+}
+
+/* Where a stretch of tensors ends: at a layer where each is shared out, else at the last. */
+static size_t end_of_stretch(const struct reading *r)
+{
+    size_t end = r->at + 1;
+    while (end < r->p->specs && !(is_shared(r) && ends_layer(r->p, end - 1)))
+        end++;
+    return end;
+}
+
+static int share_layer(const struct reading *r, const char *dir, int layer)
+{
+    const int rc = r->e->teacher.net.f8 ? f8_check(r->e, dir, layer) : 0;
+    return rc ? rc : ranks_share_layer(r->e, layer);
+}
+
+static int run_all(struct loading *l, struct reading *r)
+{
+    int rc = 0;
+    while (rc == 0 && r->at < r->p->specs) {
+        r->end = end_of_stretch(r);
+        rc = loading_run(l, next_tensor, r);
+        if (rc == 0 && is_shared(r) && ends_layer(r->p, r->end - 1))
+            rc = share_layer(r, l->path, r->p->spec[r->end - 1].layer);
+    }
+    return rc;
+}
+
+static int64_t widest(const struct params *p)
+{
+    int64_t columns = 1;
+    for (size_t i = 0; i < p->specs; i++)
+        if (p->spec[i].rank == 2 && p->spec[i].shape[1] > columns)
+            columns = p->spec[i].shape[1];
+    return columns;
+}
+
+/* hash: NULL, or that of all tensors of w. */
+static int read_tensors(const char *dir, struct reading *r, uint64_t *hash)
+{
+    struct loading l;
+    int rc = check_tensors(dir, r->p, r->w);
+    if (rc != 0)
+        return rc;
+    rc = loading_begin(&l, r->e, dir, hash ? r->w : NULL, widest(r->p));
+    if (rc == 0)
+        rc = run_all(&l, r);
+    return loading_end(&l, rc, hash);
+}
+
+int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
+                 enum nj_dtype T, void *arena)
+{
+    struct reading r = {.e = e, .dir = dir, .w = w, .p = p, .T = T, .arena = arena};
+    return read_tensors(dir, &r, NULL);
+}
+
+static void begin_reading(struct engine *e, const struct tensors *w)
+{
+    e->load_seen = e->load_bytes = 0;
+    for (size_t i = 0; i < w->count; i++)
+        e->load_bytes += (double)w->tensor[i].bytes;
+    if (e->o.loaded)
+        e->o.loaded(e->o.loaded_user, 0, e->load_bytes);
+}
+
+int weights_load(struct engine *e, const char *dir, const struct net *n, struct updated to,
+                 weights_matrix *matrix, uint64_t *hash)
+{
+    struct tensors w;
+    int rc = source_tensors(dir, &w);
+    if (rc != 0)
+        return rc;
+    begin_reading(e, &w);
+    struct reading r = {.e = e,
+                        .dir = dir,
+                        .w = &w,
+                        .p = &n->p,
+                        .T = to.T,
+                        .arena = to.w,
+                        .matrix = matrix,
+                        .told = ATOMIC_FLAG_INIT};
+    rc = read_tensors(dir, &r, hash);
+    tensors_close(&w);
+    return rc;
+}
+
+/* ---- numbers that are not finite ---- */
+
+int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
+                 const char **name)
+{
+    int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
+    const int joined = engine_join(e);
+    *name = NULL;
+    if (joined != 0)
+        return joined;
+    for (size_t i = 0; i < p->specs; i++) {
+        int64_t elements = p->first[i] < 0 ? 0 : tensor_elements(&p->spec[i]);
+        for (int64_t at = 0; at < elements; at += room) {
+            int64_t n = elements - at < room ? elements - at : room;
+            const char *from = (const char *)arena + (size_t)(p->first[i] + at) * dtype_bytes(T);
+            int rc = nj_copy(e->stream, e->mem.transfer, from, (size_t)n * dtype_bytes(T));
+            if (rc == 0)
+                rc = nj_stream_sync(e->stream);
+            if (rc != 0)
+                return rc;
+            if (!loading_finite(e, e->mem.transfer, n, T)) {
+                *name = p->spec[i].name;
+                return 0;
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- writing ---- */
+
+enum nj_tensor_type weights_dtype(const struct engine *e)
+{
+    if (e->o.dtype == NJ_F32)
+        return NJ_TYPE_F32;
+    return nj_context_device(e->ctx)->lp_is_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16;
+}
+
+int weights_download(struct engine *e, const char *from, size_t bytes, weights_put *put, void *file)
+{
+    struct work r = engine_work(e);
+    for (size_t at = 0; at < bytes; at += e->mem.transfer_bytes) {
+        size_t n = bytes - at < e->mem.transfer_bytes ? bytes - at : e->mem.transfer_bytes;
+        OP(&r, nj_copy(r.s, e->mem.transfer, from + at, n));
+        OP(&r, nj_stream_sync(r.s));
+        if (r.rc != 0)
+            return engine_fail(e, r.rc, "saving weights");
+        const int rc = put(file, e->mem.transfer, n);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+int weights_round(struct engine *e)
+{
+    const struct updated u = engine_updated(e);
+    struct work r = engine_work(e);
+    if (u.w == e->mem.trained)
+        return 0;
+    OP(&r, nj_cast_to_lp(r.s, NJ_LP, e->mem.trained, (const float *)(const void *)u.w,
+                         engine_trained(e)->count));
+    if (engine_gathers(e))
+        ranks_keep(&r, e, e->mem.master, sizeof(float));
+    return r.rc;
+}
+
+void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out)
+{
+    for (size_t i = 0; i < p->specs; i++)
+        out[i] = (struct st_declared){
+            .name = p->spec[i].name,
+            .dtype = dtype,
+            .rank = p->spec[i].rank,
+            .shape = {p->spec[i].shape[0], p->spec[i].shape[1]},
+        };
+}

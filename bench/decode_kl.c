@@ -6,10 +6,10 @@
  * Exit status: 0, 1 where something failed, 2 usage.
  */
 #include "batch/data.h"
-#include "state/engine_struct.h"
-#include "engine/row_logits.h"
+#include "decode/row_logits.h"
 #include "io/error.h"
 #include "model/model_open.h"
+#include "state/engine_struct.h"
 
 #include <math.h>
 #include <stdio.h>

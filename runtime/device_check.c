@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tested.c: a GPU is tried before it is used, as the machine code for it, its driver's compiler and the card itself may
- * be wrong, and timed, if its work is cut by its speed. That it passed is kept in a file of the cache, for this card,
- * driver, libraries, code and version of the program, and so is its speed, which is then the same at each start; that
- * it failed is not. Of ranks that start at once each tries its GPU, and waits for none.
+ * device_check.c: a GPU is tried before it is used, as the machine code for it, its driver's compiler and the card
+ * itself may be wrong, and timed, if its work is cut by its speed. That it passed is kept in a file of the cache, for
+ * this card, driver, libraries, code and version of the program, and so is its speed, which is then the same at each
+ * start; that it failed is not. Of ranks that start at once each tries its GPU, and waits for none.
  */
 #include <fcntl.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * speed.c: how fast a device multiplies and copies, by the time of one GEMM and of one copy: what AUTO weighs a GPU by
- * Vulkan against the CPU with, and what says how much work a GPU by Vulkan gets at a time.
+ * device_speed.c: how fast a device multiplies and copies, by the time of one GEMM and of one copy: what AUTO weighs a
+ * GPU by Vulkan against the CPU with, and what says how much work a GPU by Vulkan gets at a time.
  */
 #include "internal.h"
 

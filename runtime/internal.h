@@ -6,7 +6,7 @@
  *
  *   context.c  choice of backend       index.c   embedded kernels    gemm.c   prepared products
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
- *   comm.c     ranks                   speed.c   of GEMMs, copies    tested.c      whether kernels are right
+ *   comm.c     ranks                   device_speed.c  of GEMMs, copies   device_check.c  whether kernels are right
  *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file   kept.c  other files
  *   compilers.c  those that are mapped
  */

@@ -4,9 +4,9 @@
  * parts finds a second.
  */
 #include "../hash_tensors.h"
+#include "formats/gguf.h"
 #include "fuzz.h"
 #include "io/error.h"
-#include "formats/gguf.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,9 @@
  * fuzz_safetensors.c: one file of weights.
  */
 #include "../hash_tensors.h"
+#include "formats/safetensors.h"
 #include "fuzz.h"
 #include "io/error.h"
-#include "formats/safetensors.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
  * b.safetensors, 8 bytes each.
  */
 #include "../hash_tensors.h"
+#include "formats/safetensors.h"
 #include "fuzz.h"
 #include "io/error.h"
-#include "formats/safetensors.h"
 
 #include <string.h>
 

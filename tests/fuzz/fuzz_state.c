@@ -4,10 +4,10 @@
  * the smallest model. A layout or a hash of 0 in the file stands for the right one, so that what
  * lies behind it is reached.
  */
-#include "state/engine_struct.h"
 #include "fuzz.h"
 #include "io/error.h"
 #include "model/init.h"
+#include "state/engine_struct.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  *   logits-of FILE.gguf COUNT ID... >OUT
  * OUT: the student's logits, float32 [ids, vocabulary]; the teacher's; COUNT ids of greedy decoding, int32.
  */
-#include "state/engine_struct.h"
 #include "io/error.h"
+#include "state/engine_struct.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,10 +7,10 @@
 #ifndef NOJIT_TESTS_APR_FIXTURE_H
 #define NOJIT_TESTS_APR_FIXTURE_H
 
-#include "io/error.h"
 #include "formats/gguf.h"
 #include "formats/quantize.h"
 #include "formats/safetensors.h"
+#include "io/error.h"
 #include "model/config.h"
 #include "model/tensor_names.h"
 

@@ -6,10 +6,10 @@
 #define NOJIT_TESTS_ENGINE_FIXTURE_H
 
 #include "batch/data.h"
-#include "state/engine_struct.h"
 #include "io/error.h"
 #include "model/families.h"
 #include "model/init.h"
+#include "state/engine_struct.h"
 
 #include <ftw.h>
 #include <math.h>

@@ -6,9 +6,9 @@
 #ifndef NOJIT_TESTS_ENGINE_GRAD_H
 #define NOJIT_TESTS_ENGINE_GRAD_H
 
+#include "engine_fixture.h"
 #include "step/micro_batch.h"
 #include "step/step.h"
-#include "engine_fixture.h"
 
 static double loss_at(struct engine *e, struct data *d)
 {

@@ -6,11 +6,11 @@
 #ifndef NOJIT_TESTS_GGUF_FIXTURE_H
 #define NOJIT_TESTS_GGUF_FIXTURE_H
 
-#include "io/error.h"
 #include "formats/gguf_write.h"
 #include "formats/quantize.h"
-#include "model/gguf_model.h"
+#include "io/error.h"
 #include "model/gguf_ftype.h"
+#include "model/gguf_model.h"
 #include "model/tensor_names.h"
 #include "text/gguf_tokenizer.h"
 

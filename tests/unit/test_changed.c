@@ -9,9 +9,9 @@
 
 #include "batch/data.h"
 #include "data/data_file.h"
-#include "hash_tensors.h"
 #include "formats/gguf_write.h"
 #include "formats/safetensors.h"
+#include "hash_tensors.h"
 #include "unit.h"
 
 enum { VOCABULARY = 1000, ROW = 512, TOKENS = 8 * ROW + 1 };

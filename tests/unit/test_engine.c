@@ -4,8 +4,8 @@
  */
 #include "engine_fixture.h"
 
-#include "net/forward.h"
 #include "formats/safetensors.h"
+#include "net/forward.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -4,12 +4,12 @@
  * docs/quantised-teachers.md have the measurements). If it fails, `nojit plan --gpu` promises a speed that the same
  * shapes did not have. ROWS=1 prints the rows of docs/planning.md.
  */
+#include "model/init.h"
 #include "net/lora.h"
 #include "net/net.h"
-#include "state/plan_layout.h"
-#include "model/init.h"
 #include "run/estimate.h"
 #include "run/teacher_types.h"
+#include "state/plan_layout.h"
 #include "unit.h"
 
 #include <math.h>

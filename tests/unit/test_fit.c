@@ -4,9 +4,9 @@
  * memory other trainers got wrong.
  */
 #include "engine/engine.h"
+#include "model/init.h"
 #include "net/lora.h"
 #include "net/net.h"
-#include "model/init.h"
 #include "unit.h"
 
 static const struct model_config *shape(const char *name)

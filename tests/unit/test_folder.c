@@ -3,11 +3,11 @@
  * test_folder.c: finding models in the Hugging Face cache, output folders that appear whole or not
  * at all.
  */
+#include "formats/model_path.h"
+#include "formats/side_files.h"
 #include "io/cache_folder.h"
 #include "io/model_folder.h"
-#include "formats/model_path.h"
 #include "io/notes.h"
-#include "formats/side_files.h"
 #include "io/temp.h"
 #include "io/whole_file.h"
 #include "unit.h"

@@ -4,8 +4,8 @@
  * what is no
  * weight.
  */
-#include "io/notes.h"
 #include "formats/safetensors.h"
+#include "io/notes.h"
 #include "model/quantized_folder.h"
 #include "unit.h"
 

@@ -8,14 +8,14 @@
  * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
  */
 #include "batch/data.h"
-#include "net/forward.h"
-#include "step/micro_batch.h"
-#include "step/step.h"
-#include "weights/weights.h"
 #include "golden_answers.h"
 #include "io/random.h"
+#include "net/forward.h"
 #include "nojit_ops.h"
+#include "step/micro_batch.h"
+#include "step/step.h"
 #include "unit.h"
+#include "weights/weights.h"
 
 #include <jansson.h>
 #include <math.h>

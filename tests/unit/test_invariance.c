@@ -8,10 +8,10 @@
  * test_engine_rows.c: empty micro-batches), every parameter moves (test_engine.c, test_lora.c), resuming
  * after kills (resume_killed.sh).
  */
+#include "engine_grad.h"
 #include "net/backward.h"
 #include "net/forward.h"
 #include "step/head.h"
-#include "engine_grad.h"
 
 #include "step_state.h"
 

@@ -13,7 +13,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-static json_t *read_back(const char *text)
+static json_t *engine_read_back(const char *text)
 {
     json_t *out;
     write_text(at("a.json"), text);
@@ -24,7 +24,7 @@ static json_t *read_back(const char *text)
 /* text is read, and written as `wanted`. */
 static void check_shown(const char *text, const char *wanted)
 {
-    json_t *value = read_back(text);
+    json_t *value = engine_read_back(text);
     char *shown = json_shown(value, JSON_COMPACT | JSON_REAL_PRECISION(3));
     assert_string_equal(shown, wanted);
     free(shown);

@@ -4,8 +4,8 @@
  * tensor that is refused do not depend on how many there are.
  */
 #include "engine_fixture.h"
-#include "hash_tensors.h"
 #include "formats/safetensors.h"
+#include "hash_tensors.h"
 #include "run/teacher_types.h"
 
 #include <omp.h>

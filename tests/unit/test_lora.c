@@ -3,13 +3,13 @@
  * test_lora.c: what adapters promise: their gradients are derivatives, the model under them stays as
  * it is, and what is saved, merged or resumed is the same model.
  */
+#include "engine_grad.h"
 #include "net/forward.h"
 #include "step/head.h"
-#include "engine_grad.h"
 
-#include "weights/merge.h"
 #include "formats/safetensors.h"
 #include "nojit_ops.h"
+#include "weights/merge.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ static double loss_with_masks(struct engine *e, struct data *d)
         net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
         head_losses(&w, e, e->chunks_of[0], false);
         ok(w.rc);
-        ok(read_back(e));
+        ok(engine_read_back(e));
         sum[0] += (double)e->mem.pinned->sums[0];
         sum[1] += (double)e->mem.pinned->sums[1];
     }

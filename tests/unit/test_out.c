@@ -3,8 +3,8 @@
  * test_out.c: the folder of a run: what is the run's own, who may write, which rows are kept.
  */
 #include "record/lock.h"
-#include "record/run_files.h"
 #include "record/rows.h"
+#include "record/run_files.h"
 #include "unit.h"
 
 #include <errno.h>

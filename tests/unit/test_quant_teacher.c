@@ -5,16 +5,16 @@
  */
 #include "engine_fixture.h"
 
+#include "formats/safetensors.h"
+#include "gguf_fixture.h"
+#include "io/model_folder.h"
+#include "model/model_open.h"
 #include "net/backward.h"
 #include "net/layer_gemm.h"
 #include "net/quant.h"
-#include "weights/quant_weights.h"
-#include "gguf_fixture.h"
-#include "io/model_folder.h"
-#include "formats/safetensors.h"
-#include "model/model_open.h"
 #include "nojit_ops.h"
 #include "run/teacher_types.h"
+#include "weights/quant_weights.h"
 
 enum { WORDS = 1301, SPECS_MOST = 64 };
 

@@ -3,12 +3,12 @@
  * test_quantized_folder.c: folders of tests/golden/quantised, whose matrices are quantised in formats of safetensors:
  * every weight, by what tests/golden/make_quantized_folders.py says of it; and those that lie.
  */
-#include "weights/quant_weights.h"
-#include "hash_tensors.h"
 #include "formats/safetensors.h"
+#include "hash_tensors.h"
 #include "model/model_open.h"
 #include "ref/blocks.h"
 #include "unit.h"
+#include "weights/quant_weights.h"
 
 #define FOLDERS "tests/golden/quantised/"
 #define DOWN "model.layers.0.mlp.down_proj."

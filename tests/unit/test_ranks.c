@@ -4,10 +4,10 @@
  */
 #include "state/ranks.h"
 
-#include "step/micro_batch.h"
-#include "step/step.h"
 #include "engine_fixture.h"
 #include "model/lora_config.h"
+#include "step/micro_batch.h"
+#include "step/step.h"
 
 #include <errno.h>
 #include <spawn.h>

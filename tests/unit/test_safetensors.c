@@ -3,8 +3,8 @@
  * test_safetensors.c: files that are read and files that are refused, the content hash, writing,
  * 16-bit conversions.
  */
-#include "hash_tensors.h"
 #include "formats/safetensors.h"
+#include "hash_tensors.h"
 #include "unit.h"
 
 #include <fcntl.h>

@@ -4,10 +4,10 @@
  * wraps on the way there. tests/fuzz/fuzz_plan.c holds plans against a sum in 128 bits.
  */
 #include "checked.h"
-#include "state/engine_struct.h"
 #include "io/json_text.h"
 #include "model/init.h"
 #include "report/report.h"
+#include "state/engine_struct.h"
 #include "text/bpe.h"
 #include "unit.h"
 

@@ -34,8 +34,8 @@ static int encode_counted(const struct tokenizer *t, struct span *spans, size_t 
 #define tasks_names counted_tasks_names
 #define tasks_name counted_tasks_name
 #define tasks_passed_over counted_tasks_passed_over
-#include "data/rows_read.c"
 #include "batch/tasks.c"
+#include "data/rows_read.c"
 #undef tokenizer_encode_spans
 #include "tokenizer_fixture.h"
 

@@ -2,8 +2,8 @@
  *
  * test_tensors.c: rows of a tensor that its file holds in the order of pairs.
  */
-#include "hash_tensors.h"
 #include "formats/tensors.h"
+#include "hash_tensors.h"
 #include "unit.h"
 
 enum { HEADS = 3, HEAD_DIM = 8, ROWS = HEADS * HEAD_DIM, COLUMNS = 64 };

@@ -9,13 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/file_rules.h"
 #include "text/tokenizer.h"
 
 struct group;
-
-#define IGNORED (-100) /* target of a position that has no loss */
-
-/* ---- token streams ---- */
 
 /* How documents become rows of S positions. */
 enum packing {
@@ -38,30 +35,6 @@ struct overlong_count {
     int64_t empty;                          /* of those dropped: nothing trained would remain */
     int64_t lost;                           /* tokens with a loss, of those cut or dropped */
     int64_t longest;                        /* tokens of a document */
-};
-
-/* How rows are read: the lines of .jsonl files, the rows of Parquet. */
-struct row_rules {
-    const char *const *fields; /* words of --fields: "prompt=question,completion=answer" */
-    size_t field_count;
-    bool train_on_prompts; /* what precedes an answer has a loss, too */
-    bool skip_unusable;    /* a row that cannot be used is counted, not an error */
-};
-/* What is to be said of rows that were read. */
-struct row_notes {
-    int64_t rows, unusable;
-    char first[512]; /* the sentence about the first that could not be used */
-    size_t columns;  /* that hold something and are not read */
-    char column[16][48];
-    bool more; /* and others */
-};
-
-/* Splits of a data set that may lie in one folder. */
-enum data_split { SPLIT_AUTO, SPLIT_TRAIN, SPLIT_VALIDATION, SPLIT_TEST };
-/* Which one is read of a folder that has several. */
-struct split_choice {
-    enum data_split wanted;  /* SPLIT_AUTO: none, such a folder is refused */
-    enum data_split instead; /* where there is none of those */
 };
 
 struct data_options {
@@ -111,20 +84,7 @@ void data_read_alike(struct data *d, struct group *g);
 int data_agree(struct data *d, int rc);
 /* Of rank 0: what it asks for from here on is for itself, or for all again. */
 void data_alone(struct data *d, bool alone);
-/* Files of folders that are no data, by the endings of their names. */
-struct passed_over {
-    bool jsonl_alone; /* a file that is named is no text either */
-    size_t files, kinds;
-    struct {
-        char ending[16];
-        size_t files;
-    } kind[8];
-    char split[320]; /* what is to be said of a folder with several splits, or "" */
-};
 const struct passed_over *data_passed_over(const struct data *d);
-/* "2 files passed over (.md 1, .py 1); name a file to have it read as text", without the advice where .jsonl alone is
- * read; NULL if there is none. */
-const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes);
 /* As decided: never PACKING_AUTO. */
 enum packing data_packing(const struct data *d);
 /* "3 of 200 documents are longer than ..."; NULL where none is. */
@@ -133,12 +93,6 @@ void data_overlong(const struct data *d, struct overlong_count *out);
 const struct row_notes *data_row_notes(const struct data *d);
 /* Whether a row is a conversation. */
 bool data_chats(const struct data *d);
-/* "columns not read: id, source"; NULL if there is none. */
-const char *row_columns_text(const struct row_notes *n, char *out, size_t bytes);
-/* "2 of 10 rows could not be used and were left out; the first: ..."; NULL if there is none. */
-const char *row_unusable_text(const struct row_notes *n, char *out, size_t bytes);
-/* Refuses an output in a folder, or in one that a pattern names, of these paths; option: whose they are. */
-int data_check_output(const char *const *given, size_t count, const char *option, const char *out);
 void data_close(struct data *d);
 /* Batches of another size from here on; the position stays. */
 int data_set_batch(struct data *d, int batch_size);

@@ -5,6 +5,7 @@
 #ifndef NOJIT_TRAINER_PACKING_H
 #define NOJIT_TRAINER_PACKING_H
 
+#include "batch/data.h"
 #include "data/token_files.h"
 
 /* A stretch of the stream that takes `inputs` positions of a row. The token after it is the target

@@ -4,10 +4,10 @@
  */
 #include "batch/prompts.h"
 
+#include "batch/shuffle.h"
 #include "data/file_kinds.h"
 #include "data/pool.h"
 #include "data/rows.h"
-#include "batch/shuffle.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/plural.h"

@@ -9,15 +9,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/screen.h"
 #include "batch/prompts.h"
+#include "cli/screen.h"
+#include "eval/texts.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/waits.h"
 #include "model/model_open.h"
 #include "record/sample.h"
 #include "run/run_engine.h"
-#include "eval/texts.h"
 
 enum { POSITIONS = 4096 }; /* where --seq-len does not say it */
 

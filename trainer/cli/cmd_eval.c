@@ -6,14 +6,14 @@
 #include <math.h>
 
 #include "cli/commands.h"
+#include "eval/speculation.h"
+#include "eval/task_run.h"
 #include "io/error.h"
 #include "model/model_open.h"
 #include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
-#include "eval/speculation.h"
-#include "eval/task_run.h"
 
 /* null for what JSON has no number for, as the perplexity of a large loss. */
 static void put_number(const char *before, const char *name, double value)

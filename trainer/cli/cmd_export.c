@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "io/error.h"
 #include "formats/model_path.h"
+#include "io/error.h"
 #include "model/init.h"
 #include "model/model_open.h"
 #include "run/export.h"

@@ -8,6 +8,7 @@
 #include "cli/chat_loop.h"
 #include "cli/commands.h"
 #include "cli/screen.h"
+#include "eval/texts.h"
 #include "io/error.h"
 #include "io/waits.h"
 #include "model/model_open.h"
@@ -15,7 +16,6 @@
 #include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
-#include "eval/texts.h"
 
 static int print_text(struct run *r, const int32_t *prompt, size_t count)
 {
@@ -64,7 +64,7 @@ static int open_prompts(struct run *r, struct prompts **out)
         .room_name = given ? "--seq-len" : "the model's max_position_embeddings",
         .most = (int)r->s->max_tokens,
     };
-    return err ? err : texts_open_prompts(r, &o, out);
+    return err ? err : run_open_prompts(r, &o, out);
 }
 
 static int continue_prompts(struct run *r)
@@ -90,7 +90,7 @@ static int generate(struct run *r)
     if (!err)
         err = run_engine_options(r);
     if (!err)
-        err = texts_stops(r);
+        err = run_stops(r);
     if (err)
         return err;
     r->options.batch_size = r->options.seq_len = 1; /* it does nothing but write */

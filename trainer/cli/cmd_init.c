@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "io/error.h"
 #include "formats/model_path.h"
+#include "io/error.h"
 #include "model/init.h"
 #include "model/model_open.h"
 #include "run/run.h"

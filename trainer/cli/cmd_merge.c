@@ -3,11 +3,11 @@
  * cmd_merge.c: `nojit merge`: a model with trained adapters as a model of its own.
  */
 #include "cli/commands.h"
-#include "weights/merge.h"
-#include "io/error.h"
 #include "formats/model_path.h"
+#include "io/error.h"
 #include "io/plural.h"
 #include "run/run.h"
+#include "weights/merge.h"
 
 int cmd_merge(const struct settings *s)
 {

@@ -8,9 +8,9 @@
 
 #include "cli/commands.h"
 #include "cli/plan_gpu.h"
+#include "formats/model_path.h"
 #include "io/cache_folder.h"
 #include "io/error.h"
-#include "formats/model_path.h"
 #include "model/init.h"
 #include "model/model_open.h"
 #include "run/batch_fit.h"

@@ -2,11 +2,11 @@
  *
  * cmd_tokenize.c: `nojit tokenize`: text to a token file, with a bar while it goes on, or to the screen.
  */
+#include "batch/tokenize.h"
 #include "cli/commands.h"
 #include "cli/show_data.h"
-#include "batch/tokenize.h"
-#include "io/error.h"
 #include "formats/model_path.h"
+#include "io/error.h"
 #include "io/plural.h"
 #include "run/day.h"
 #include "run/run.h"

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "cli/commands.h"
+#include "eval/texts.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/plural.h"
@@ -27,7 +28,6 @@
 #include "run/run_ranks.h"
 #include "run/run_save.h"
 #include "run/run_start.h"
-#include "eval/texts.h"
 #include "run/watchdog.h"
 #include "text/gguf_tokenizer.h"
 
@@ -107,7 +107,7 @@ static int open_samples(struct run *r)
     if (err || r->samples.count == 0)
         return err;
     r->options.decode_rows = 1;
-    return texts_stops(r);
+    return run_stops(r);
 }
 
 static int open_inputs(struct run *r, const char *command)

@@ -6,7 +6,6 @@
 #include "data/file_kinds.h"
 #include "data/parquet.h"
 #include "data/rows.h"
-
 #include "io/error.h"
 #include "text/bpe.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * token_files.h: inside of data.c: one file of data as ids.
+ * token_files.h: one file of data as ids.
  */
 #ifndef NOJIT_TRAINER_TOKEN_FILES_H
 #define NOJIT_TRAINER_TOKEN_FILES_H
 
-#include "batch/data.h"
 #include "data/data_file.h"
+#include "data/file_rules.h"
+#include "text/tokenizer.h"
 
 /* The ids of one file: in the file, which stays open, or as they were encoded. */
 struct segment {

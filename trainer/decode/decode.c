@@ -5,12 +5,12 @@
  * others together, so that a step has no more rows than it needs. The decoder lies in the activations, so a training
  * step or an evaluation begins with none of this.
  */
-#include "engine/decode_graph.h"
+#include "decode/decode.h"
 
-#include "net/decoder.h"
-#include "state/engine_struct.h"
 #include "decode/repetition.h"
 #include "io/error.h"
+#include "net/decoder.h"
+#include "state/engine_struct.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,9 @@
  */
 #include "decode/repetition.h"
 
-#include "state/engine_struct.h"
-#include "io/error.h"
 #include "formats/tensors.h"
+#include "io/error.h"
+#include "state/engine_struct.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,14 +3,14 @@
  * row_logits.c: the logits of student or teacher behind given positions, on the host. They leave the device in pieces
  * that the pinned buffer for weights has room for.
  */
-#include "engine/row_logits.h"
+#include "decode/row_logits.h"
 
+#include "formats/tensors.h"
+#include "io/error.h"
 #include "net/forward.h"
+#include "nojit_ops.h"
 #include "step/head.h"
 #include "step/micro_batch.h"
-#include "io/error.h"
-#include "formats/tensors.h"
-#include "nojit_ops.h"
 
 #include <string.h>
 

@@ -5,10 +5,13 @@
  * tokens would come from another distribution than the q of the rule. So nothing is cached, each token of a draft is a
  * pass of the student, and the loop is exact but not fast.
  */
-#include "state/engine_struct.h"
+#include "decode/speculate.h"
+
 #include "decode/rejection.h"
+#include "decode/row_logits.h"
 #include "io/error.h"
 #include "io/random.h"
+#include "state/engine_struct.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,23 +3,23 @@
  * engine.c: opens and closes an engine: which pairs of models fit together, every matrix product
  * prepared, one allocation, weights.
  */
-#include "state/engine_struct.h"
+#include "engine/engine.h"
 
 #include "checked.h"
-#include "weights/adapters.h"
-#include "state/cost.h"
-#include "engine/decode_graph.h"
-#include "net/f8.h"
-#include "weights/f8_weights.h"
-#include "weights/quant_weights.h"
-#include "state/ranks.h"
-#include "step/step.h"
-#include "net/student_f8.h"
-#include "net/teacher_shard.h"
-#include "weights/weights.h"
 #include "io/error.h"
 #include "model/model_open.h"
+#include "net/f8.h"
+#include "net/student_f8.h"
+#include "net/teacher_shard.h"
 #include "nojit_ops.h"
+#include "state/cost.h"
+#include "state/engine_struct.h"
+#include "state/ranks.h"
+#include "step/step.h"
+#include "weights/adapters.h"
+#include "weights/f8_weights.h"
+#include "weights/quant_weights.h"
+#include "weights/weights.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -75,7 +75,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     if (rc == 0)
         rc = net_layout(&e->student, &e->o.lora, &e->lora);
     if (rc == 0)
-        rc = student_f8_choose(&e->student, &e->o);
+        rc = student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o));
     if (rc != 0 || !teacher_dir)
         return rc;
     rc = read_config(e, 1, teacher_dir, &e->teacher.net.c);
@@ -298,7 +298,7 @@ static int plan_and_prepare(struct engine *e)
     int rc;
     do {
         memcpy(before, e->f8_refused, sizeof before);
-        rc = student_f8_choose(&e->student, &e->o);
+        rc = student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o));
         if (rc == 0 && e->teacher.net.f8)
             rc = f8_choose(&e->teacher.net);
         if (rc == 0)

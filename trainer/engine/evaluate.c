@@ -5,12 +5,14 @@
  * processes share the batches; what each of these sums up to is added in their order, so that bits do not depend
  * on the number of ranks.
  */
-#include "state/engine_struct.h"
-#include "step/micro_batch.h"
-#include "state/ranks.h"
-#include "step/step.h"
-#include "net/teacher_shard.h"
+#include "engine/engine.h"
+
 #include "io/error.h"
+#include "net/teacher_shard.h"
+#include "state/engine_struct.h"
+#include "state/ranks.h"
+#include "step/micro_batch.h"
+#include "step/step.h"
 
 #include <math.h>
 #include <stdlib.h>

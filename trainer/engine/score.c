@@ -3,11 +3,13 @@
  * score.c: log-probabilities of given tokens behind given texts: the student forward, and cross-entropies of the rows
  * asked for. No teacher runs.
  */
-#include "state/engine_struct.h"
+#include "engine/engine.h"
+
+#include "io/error.h"
 #include "net/forward.h"
+#include "state/engine_struct.h"
 #include "step/head.h"
 #include "step/micro_batch.h"
-#include "io/error.h"
 
 #include <string.h>
 

@@ -8,12 +8,12 @@
 #include <math.h>
 
 #include "batch/prompts.h"
+#include "eval/texts.h"
 #include "io/error.h"
 #include "io/plural.h"
 #include "model/model_open.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
-#include "eval/texts.h"
 
 /* Draft tokens of a turn where --draft-tokens does not say it; rows of logits at a time at most. */
 enum { DRAFT_TOKENS = 4, CHUNK_MOST = 2048 };
@@ -45,7 +45,7 @@ static int open_prompts(struct run *r, struct prompts **out)
     if (!err)
         err = run_engine_options(r);
     struct prompts_options o = {.vocab_size = r->vocab};
-    return err ? err : texts_open_prompts(r, &o, out);
+    return err ? err : run_open_prompts(r, &o, out);
 }
 
 /* A sequence has the longest text, which both models must take. */

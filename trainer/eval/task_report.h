@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "data/pool.h"
 #include "batch/tasks.h"
+#include "data/pool.h"
 #include "text/tokenizer.h"
 
 /* What there is of the items. */

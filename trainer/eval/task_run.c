@@ -11,14 +11,14 @@
 #include <unistd.h>
 
 #include "batch/tasks.h"
+#include "eval/task_report.h"
+#include "eval/task_scores.h"
+#include "eval/task_texts.h"
 #include "io/error.h"
 #include "io/plural.h"
 #include "io/unfinished.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
-#include "eval/task_report.h"
-#include "eval/task_scores.h"
-#include "eval/task_texts.h"
 
 /* What a run has of its tasks. */
 struct bench {

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
+#include "eval/texts.h"
 #include "io/error.h"
 #include "model/model_open.h"
 #include "record/stop_text.h"
-#include "eval/texts.h"
 
 struct writer {
     struct run *run;
@@ -72,7 +72,7 @@ int task_texts_open(struct run *r, const struct tasks *t)
                      "%lld prompt%s longer than %d tokens with the answer; the beginning is left "
                      "out",
                      (long long)cut, cut == 1 ? " is" : "s are", limit);
-    err = texts_stops(r);
+    err = run_stops(r);
     if (!err)
         err = texts_positions(r, "the longest prompt", longest);
     return err ? err : texts_rows(r, count);

@@ -5,8 +5,8 @@
 #ifndef NOJIT_TRAINER_TASK_TEXTS_H
 #define NOJIT_TRAINER_TASK_TEXTS_H
 
-#include "data/pool.h"
 #include "batch/tasks.h"
+#include "data/pool.h"
 #include "run/run.h"
 
 /* Chooses how many positions and sequences the decoder of r->options has, none where no item has a prompt. */

@@ -10,21 +10,18 @@
 #include "batch/prompts.h"
 #include "record/stop_text.h"
 #include "run/run.h"
+#include "run/run_prompts.h"
 #include "text/generation.h"
 
 /* As the options of sampling say it. */
 struct decode_sampling texts_sampling(const struct run *r);
 /* Texts that end what is written, as --stop has them. */
 struct stop_texts texts_stop_texts(const struct settings *s);
-/* What ends a text of the model, by its folder and its tokenizer: r->ends. */
-int texts_stops(struct run *r);
 /* Whether a model takes a text of that many tokens, prompt and answer, and the positions given (--seq-len; 0: none) do;
  * what: "the prompt". */
 int texts_check_length(const char *model, const char *what, int64_t needed, int given);
 /* Positions of the decoder are tokens of the longest text, which the model or --seq-len may limit. */
 int texts_positions(struct run *r, const char *what, int64_t longest);
-/* Opens --prompts, and says what of folders is passed over; *o has the rest. */
-int texts_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out);
 /* Sets how many of so many texts are written at a time: as many as --batch-size auto finds room for. */
 int texts_rows(struct run *r, int64_t texts);
 /* Writes --num-return-sequences texts for each prompt to `out`, a JSON object per line, in their order. */

@@ -5,8 +5,8 @@
 #ifndef NOJIT_TRAINER_APR_H
 #define NOJIT_TRAINER_APR_H
 
-#include "io/path.h"
 #include "formats/tensors.h"
+#include "io/path.h"
 
 #include <jansson.h>
 #include <stdbool.h>

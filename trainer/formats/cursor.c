@@ -4,8 +4,8 @@
  */
 #include "formats/cursor.h"
 
-#include "io/error.h"
 #include "formats/mapped.h"
+#include "io/error.h"
 #include "io/regular.h"
 
 #include <fcntl.h>

@@ -4,8 +4,8 @@
  */
 #include "formats/gguf.h"
 
-#include "io/error.h"
 #include "formats/gguf_file.h"
+#include "io/error.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -6,8 +6,8 @@
 #ifndef NOJIT_TRAINER_GGUF_H
 #define NOJIT_TRAINER_GGUF_H
 
-#include "io/path.h"
 #include "formats/tensors.h"
+#include "io/path.h"
 
 #include <stdbool.h>
 #include <stddef.h>

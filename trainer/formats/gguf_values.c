@@ -2,8 +2,8 @@
  *
  * gguf_values.c: what the metadata of a GGUF file say. gguf_open() has held every length against the file.
  */
-#include "io/error.h"
 #include "formats/gguf_file.h"
+#include "io/error.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

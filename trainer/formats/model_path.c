@@ -5,8 +5,8 @@
 #include "formats/model_path.h"
 
 #include "formats/apr.h"
-#include "io/error.h"
 #include "formats/gguf.h"
+#include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
 #include "io/regular.h"

@@ -6,9 +6,9 @@
  */
 #include "formats/safetensors.h"
 
+#include "formats/mapped.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "formats/mapped.h"
 #include "io/path.h"
 #include "io/regular.h"
 

@@ -4,8 +4,8 @@
  */
 #include "formats/tensor_hash.h"
 
-#include "io/error.h"
 #include "formats/mapped.h"
+#include "io/error.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,9 @@
  */
 #include "model/folder_names.h"
 
+#include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/notes.h"
-#include "formats/safetensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

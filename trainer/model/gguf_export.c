@@ -5,9 +5,9 @@
  */
 #include "model/gguf_export.h"
 
-#include "io/error.h"
 #include "formats/gguf_write.h"
 #include "formats/quantize.h"
+#include "io/error.h"
 #include "model/families.h"
 #include "model/gguf_model.h"
 #include "model/model_open.h"

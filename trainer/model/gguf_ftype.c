@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mixture.c: llama.cpp's rule.
+ * gguf_ftype.c: llama.cpp's rule.
  */
 #include "model/gguf_ftype.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mixture.h: the types of the tensors of a GGUF file, as llama.cpp's quantiser chooses them: of Q4_K_M, say, most
+ * gguf_ftype.h: the types of the tensors of a GGUF file, as llama.cpp's quantiser chooses them: of Q4_K_M, say, most
  * matrices are Q4_K, and some that matter more are Q6_K.
  */
 #ifndef NOJIT_TRAINER_MIXTURE_H

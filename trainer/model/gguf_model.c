@@ -4,8 +4,8 @@
  */
 #include "model/gguf_model.h"
 
-#include "io/error.h"
 #include "formats/gguf.h"
+#include "io/error.h"
 #include "model/config_from.h"
 #include "model/families.h"
 

@@ -4,10 +4,10 @@
  */
 #include "model/lora_config.h"
 
+#include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "formats/safetensors.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * source.c: see source.h.
+ * model_open.c: see model_open.h.
  */
 #include "model/model_open.h"
 
 #include "formats/apr.h"
-#include "io/error.h"
 #include "formats/gguf.h"
 #include "formats/side_files.h"
+#include "io/error.h"
 #include "model/apr_model.h"
 #include "model/gguf_model.h"
 #include "model/quantized_folder.h"

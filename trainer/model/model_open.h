@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * source.h: a model by the path of what holds it: a Hugging Face folder, a GGUF file or an APR file.
+ * model_open.h: a model by the path of what holds it: a Hugging Face folder, a GGUF file or an APR file.
  */
 #ifndef NOJIT_TRAINER_SOURCE_H
 #define NOJIT_TRAINER_SOURCE_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantised_folder.c: see quantised_folder.h. What is not converted (embedding, head, norms, layers that the
+ * quantized_folder.c: see quantized_folder.h. What is not converted (embedding, head, norms, layers that the
  * configuration lists) is there under its own name and stays as it is.
  */
 #include "model/quantized_folder.h"
 
+#include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/notes.h"
 #include "io/path.h"
-#include "formats/safetensors.h"
 #include "model/config.h"
 #include "model/folder_names.h"
 #include "model/quantized_layout.h"

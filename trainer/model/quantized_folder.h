@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantised_folder.h: the weights of a Hugging Face folder, quantised or not.
+ * quantized_folder.h: the weights of a Hugging Face folder, quantised or not.
  */
 #ifndef NOJIT_TRAINER_QUANTISED_FOLDER_H
 #define NOJIT_TRAINER_QUANTISED_FOLDER_H

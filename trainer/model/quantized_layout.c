@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantised_layout.c: see quantised_layout.h. Numbers and scales are kept, so the weights are those of the format in
+ * quantized_layout.c: see quantized_layout.h. Numbers and scales are kept, so the weights are those of the format in
  * float32, rounded once. Where a group is larger than a block, its scale is repeated.
  */
 #include "model/quantized_layout.h"
 
+#include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "formats/safetensors.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantised_layout.h: the parts that formats of quantised safetensors files keep a matrix in, and the blocks that are
+ * quantized_layout.h: the parts that formats of quantised safetensors files keep a matrix in, and the blocks that are
  * made of them: its own numbers and scales, in the order of rows.
  */
 #ifndef NOJIT_TRAINER_QUANTISED_LAYOUT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantised_scheme.c: see quantised_scheme.h.
+ * quantized_scheme.c: see quantized_scheme.h.
  */
 #include "model/quantized_scheme.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantised_scheme.h: how the weights of a Hugging Face folder are quantised, by `quantization_config` of its
+ * quantized_scheme.h: how the weights of a Hugging Face folder are quantised, by `quantization_config` of its
  * config.json.
  */
 #ifndef NOJIT_TRAINER_QUANTISED_SCHEME_H

@@ -4,8 +4,8 @@
  */
 #include "model/tensor_names.h"
 
-#include "io/error.h"
 #include "formats/tensors.h"
+#include "io/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

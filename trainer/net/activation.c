@@ -4,8 +4,8 @@
  */
 #include "net/activation.h"
 
-#include "net/student_f8.h"
 #include "model/families.h"
+#include "net/student_f8.h"
 #include "nojit_ops.h"
 
 static enum nj_activation activation_of(const struct net *n)

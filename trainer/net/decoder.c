@@ -33,20 +33,14 @@ static int round_up(int n, int multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* Sequences at a time, positions of each, and rows of a pass over their prompts, as the options say it. */
-struct decode_shape {
-    int rows, positions, prefill;
-};
-
-static struct decode_shape shape_of(const struct train_options *o)
+/* Rows of a pass over prompts. */
+static int prefill_rows(const struct decoder_size *size)
 {
-    const int rows = o->decode_rows;
-    const int positions = o->decode_positions > 0 ? o->decode_positions : o->seq_len;
-    const int64_t all = (int64_t)rows * positions;
+    const int64_t all = (int64_t)size->rows * size->positions;
     int prefill = all < PREFILL_ROWS ? (int)all : PREFILL_ROWS;
-    if (prefill < positions)
-        prefill = positions;
-    return (struct decode_shape){rows, positions, round_up(prefill, PREFILL_LEAST)};
+    if (prefill < size->positions)
+        prefill = size->positions;
+    return round_up(prefill, PREFILL_LEAST);
 }
 
 /* Blocks that share a row. */
@@ -103,36 +97,35 @@ static int chunks_of(const struct decoder *d, int positions)
     return least(chunks, most);
 }
 
-void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
+void decoder_carve(const struct net *n, const struct decoder_size *s, int vocab, int ld,
                    struct carve *m, struct decoder *out)
 {
-    const struct decode_shape s = shape_of(o);
-    const int most = s.prefill > s.rows ? s.prefill : s.rows;
-    const size_t each = size_mul((size_t)s.rows, sizeof(float));
+    const int prefill = prefill_rows(s), most = prefill > s->rows ? prefill : s->rows;
+    const size_t each = size_mul((size_t)s->rows, sizeof(float));
     struct carve prompts = {0}, now = {0};
     *out =
-        (struct decoder){.net = n, .rows = s.rows, .prefill = s.prefill, .vocab = vocab, .ld = ld};
-    cache_carve(n, s.rows, s.positions, o->decode_bytes, m, &out->cache);
+        (struct decoder){.net = n, .rows = s->rows, .prefill = prefill, .vocab = vocab, .ld = ld};
+    cache_carve(n, s->rows, s->positions, s->bytes_cached, m, &out->cache);
     acts_carve(n, 1, most, ACTS_INFER, m, &out->acts);
     out->acts.cache = &out->cache;
-    const int chunks = chunks_of(out, s.positions);
+    const int chunks = chunks_of(out, s->positions);
     out->acts.chunk_sums =
-        carve_take(m, size_product((size_t)chunks, (size_t)s.rows, part_bytes(&n->c)));
-    rows_of_prompts(s.prefill, &prompts, &out->prompts);
-    rows_of_step(s.rows, &now, &out->now);
+        carve_take(m, size_product((size_t)chunks, (size_t)s->rows, part_bytes(&n->c)));
+    rows_of_prompts(prefill, &prompts, &out->prompts);
+    rows_of_step(s->rows, &now, &out->now);
     out->prompts_bytes = prompts.used;
     out->now_bytes = now.used;
     carve_together(m, prompts.used);
-    rows_of_prompts(s.prefill, m, &out->prompts);
+    rows_of_prompts(prefill, m, &out->prompts);
     carve_together(m, now.used);
-    rows_of_step(s.rows, m, &out->now);
+    rows_of_step(s->rows, m, &out->now);
     if (n->f8)
-        out->x = f8_rows(n, s.rows, n->c.hidden_size, m);
-    out->logits = carve_take(m, size_product((size_t)s.rows, (size_t)ld, dtype_bytes(n->T)));
+        out->x = f8_rows(n, s->rows, n->c.hidden_size, m);
+    out->logits = carve_take(m, size_product((size_t)s->rows, (size_t)ld, dtype_bytes(n->T)));
     out->cut = carve_take(m, each);
-    out->score = carve_take(m, size_mul(shares(s.rows), sizeof(float)));
-    out->best = carve_take(m, size_mul(shares(s.rows), sizeof(int32_t)));
-    out->said_bytes = said_bytes(s.rows);
+    out->score = carve_take(m, size_mul(shares(s->rows), sizeof(float)));
+    out->best = carve_take(m, size_mul(shares(s->rows), sizeof(int32_t)));
+    out->said_bytes = said_bytes(s->rows);
     out->said = carve_take(m, out->said_bytes);
     out->stop = carve_take(m, size_mul(DECODE_STOPS, sizeof(int32_t)));
 }

@@ -8,7 +8,7 @@
 
 #include "net/acts.h"
 #include "net/cache.h"
-#include "engine/engine.h"
+#include "net/sampling.h"
 
 /* Steps between two looks of the host at most, and tokens that end a sequence. */
 enum { DECODE_WINDOW = 8, DECODE_STOPS = 8 };
@@ -39,8 +39,13 @@ struct decoder {
     size_t prompts_bytes, now_bytes, said_bytes;
 };
 
+/* Sequences that are written at a time, positions of each, and bytes_cached: the cache holds a byte an element. */
+struct decoder_size {
+    int rows, positions;
+    bool bytes_cached;
+};
 /* Memory of the device; vocab, ld: of logits. */
-void decoder_carve(const struct net *n, const struct train_options *o, int vocab, int ld,
+void decoder_carve(const struct net *n, const struct decoder_size *size, int vocab, int ld,
                    struct carve *m, struct decoder *out);
 /* What of it the host writes and reads, in pinned memory: rows of a pass over prompts; of a step; what was said. */
 void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *prompts,

@@ -7,9 +7,9 @@
 #ifndef NOJIT_TRAINER_LORA_H
 #define NOJIT_TRAINER_LORA_H
 
+#include "model/lora_config.h"
 #include "net/carve.h"
 #include "net/net.h"
-#include "model/lora_config.h"
 
 struct adapter {
     int64_t a, b;        /* first elements of A [r, in] and B [out, r]; a < 0: none */

@@ -7,8 +7,8 @@
 #include "net/quant.h"
 
 #include "checked.h"
-#include "io/error.h"
 #include "formats/tensors.h"
+#include "io/error.h"
 #include "nojit_ops.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include "net/student_f8.h"
 
 #include "checked.h"
-#include "net/f8.h"
 #include "io/error.h"
+#include "net/f8.h"
 #include "nojit_ops.h"
 
 #include <stdio.h>
@@ -122,10 +122,10 @@ static bool any_refused(const struct net *n)
     return any;
 }
 
-int student_f8_choose(struct net *n, const struct train_options *o)
+int student_f8_choose(struct net *n, int64_t least, int64_t rows)
 {
-    choose(n, o->student_f8);
-    if (o->student_f8 == 0)
+    choose(n, least);
+    if (least == 0)
         return 0;
     if (!student_f8_any(n) && any_refused(n))
         return fail(NJ_E_UNSUPPORTED,
@@ -135,8 +135,8 @@ int student_f8_choose(struct net *n, const struct train_options *o)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8: all matrices of this student have fewer than %lld "
                     "elements, and their GEMMs are faster without FP8; leave --student-dtype out",
-                    (long long)o->student_f8);
-    return check_sizes(n, (int64_t)o->batch_size * o->seq_len);
+                    (long long)least);
+    return check_sizes(n, rows);
 }
 
 bool student_f8_on(const struct net *n, const struct acts *a, enum product which)

@@ -9,10 +9,10 @@
 #define NOJIT_TRAINER_STUDENT_F8_H
 
 #include "net/acts.h"
-#include "engine/engine.h"
 
-/* Which GEMMs of n, of options.student_f8. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
-int student_f8_choose(struct net *n, const struct train_options *o);
+/* Choose the GEMMs of n: of matrices with `least` elements or more, in passes over so many rows; least 0: none.
+ * NJ_E_UNSUPPORTED if there are none, or they cannot be. */
+int student_f8_choose(struct net *n, int64_t least, int64_t rows);
 /* Elements of the matrices of these GEMMs, in all layers; of the LM head's. */
 int64_t student_f8_weights(const struct net *n);
 int64_t student_f8_head_weights(const struct net *n);

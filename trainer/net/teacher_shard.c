@@ -8,9 +8,9 @@
 #include "net/teacher_shard.h"
 
 #include "checked.h"
+#include "io/error.h"
 #include "net/f8.h"
 #include "net/quant.h"
-#include "io/error.h"
 
 #include <stdlib.h>
 

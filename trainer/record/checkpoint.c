@@ -14,12 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "weights/merge.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/plural.h"
 #include "record/run_files.h"
 #include "text/generation.h"
+#include "weights/merge.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

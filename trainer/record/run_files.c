@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * own.c: see own.h. Everything below OUT is reached from a descriptor of its folder, so that nobody who
+ * run_files.c: see run_files.h. Everything below OUT is reached from a descriptor of its folder, so that nobody who
  * may write there can put a link in the way.
  */
 #include "record/run_files.h"
 
 #include "engine/engine.h"
+#include "formats/side_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
-#include "formats/side_files.h"
 #include "io/temp.h"
 #include "model/gguf_ftype.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * own.h: what in a run's folder is the run's own. A new run takes no folder that has a name it would
+ * run_files.h: what in a run's folder is the run's own. A new run takes no folder that has a name it would
  * write; nothing is written to or removed that is not recognisably a run's, and no link is followed.
  */
 #ifndef NOJIT_TRAINER_OWN_H

@@ -3,8 +3,9 @@
  * batch_fit.c: --batch-size auto, and what else would make a run fit.
  */
 #include "run/batch_fit.h"
-#include "net/net.h"
+
 #include "model/model_open.h"
+#include "net/net.h"
 #include "run/teacher_types.h"
 
 #include <stdlib.h>

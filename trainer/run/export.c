@@ -4,9 +4,9 @@
  */
 #include "run/export.h"
 
-#include "weights/merge.h"
 #include "io/error.h"
 #include "model/gguf_export.h"
+#include "weights/merge.h"
 
 #include <stdio.h>
 

@@ -10,13 +10,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "run/receipt.h"
+
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/whole_file.h"
 #include "options/options.h"
 #include "run/binary_hash.h"
 #include "run/compilations.h"
-#include "run/receipt.h"
 #include "run/teacher_types.h"
 
 static json_t *texts(const char *const *text, size_t count)

@@ -16,7 +16,7 @@
 #include "io/waits.h"
 #include "model/model_open.h"
 #include "run/batch_fit.h"
-#include "eval/texts.h"
+#include "run/run_prompts.h"
 
 /* Answers at a time at most, where --rollout-batch does not say it. */
 enum { ROWS_AUTO = 512 };
@@ -132,7 +132,7 @@ static int open_prompts(struct run *r, int room)
         .vocab_size = r->vocab,
         .seed = (uint64_t)r->s->seed,
     };
-    int err = texts_open_prompts(r, &o, &r->rollouts.prompts);
+    int err = run_open_prompts(r, &o, &r->rollouts.prompts);
     const long long dropped = err ? 0 : (long long)prompts_dropped(r->rollouts.prompts);
     if (dropped > 0)
         progress_say(&r->progress,
@@ -188,7 +188,7 @@ int rollouts_open(struct run *r)
 {
     if (r->group->place.size > 1)
         return refuse_ranks();
-    const int err = texts_stops(r);
+    const int err = run_stops(r);
     r->samples.answers = true;
     return err ? err : read_prompts(r);
 }

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats/model_path.h"
 #include "io/cache_folder.h"
 #include "io/error.h"
-#include "formats/model_path.h"
 #include "io/waits.h"
 #include "model/init.h"
 #include "model/model_open.h"

@@ -5,9 +5,9 @@
  * at temperature 1, KL(student || teacher).
  */
 #include "run/teacher_check.h"
-#include "run/teacher_types.h"
 
 #include "io/error.h"
+#include "run/teacher_types.h"
 
 enum { TOKENS = 16384 };
 

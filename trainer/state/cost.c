@@ -6,6 +6,8 @@
 
 #include "net/f8.h"
 #include "net/lora.h"
+#include "net/student_f8.h"
+#include "state/plan_layout.h"
 
 /* Return the elements of what is trained beside a frozen model. */
 static double adapter_parameters(const struct net *n)

@@ -5,7 +5,17 @@
 #ifndef NOJIT_TRAINER_COST_H
 #define NOJIT_TRAINER_COST_H
 
-#include "state/plan_layout.h"
+#include "state/plan.h"
+
+struct memory;
+struct net;
+
+/* Operations of one optimiser step: the student's, forward and backward, and the teacher's forward; those of
+ * FP8 GEMMs apart. */
+struct step_flops {
+    double student, student_f8, teacher, teacher_f8;
+    double attention; /* the part of student and teacher that multiplies no weights */
+};
 
 /* Count the operations of an optimiser step of all ranks; `help.c` states the formula. teacher: NULL without one.
  * f8_head: the gradients of the student's LM head are FP8 GEMMs. */

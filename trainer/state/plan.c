@@ -6,11 +6,11 @@
 #include "state/plan_layout.h"
 
 #include "checked.h"
-#include "state/cost.h"
+#include "io/error.h"
 #include "net/f8.h"
 #include "net/quant.h"
 #include "net/teacher_shard.h"
-#include "io/error.h"
+#include "state/cost.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -302,8 +302,13 @@ static void layout_activations(struct layout *l, const struct net *student,
     acts_carve(student, o->batch_size, o->seq_len, mode, &a, &m->student);
     if (teacher)
         acts_carve(teacher, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
-    if (o->decode_rows > 0)
-        decoder_carve(teacher && o->teacher_writes ? teacher : student, o, s->vocab, s->ld, &c,
+    const struct decoder_size size = {
+        .rows = o->decode_rows,
+        .positions = o->decode_positions > 0 ? o->decode_positions : o->seq_len,
+        .bytes_cached = o->decode_bytes,
+    };
+    if (size.rows > 0)
+        decoder_carve(teacher && o->teacher_writes ? teacher : student, &size, s->vocab, s->ld, &c,
                       &m->decoder);
     size_t used = a.used > b.used ? a.used : b.used;
     used = used > c.used ? used : c.used;
@@ -568,7 +573,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     if (rc == 0)
         rc = net_layout(&s, &o->lora, &lora);
     if (rc == 0)
-        rc = student_f8_choose(&s, o);
+        rc = student_f8_choose(&s, o->student_f8, train_rows(o));
     if (rc == 0 && teacher) {
         t.c = *teacher;
         rc = teacher_layout(&t, o);

@@ -3,8 +3,8 @@
  * plan_batch.c: whether a plan fits, and the largest batch whose plan does.
  */
 #include "checked.h"
-#include "engine/engine.h"
 #include "io/error.h"
+#include "state/plan.h"
 
 #include <string.h>
 

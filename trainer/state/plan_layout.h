@@ -7,8 +7,9 @@
 
 #include "net/acts.h"
 #include "net/decoder.h"
-#include "state/pieces.h"
 #include "net/student_f8.h"
+#include "state/pieces.h"
+#include "state/plan.h"
 #include "step_state.h"
 
 /* Sizes that follow from models and options. */

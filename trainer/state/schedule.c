@@ -2,7 +2,7 @@
  *
  * schedule.c: learning rate of a step.
  */
-#include "engine/engine.h"
+#include "state/schedule.h"
 
 #include <math.h>
 

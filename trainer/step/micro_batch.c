@@ -5,6 +5,8 @@
  */
 #include "step/micro_batch.h"
 
+#include "step/train_step.h"
+
 #include "io/error.h"
 #include "io/random.h"
 

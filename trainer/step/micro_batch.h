@@ -6,6 +6,7 @@
 #define NOJIT_TRAINER_MICRO_BATCH_H
 
 #include "state/engine_struct.h"
+#include "step/score_batch.h"
 
 /* Pulls micro-batch `micro` of the step into a slot of the pinned batches; with NO_SLOT it only counts its targets.
  * 1: the data is over. */

@@ -8,15 +8,17 @@
  */
 #include "step/step.h"
 
+#include "io/error.h"
 #include "net/backward.h"
-#include "weights/f8_weights.h"
 #include "net/forward.h"
+#include "nojit_ops.h"
+#include "state/ranks.h"
+#include "state/schedule.h"
 #include "step/head.h"
 #include "step/micro_batch.h"
-#include "state/ranks.h"
+#include "step/train_step.h"
+#include "weights/f8_weights.h"
 #include "weights/weights.h"
-#include "io/error.h"
-#include "nojit_ops.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -364,26 +366,13 @@ int step_gradients(struct engine *e)
     return rc;
 }
 
-static int copy_results(struct engine *e, const float *sums)
-{
-    struct pinned *box = e->mem.pinned;
-    int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
-    return rc != 0 ? rc : nj_copy(e->stream, box->sums, sums, sizeof box->sums);
-}
-
-int read_back(struct engine *e)
-{
-    int rc = copy_results(e, e->mem.sums);
-    return rc != 0 ? rc : nj_stream_sync(e->stream);
-}
-
 /* Losses and norm are known before the weights move: the host goes on with them, and to the next
  * batch, while the device is still at the update. */
 static int finish_step(struct engine *e)
 {
     int rc = launch(e, CLIP);
     if (rc == 0)
-        rc = copy_results(e, e->mem.total_sums);
+        rc = engine_copy_results(e, e->mem.total_sums);
     if (rc == 0)
         rc = nj_event_record(e->results, e->stream);
     if (rc == 0)
@@ -458,7 +447,7 @@ static int repeat_step(struct engine *e, struct fault *f)
         f->micro = ranks_micro(&e->shape, slot);
         rc = run_micro(e, slot, false);
         if (rc == 0)
-            rc = read_back(e);
+            rc = engine_read_back(e);
         if (rc == 0)
             rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
         found = gradient || !isfinite(sums[0] + sums[1]);

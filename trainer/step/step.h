@@ -14,8 +14,6 @@ void micro_step(struct work *r, struct engine *e, int chunks, bool train);
 int scan_weights(struct engine *e, const char **what, const char **name);
 /* The objective, from the means of its two parts over the valid rows (docs/objective.md). */
 double loss_of(const struct engine *e, double kd, double ce);
-/* Reads step state and the sums of the losses of one rank back and waits. */
-int read_back(struct engine *e);
 
 /* Leaves the gradients of the staged micro-batches on the device, in `total`, and the sums of their losses. */
 int step_gradients(struct engine *e);

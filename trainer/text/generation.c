@@ -4,8 +4,8 @@
  */
 #include "text/generation.h"
 
-#include "io/error.h"
 #include "formats/gguf.h"
+#include "io/error.h"
 #include "io/json_text.h"
 #include "text/metadata.h"
 

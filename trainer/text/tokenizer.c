@@ -5,8 +5,8 @@
  */
 #include "text/tokenizer.h"
 
-#include "io/error.h"
 #include "formats/gguf.h"
+#include "io/error.h"
 #include "io/json_text.h"
 #include "io/notes.h"
 #include "io/path.h"

@@ -6,10 +6,10 @@
  */
 #include "weights/adapters.h"
 
-#include "weights/weights.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
+#include "weights/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

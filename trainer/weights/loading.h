@@ -8,8 +8,8 @@
 #ifndef NOJIT_TRAINER_LOADING_H
 #define NOJIT_TRAINER_LOADING_H
 
-#include "state/engine_struct.h"
 #include "formats/tensor_hash.h"
+#include "state/engine_struct.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,13 +4,13 @@
  */
 #include "weights/merge.h"
 
-#include "net/lora.h"
-#include "weights/weights.h"
+#include "formats/side_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
-#include "formats/side_files.h"
 #include "model/model_open.h"
+#include "net/lora.h"
+#include "weights/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

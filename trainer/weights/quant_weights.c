@@ -6,11 +6,11 @@
  */
 #include "weights/quant_weights.h"
 
-#include "net/quant.h"
-#include "weights/weights.h"
-#include "io/error.h"
 #include "formats/quantize.h"
+#include "io/error.h"
+#include "net/quant.h"
 #include "nojit_ops.h"
+#include "weights/weights.h"
 
 #include <stdlib.h>
 

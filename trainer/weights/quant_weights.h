@@ -5,8 +5,8 @@
 #ifndef NOJIT_TRAINER_QUANT_WEIGHTS_H
 #define NOJIT_TRAINER_QUANT_WEIGHTS_H
 
-#include "weights/loading.h"
 #include "tensor_type.h"
+#include "weights/loading.h"
 
 /* A matrix of the teacher on its way, in the type of the options (weights_load()). What is not finite is refused. */
 bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out);

@@ -3,12 +3,13 @@
  * save_model.c: the model folder that a run leaves: the student with what came beside its weights, or its
  * adapters.
  */
-#include "weights/adapters.h"
-#include "state/ranks.h"
-#include "weights/weights.h"
 #include "io/error.h"
 #include "io/path.h"
 #include "model/model_open.h"
+#include "state/ranks.h"
+#include "weights/adapters.h"
+#include "weights/model_files.h"
+#include "weights/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,12 +4,12 @@
  * updated (master weights where there are some) and both moments, as they lie in the arenas. Every part
  * carries its XXH3-64; nothing is believed unchecked.
  */
-#include "state/ranks.h"
-#include "step/step.h"
-#include "weights/weights.h"
 #include "io/error.h"
 #include "io/path.h"
 #include "io/regular.h"
+#include "state/ranks.h"
+#include "weights/model_files.h"
+#include "weights/weights.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -231,7 +231,7 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
         rc = open_state(&s, dir, true);
     if (rc != 0)
         return rc;
-    rc = read_back(e);
+    rc = engine_read_back(e);
     if (rc != 0)
         rc = engine_fail(e, rc, "reading the step state");
     memcpy(h.state, e->mem.pinned->state, sizeof h.state);

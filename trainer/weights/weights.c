@@ -4,13 +4,13 @@
  */
 #include "weights/weights.h"
 
-#include "weights/f8_weights.h"
-#include "weights/loading.h"
-#include "state/ranks.h"
 #include "io/error.h"
 #include "io/notes.h"
 #include "model/model_open.h"
 #include "nojit_ops.h"
+#include "state/ranks.h"
+#include "weights/f8_weights.h"
+#include "weights/loading.h"
 
 #include <string.h>
 

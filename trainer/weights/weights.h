@@ -5,9 +5,9 @@
 #ifndef NOJIT_TRAINER_WEIGHTS_H
 #define NOJIT_TRAINER_WEIGHTS_H
 
+#include "formats/safetensors.h"
 #include "state/engine_struct.h"
 #include "weights/loading.h"
-#include "formats/safetensors.h"
 
 /* Reads a model's weights: its arena goes to `to`, and what is not in it (params.first -1) where `matrix` says, which
  * returns false for what is not kept here; NULL: nowhere. hash: of all tensors (tensor_hash.h). */

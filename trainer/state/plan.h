@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.h: what memory a run needs, and how large a batch may be.
+ */
+#ifndef NOJIT_TRAINER_PLAN_H
+#define NOJIT_TRAINER_PLAN_H
+
+#include "net/carve.h"
+#include "state/train_options.h"
+
+enum plan_place {
+    PLAN_DEVICE,  /* in the one device arena */
+    PLAN_LIBRARY, /* device memory that a library keeps */
+    PLAN_HOST     /* in the one pinned host arena */
+};
+struct plan_region {
+    char name[48]; /* "student.master", "teacher.weights", "activations", "head.logits", ... */
+    enum plan_place place;
+    size_t bytes;
+    const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
+};
+/* Work of one rank in a training step, from which its time is estimated. */
+struct step_work {
+    double tokens;                   /* of all ranks */
+    double gemm, gemm_f8, attention; /* operations; what is recomputed counts */
+    double bytes;                    /* that kernels beside GEMMs and attention move */
+    double layers;                   /* that are passed through: forward, and twice back */
+};
+enum { PLAN_REGIONS = 32 };
+struct plan {
+    struct plan_region region[PLAN_REGIONS];
+    int count;
+    size_t total_bytes;         /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
+    size_t host_bytes;          /* PLAN_HOST */
+    struct carve_pieces pieces; /* of the device arena, with piece_bytes */
+    size_t array_bytes;         /* with them: of the largest array */
+    char array_in[48];          /* and its region */
+    size_t
+        step_comm_bytes; /* that come to a rank from the others in a step, without layers of the teacher */
+    struct step_work work;
+};
+/* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
+ * gradients. */
+int plan_make(const struct model_config *student, const struct model_config *teacher,
+              const struct train_options *o, struct plan *out);
+/* In memory of so many bytes, with no array above array_bytes. */
+bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget);
+/* 0, or the sentence that names what an array above array_bytes is in. */
+int plan_check_array(const struct plan *p, const struct train_options *o);
+/* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
+ * does. */
+enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };
+int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
+                       const struct train_options *o, size_t budget, int most, int *out);
+
+#endif

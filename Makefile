@@ -138,11 +138,10 @@ TOOL_SHARED := $(call objects,tools/image/*.c $(addprefix tools/pack/,codecheck.
 GEN_OBJECTS := $(call objects,gen/*.c)
 
 OPENBLAS_INCLUDE := $(subst /usr/lib/,/usr/include/,$(OPENBLAS_DIR))
-$(call objects,gen/*.c): INCLUDES := -Iruntime -Ikernels
-$(call objects,tools/*/*.c): INCLUDES := -Iruntime -Itools -Itrainer
+$(call objects,gen/*.c): INCLUDES := -I. -Iruntime -Ikernels
+$(call objects,tools/*/*.c): INCLUDES := -I. -Iruntime -Itools
 $(B)/obj/tools/check/contractcheck.o: INCLUDES += -Igen
-$(B)/obj/tools/check/modelkeys.o: INCLUDES += -Ikernels
-$(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -Iruntime -Iruntime/selftest -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
+$(call objects,runtime/*.c runtime/*/*.c): INCLUDES := -I. -Iruntime -Iruntime/selftest -Ikernels $(OPENMP) -I$(OPENBLAS_INCLUDE)
 
 # scripts/coverage.sh sets COVERAGE, in a build folder of its own.
 $(call objects,$(addsuffix /*.c,gen tools/* trainer/* runtime runtime/*)): COUNTED := $(if $(COVERAGE),--coverage)
@@ -183,7 +182,7 @@ NJ_BUILD := $(B)
 NJ_SHARED := $(NATIVE)
 NJ_CONTRACTS := contracts/kernels
 NJ_KERNELS := kernels
-NJ_INCLUDE := runtime runtime/selftest
+NJ_INCLUDE := . runtime runtime/selftest
 NJ_GEN := $(GEN)
 NJ_PACK := $(PACK)
 NJ_PACK_SHADERS := $(PACK_SHADERS)
@@ -197,7 +196,7 @@ endif
 LIBRARY := $(B)/libnojit.a
 TRAINER_OBJECTS := $(filter-out $(B)/obj/trainer/cli/main.o,$(call objects,trainer/*/*.c))
 LINKED := trainer/*/*.c bench/*.c $(addprefix tests/,unit/*.c harness/*.c tools/*.c)
-$(call objects,$(LINKED)): INCLUDES := -Iruntime -Ikernels -Itrainer -Itests -Itests/harness -Iruntime/selftest -I$(B)/gen $(OPENMP)
+$(call objects,$(LINKED)): INCLUDES := -I. -Iruntime -Ikernels -Itrainer -Itests -Itests/harness -Iruntime/selftest -I$(B)/gen $(OPENMP)
 $(call objects,$(LINKED)): $(B)/gen/nojit_ops.h
 # The bytes of quantised blocks must not depend on the host: with the fused multiply-add that gcc makes of x * y + z where the machine has
 # one (aarch64), sums differ from ggml's, and with them some levels. gcc heeds no pragma for it. -O3: loops over a block become vectors.
@@ -298,7 +297,7 @@ $(B)/gen-tests/unit_tests.h: $(B)/stamp/unit-tests
 	$(Q)mkdir -p $(@D)
 	$(Q)printf 'UNIT_TEST(%s)\n' $$(cat $<) > $@
 $(B)/obj/tests/unit/unit_tests.o: $(B)/gen-tests/unit_tests.h
-$(B)/obj/tests/unit/unit_tests.o: INCLUDES := -I$(B)/gen-tests
+$(B)/obj/tests/unit/unit_tests.o: INCLUDES := -I. -I$(B)/gen-tests
 $(foreach t,$(UNIT_JOINED),$(eval $(B)/obj/tests/unit/$t.o: INCLUDES += -Dmain=$t_main -Wno-missing-prototypes))
 # Their objects are others where a test joins or leaves.
 $(call nj-stamp,$(B)/stamp/unit-alone,$(UNIT_ALONE))
@@ -371,10 +370,10 @@ $(FUZZ_PROGRAMS):
 $(B)/libtrainer.a: $(TRAINER_OBJECTS)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcsD $@ $^
-$(call objects,tests/fuzz/*.c): INCLUDES := -Iruntime -Itrainer -Ikernels
-$(FUZZ_tools:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Iruntime -Itools
-$(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -Igen -Ikernels
-$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES += -Ikernels -I$(B)/gen
+$(call objects,tests/fuzz/*.c): INCLUDES := -I. -Iruntime -Itrainer -Ikernels
+$(FUZZ_tools:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -I. -Iruntime -Itools
+$(FUZZ_gen:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES := -I. -Igen -Ikernels
+$(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): INCLUDES += -I. -I$(B)/gen
 $(FUZZ_engine:%=$(B)/obj/tests/fuzz/fuzz_%.o): $(B)/gen/nojit_ops.h
 ## fuzz: every parser under libFuzzer, FUZZ_SECONDS (30) each; needs clang
 fuzz: $(BLOBS)
@@ -499,7 +498,7 @@ INSTALL_FILES = bin/nojit:$(B)/nojit lib/libnojit.a:$(LIBRARY) include/nojit.h:r
 	lib/nojit/include/common.glsl:kernels/vulkan/common.glsl lib/nojit/include/grid.glsl:kernels/vulkan/grid.glsl \
 	lib/nojit/nojit.mk:tools/nojit.mk lib/nojit/stamp.mk:tools/stamp.mk lib/nojit/assembler.sh:tools/assembler.sh lib/nojit/kernel.awk:tools/kernel.awk lib/nojit/blobs.S:runtime/blobs.S lib/nojit/archs.yaml:contracts/archs.yaml \
 	lib/nojit/include/nojit.h:runtime/nojit.h lib/nojit/include/common.cuh:kernels/common.cuh lib/nojit/include/tiles.cuh:kernels/tiles.cuh lib/nojit/include/begin.cuh:kernels/begin.cuh \
-	lib/nojit/include/step_state.h:kernels/step_state.h lib/nojit/include/tensor_type.h:kernels/tensor_type.h \
+	lib/nojit/include/base/step_state.h:base/step_state.h lib/nojit/include/base/tensor_type.h:base/tensor_type.h \
 	lib/nojit/include/ref.h:kernels/ref/ref.h \
 	lib/nojit/include/kernel_case.h:runtime/selftest/kernel_case.h \
 	lib/nojit/libharness.a:$(B)/libharness.a lib/nojit/libkbench.a:$(B)/libkbench.a

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "kbench.h"
-#include "utf8.h"
 
 enum { SHAPES = 32 };
 

@@ -113,7 +113,7 @@ def rmsnorm_bwd(s, make):
 
 
 def gated(s):
-    """By the number that kernels/activation.h gives an activation; swiglu_* have none."""
+    """By the number that base/activation.h gives an activation; swiglu_* have none."""
     activation = {0: F.silu, 1: F.gelu, 2: lambda x: F.gelu(x, approximate="tanh")}[s.get("ACT", 0)]
 
     def of(x):

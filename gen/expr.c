@@ -5,7 +5,7 @@
  */
 #include "expr.h"
 
-#include "tensor_type.h"
+#include "base/tensor_type.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -430,7 +430,7 @@ void expr_helpers(struct text *t, uint32_t used)
         put(t, "static inline int64_t i64_size(enum nj_dtype T)\n{\n"
                "    return T == NJ_LP ? 2 : 4;\n}\n\n");
     if (used & 1u << EXPR_ROW_BYTES)
-        put(t, "#include \"tensor_type.h\"\n\n");
+        put(t, "#include \"base/tensor_type.h\"\n\n");
     for (int op = 0; op < EXPR_OPS; op++)
         if (helpers[op].body != NULL && used & 1u << op)
             put(t, "static inline int64_t %s(int64_t a, int64_t b)\n{\n    %s\n}\n\n",

@@ -9,7 +9,7 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
-#include "step_state.h"
+#include "base/step_state.h"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 typedef __half lp; // sm_75 has no bfloat16 arithmetic

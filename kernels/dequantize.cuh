@@ -5,8 +5,8 @@
 #ifndef NOJIT_DEQUANTIZE_CUH
 #define NOJIT_DEQUANTIZE_CUH
 
+#include "base/tensor_type.h"
 #include "common.cuh"
-#include "tensor_type.h"
 
 // Eight numbers of 8 bits, four to a word.
 struct bytes8 {

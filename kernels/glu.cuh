@@ -5,7 +5,7 @@
 #ifndef NOJIT_GLU_CUH
 #define NOJIT_GLU_CUH
 
-#include "activation.h"
+#include "base/activation.h"
 #include "common.cuh"
 
 template <int ACT> struct activation;

@@ -4,8 +4,8 @@
 #ifndef NOJIT_KV_CACHE_CUH
 #define NOJIT_KV_CACHE_CUH
 
+#include "base/decode.h"
 #include "common.cuh"
-#include "decode.h"
 
 // Dim d of a position's value: its offset there.
 template <int D> static __device__ __forceinline__ int64_t value_at(int position, int d)

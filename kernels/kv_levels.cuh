@@ -5,8 +5,8 @@
 #ifndef NOJIT_KV_LEVELS_CUH
 #define NOJIT_KV_LEVELS_CUH
 
+#include "base/decode.h"
 #include "common.cuh"
-#include "decode.h"
 
 // Of elements whose largest magnitude is `most`.
 struct kv_levels {

@@ -45,6 +45,7 @@ each "an include that runs up" < <(awk -v rooms="$rooms" '
         if (floor[other[2]] > floor[own[2]]) print FILENAME ":" FNR " " $2
     }' $(files 'trainer/*.[ch]'))
 each "a file outside the rooms" < <(files 'trainer/*' | awk -F/ 'NF != 3')
+each "an include of base/, which stands below all" < <(grep -nE '^#include "' $(files 'base/*') /dev/null | grep -v '"base/')
 each "gen includes the runtime" < <(grep -nE '#include "(nojit|internal)\.h"' $(files 'gen/*') /dev/null)
 each "bare arithmetic where memory is carved (use checked.h)" < <(awk '
     /^\{/ { inside = 1; carves = 0; found = "" }

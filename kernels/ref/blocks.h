@@ -8,8 +8,8 @@
 #ifndef NOJIT_REF_BLOCKS_H
 #define NOJIT_REF_BLOCKS_H
 
+#include "base/tensor_type.h"
 #include "ref.h"
-#include "tensor_type.h"
 
 /* A float16, of any alignment. */
 static inline float half_at(const uint8_t *b)

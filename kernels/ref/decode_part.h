@@ -6,7 +6,7 @@
 #define NOJIT_DECODE_PART_H
 
 #include "attn_tile.h"
-#include "decode.h"
+#include "base/decode.h"
 #include "rope.h"
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #ifndef NOJIT_REF_GLU_H
 #define NOJIT_REF_GLU_H
 
-#include "activation.h"
+#include "base/activation.h"
 #include "sigmoid.h"
 
 /* P(X <= x) of a standard normal X, its tail to full precision. */

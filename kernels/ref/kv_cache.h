@@ -5,7 +5,7 @@
 #ifndef NOJIT_KV_CACHE_H
 #define NOJIT_KV_CACHE_H
 
-#include "decode.h"
+#include "base/decode.h"
 #include "ref.h"
 
 /* Of one slot and key head: the same offset for keys and for values. */

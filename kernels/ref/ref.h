@@ -18,7 +18,7 @@
 
 #undef I /* of <complex.h>; a dimension here */
 
-#include "step_state.h"
+#include "base/step_state.h"
 
 /* Prototypes are generated from the contracts. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // blocks.glsl: one element of a block of a quantised type, TYPE, whose numbers are those of
-// kernels/tensor_type.h. Values are those of kernels/ref/blocks.h, bit for bit.
+// base/tensor_type.h. Values are those of kernels/ref/blocks.h, bit for bit.
 const int Q8_0 = 3, Q4_0 = 4, Q4_1 = 5, Q5_0 = 6, Q5_1 = 7, Q2_K = 8, Q3_K = 9, Q4_K = 10,
           Q5_K = 11, Q6_K = 12, IQ4_NL = 13, IQ4_XS = 14, NF4 = 15, I4_32 = 16, I4_128 = 18,
           F8_32 = 19;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// glu.glsl: gated activations other than SiLU, by the numbers of kernels/activation.h: each x times a
+// glu.glsl: gated activations other than SiLU, by the numbers of base/activation.h: each x times a
 // weight of x, and the derivative of that product.
 const int GELU_TANH = 2;
 

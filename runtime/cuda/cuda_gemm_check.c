@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checked.h"
+#include "base/checked.h"
 #include "cuda_gemm.h"
 
 /* Periods of a pattern on the host, so that a copy of them is long, and copies of that are aligned. */

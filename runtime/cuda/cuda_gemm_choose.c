@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checked.h"
+#include "base/checked.h"
 #include "cuda_gemm.h"
 #include "library.h"
 

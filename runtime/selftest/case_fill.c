@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/step_state.h"
 #include "cases.h"
-#include "step_state.h"
 
 static const char NO_MEMORY[] = "out of host memory";
 enum { DOCUMENT_ROWS = 24 }; /* mean length of a document */

@@ -94,7 +94,7 @@ for d in a e; do
     for f in ops cases; do
         check "what gen writes of $d compiles ($f)" "see above" "${CC:-cc}" -std=c11 -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual \
             -Wstrict-prototypes -Wmissing-prototypes -Wconversion -Wno-sign-conversion -Werror -O1 \
-            -I"$scratch/$d" -Iruntime -Ikernels -Iruntime/selftest -c -o "$scratch/$f.o" "$scratch/$d/$f.c"
+            -I"$scratch/$d" -I. -Iruntime -Ikernels -Iruntime/selftest -c -o "$scratch/$f.o" "$scratch/$d/$f.c"
     done
 done
 finish

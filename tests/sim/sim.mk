@@ -26,7 +26,7 @@ sim-objects = $(patsubst %.c,$(SIM)/obj/%.o,$(wildcard $1))
 $(SIM)/obj/%.o: %.c $(B)/stamp/cflags
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  CC     $<")
-	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden -Iruntime -Itools $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
+	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden -I. -Iruntime -Itools $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
 $(SIM)/libcuda.so.1: $(call sim-objects,tests/sim/driver*.c tests/sim/profiles.c \
 		$(addprefix tools/,image/cubin.c image/elfbin.c image/fatbin.c image/problems.c)) $(SIM_MACHINE)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ -lzstd -lgomp -lpthread -ldl -lm

@@ -5,9 +5,9 @@
 #ifndef NOJIT_TESTS_ENGINE_FIXTURE_H
 #define NOJIT_TESTS_ENGINE_FIXTURE_H
 
+#include "base/families.h"
 #include "batch/data.h"
 #include "io/error.h"
-#include "model/families.h"
 #include "model/init.h"
 #include "state/engine_struct.h"
 

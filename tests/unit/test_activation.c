@@ -5,7 +5,7 @@
  */
 #include "device_fixture.h"
 
-#include "activation.h"
+#include "base/activation.h"
 #include "gradients.h"
 #include "nojit_ops.h"
 

@@ -4,9 +4,9 @@
  * rounding at random must be: unbiased, drawn anew for each number and update, a function of seed,
  * update and element alone. Rounding to nearest fails where it should.
  */
+#include "base/step_state.h"
 #include "formats/safetensors.h"
 #include "nojit_ops.h"
-#include "step_state.h"
 #include "unit.h"
 
 #include <math.h>

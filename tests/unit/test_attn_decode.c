@@ -8,7 +8,7 @@
 #include "gradients.h"
 #include "nojit_ops.h"
 
-#include "decode.h"
+#include "base/decode.h"
 
 void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const int32_t *doc_start,
                          int32_t B, int32_t S, int32_t H, int32_t K, float scale);

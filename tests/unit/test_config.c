@@ -2,10 +2,10 @@
  *
  * test_config.c: configurations as transformers 4 and 5 write them, refusals, what is derived.
  */
+#include "base/families.h"
 #include "io/json_text.h"
 #include "io/notes.h"
 #include "model/config.h"
-#include "model/families.h"
 #include "model/tensor_names.h"
 #include "unit.h"
 

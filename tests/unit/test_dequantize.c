@@ -5,8 +5,8 @@
  */
 #include "device_fixture.h"
 
+#include "base/tensor_type.h"
 #include "nojit_ops.h"
-#include "tensor_type.h"
 
 #include <math.h>
 

@@ -2,10 +2,10 @@
  *
  * test_gguf_model.c: GGUF files as models, compared with the Hugging Face folders that they were made from.
  */
+#include "base/families.h"
 #include "gguf_fixture.h"
 #include "gguf_parts.h"
 #include "hash_tensors.h"
-#include "model/families.h"
 #include "model/gguf_export.h"
 #include "model/model_open.h"
 #include "model_fixture.h"

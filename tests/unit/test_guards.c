@@ -6,7 +6,7 @@
  */
 #include "engine_fixture.h"
 
-#include "step_state.h"
+#include "base/step_state.h"
 
 /* Weights after `steps` steps; free() them. */
 static float *weights_after(const struct train_options *o, const char *tokens, int steps,

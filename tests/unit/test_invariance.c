@@ -13,7 +13,7 @@
 #include "net/forward.h"
 #include "step/head.h"
 
-#include "step_state.h"
+#include "base/step_state.h"
 
 enum { DOCUMENTS = 8, LONGEST = 40, NO_LOSS = 100, OTHER_WORDS = 200 };
 static const int lengths[DOCUMENTS] = {23, 9, 17, 23, 5, 30, 12, 20};

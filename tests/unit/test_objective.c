@@ -7,7 +7,7 @@
 
 #include "gradients.h"
 
-#include "step_state.h"
+#include "base/step_state.h"
 
 void nj_ref_kd_head_f64(double *s, double *kd, double *ce, double *entropy, double *agree,
                         const double *t, const int32_t *target, const double *state, int32_t M,

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "io/plural.h"
+#include "base/plural.h"
 #include "record/progress.h"
 #include "unit.h"
 

@@ -2,10 +2,10 @@
  *
  * test_screen.c: what comes from files and models is shown by a terminal, not done.
  */
+#include "base/utf8.h"
 #include "cli/screen.h"
 #include "record/progress.h"
 #include "unit.h"
-#include "utf8.h"
 
 /* What a terminal acts upon, and what it shows of it. */
 static const struct {

@@ -3,7 +3,7 @@
  * test_sizes.c: sizes that stem from files and options: what cannot be addressed is refused, and nothing
  * wraps on the way there. tests/fuzz/fuzz_plan.c holds plans against a sum in 128 bits.
  */
-#include "checked.h"
+#include "base/checked.h"
 #include "io/json_text.h"
 #include "model/init.h"
 #include "report/report.h"

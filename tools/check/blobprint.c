@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 #include "assemblers.h"
+#include "base/plural.h"
 #include "check/blobcheck.h"
-#include "io/plural.h"
 
 static int key_width(const struct check *c)
 {

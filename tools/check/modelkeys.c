@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/families.h"
+#include "base/python_json.h"
 #include "check/blobcheck.h"
 #include "check/gguf_keys.h"
-#include "io/python_json.h"
-#include "model/families.h"
 
 enum op_condition { WITH_QK_NORM, WITHOUT_QK_NORM, WITH_SILU, WITHOUT_SILU };
 

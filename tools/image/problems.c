@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 int fail(char why[WHY_BYTES], const char *format, ...)
 {

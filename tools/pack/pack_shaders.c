@@ -9,8 +9,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/plural.h"
 #include "image/fileio.h"
-#include "io/plural.h"
 #include "pack/shadercheck.h"
 
 enum { EXIT_REFUSED = 1, EXIT_USAGE = 2, BLOB_ALIGN = 64, PATH_BYTES = 4096 };

@@ -10,8 +10,8 @@
  */
 #include "batch/data.h"
 
+#include "base/checked.h"
 #include "batch/data_struct.h"
-#include "checked.h"
 #include "io/error.h"
 #include "ranks/group.h"
 

@@ -4,9 +4,9 @@
  */
 #include "batch/data_struct.h"
 
+#include "base/plural.h"
 #include "data/rows.h"
 #include "io/error.h"
-#include "io/plural.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

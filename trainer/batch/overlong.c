@@ -4,7 +4,7 @@
  */
 #include "batch/packing.h"
 
-#include "io/plural.h"
+#include "base/plural.h"
 
 #include <inttypes.h>
 #include <stdio.h>

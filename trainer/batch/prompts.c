@@ -4,13 +4,13 @@
  */
 #include "batch/prompts.h"
 
+#include "base/plural.h"
 #include "batch/shuffle.h"
 #include "data/file_kinds.h"
 #include "data/pool.h"
 #include "data/rows.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "io/plural.h"
 #include "text/bpe.h"
 
 #include <inttypes.h>

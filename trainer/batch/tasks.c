@@ -7,6 +7,7 @@
  */
 #include "batch/tasks.h"
 
+#include "base/utf8.h"
 #include "data/file_kinds.h"
 #include "data/pool.h"
 #include "data/rows.h"
@@ -14,7 +15,6 @@
 #include "template/spaces.h"
 #include "text/bpe.h"
 #include "text/prefix_token.h"
-#include "utf8.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

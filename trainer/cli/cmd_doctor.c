@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/doctor_gpus.h"
 #include "cli/doctor_self_test.h"
@@ -14,12 +16,10 @@
 #include "io/cache_folder.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "io/plural.h"
 #include "io/waits.h"
 #include "record/progress.h"
 #include "run/receipt.h"
 #include "run/run.h"
-#include "utf8.h"
 
 /* Library and folder names may contain control characters; replace them. */
 static void print_after(const char *before, const char *line, FILE *out)

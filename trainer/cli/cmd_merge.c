@@ -2,10 +2,10 @@
  *
  * cmd_merge.c: `nojit merge`: a model with trained adapters as a model of its own.
  */
+#include "base/plural.h"
 #include "cli/commands.h"
 #include "formats/model_path.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "run/run.h"
 #include "weights/merge.h"
 

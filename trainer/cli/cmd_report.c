@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "cli/commands.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "io/plural.h"
 #include "io/whole_file.h"
 #include "options/settings.h"
 #include "record/lock.h"

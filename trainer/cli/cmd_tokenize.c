@@ -2,12 +2,12 @@
  *
  * cmd_tokenize.c: `nojit tokenize`: text to a token file, with a bar while it goes on, or to the screen.
  */
+#include "base/plural.h"
 #include "batch/tokenize.h"
 #include "cli/commands.h"
 #include "cli/show_data.h"
 #include "formats/model_path.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "run/day.h"
 #include "run/run.h"
 #include "run/run_inputs.h"

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "base/plural.h"
 #include "cli/commands.h"
 #include "eval/texts.h"
 #include "io/error.h"
 #include "io/model_folder.h"
-#include "io/plural.h"
 #include "io/waits.h"
 #include "model/gguf_export.h"
 #include "model/gguf_ftype.h"

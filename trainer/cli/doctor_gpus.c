@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/doctor_links.h"
 #include "cli/gpu_code.h"
 #include "io/error.h"
@@ -18,7 +19,6 @@
 #include "record/progress.h"
 #include "run/run.h"
 #include "run/run_ranks.h"
-#include "utf8.h"
 
 enum { PROBE_BYTES = 64 << 20, REPEATS = 9, PEERS_MOST = 64 };
 

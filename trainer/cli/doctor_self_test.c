@@ -11,11 +11,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/plural.h"
+#include "base/utf8.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "io/plural.h"
 #include "record/progress.h"
-#include "utf8.h"
 
 struct self_test_row {
     char name[96], label[128], wrong[600];

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 struct screen {
     FILE *to;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "cli/screen.h"
 #include "io/error.h"
-#include "io/plural.h"
 
 enum { SHOWN_MOST = 2000 }; /* tokens of a document */
 

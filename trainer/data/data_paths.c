@@ -3,12 +3,12 @@
  * data_paths.c: which files a --data list names. Folders are walked in the order of their names, so
  * that the stream of tokens does not depend on the file system.
  */
+#include "base/plural.h"
 #include "data/file_kinds.h"
 #include "data/token_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
-#include "io/plural.h"
 
 #include <dirent.h>
 #include <errno.h>

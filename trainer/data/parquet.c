@@ -5,9 +5,9 @@
  */
 #include "data/parquet_inside.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "data/parquet_inside.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 
 #include <stdlib.h>

@@ -3,10 +3,10 @@
  * splits.c: the splits of a data set that lie side by side in a folder (train-00000-of-00002.parquet, test.jsonl,
  * validation/...): they are not read together, since what a model is measured on would be trained on.
  */
+#include "base/plural.h"
 #include "data/file_kinds.h"
 #include "data/token_files.h"
 #include "io/error.h"
-#include "io/plural.h"
 
 #include <stdio.h>
 #include <stdlib.h>

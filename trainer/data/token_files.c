@@ -6,10 +6,10 @@
  */
 #include "data/token_files.h"
 
-#include "checked.h"
+#include "base/checked.h"
+#include "base/utf8.h"
 #include "data/file_kinds.h"
 #include "io/error.h"
-#include "utf8.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include "engine/engine.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "model/model_open.h"
 #include "net/f8.h"

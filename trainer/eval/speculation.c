@@ -7,10 +7,10 @@
 
 #include <math.h>
 
+#include "base/plural.h"
 #include "batch/prompts.h"
 #include "eval/texts.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "model/model_open.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"

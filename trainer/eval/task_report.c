@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "template/spaces.h"
-#include "utf8.h"
 
 enum metric { METRIC_ACC, METRIC_ACC_NORM, METRIC_EXACT };
 static const char *const metric_names[TASK_METRICS] = {"acc", "acc_norm", "exact_match"};

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "batch/tasks.h"
 #include "eval/task_report.h"
 #include "eval/task_scores.h"
 #include "eval/task_texts.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "io/unfinished.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"

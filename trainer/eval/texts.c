@@ -4,9 +4,9 @@
  */
 #include "eval/texts.h"
 
+#include "base/plural.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "io/plural.h"
 #include "io/waits.h"
 #include "model/model_open.h"
 #include "record/sample.h"

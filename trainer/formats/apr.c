@@ -4,7 +4,7 @@
  */
 #include "formats/apr.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "formats/apr_blocks.h"
 #include "formats/crc32.h"
 #include "formats/cursor.h"

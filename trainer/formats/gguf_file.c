@@ -5,7 +5,7 @@
  */
 #include "formats/gguf_file.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "formats/cursor.h"
 #include "io/error.h"
 

@@ -5,7 +5,7 @@
  */
 #include "formats/gguf_write.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/verified_file.h"

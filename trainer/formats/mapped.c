@@ -5,8 +5,8 @@
  */
 #include "formats/mapped.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
-#include "utf8.h"
 
 #include <errno.h>
 #include <pthread.h>

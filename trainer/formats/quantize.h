@@ -6,7 +6,7 @@
 #ifndef NOJIT_TRAINER_QUANTIZE_H
 #define NOJIT_TRAINER_QUANTIZE_H
 
-#include "tensor_type.h"
+#include "base/tensor_type.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #ifndef NOJIT_TRAINER_TENSORS_H
 #define NOJIT_TRAINER_TENSORS_H
 
-#include "tensor_type.h"
+#include "base/tensor_type.h"
 
 #include <stddef.h>
 #include <stdint.h>

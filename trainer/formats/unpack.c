@@ -13,7 +13,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 
 struct unpacker {

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 static _Thread_local char sentence[1024];
 

@@ -11,11 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checked.h"
+#include "base/checked.h"
+#include "base/python_json.h"
+#include "base/utf8.h"
 #include "io/error.h"
-#include "io/python_json.h"
 #include "io/regular.h"
-#include "utf8.h"
 
 /* Returns how many bytes that are no UTF-8 one U+FFFD stands for, as in Python and in Unicode's recommendation: the
  * beginning of a code point that is cut short, or one byte. */

@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 enum { SAID_MOST = 64 };
 

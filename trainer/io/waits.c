@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 enum { DEPTH = 4, FIRST_SECONDS = 4, NEXT_SECONDS = 60 };
 

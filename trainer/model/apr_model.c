@@ -5,11 +5,11 @@
  */
 #include "model/apr_model.h"
 
+#include "base/families.h"
 #include "formats/apr.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "model/config_from.h"
-#include "model/families.h"
 #include "model/gguf_model.h"
 #include "model/tensor_names.h"
 

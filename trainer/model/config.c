@@ -5,12 +5,12 @@
  */
 #include "model/config.h"
 
+#include "base/families.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/notes.h"
 #include "io/path.h"
 #include "model/config_rope.h"
-#include "model/families.h"
 #include "model/quantized_scheme.h"
 #include "model/tensor_names.h"
 

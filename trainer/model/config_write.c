@@ -2,11 +2,11 @@
  *
  * config_write.c: the config.json of a model, for transformers 4 and 5.
  */
+#include "base/families.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
 #include "model/config.h"
-#include "model/families.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,10 +5,10 @@
  */
 #include "model/gguf_export.h"
 
+#include "base/families.h"
 #include "formats/gguf_write.h"
 #include "formats/quantize.h"
 #include "io/error.h"
-#include "model/families.h"
 #include "model/gguf_model.h"
 #include "model/model_open.h"
 #include "text/gguf_tokenizer.h"

@@ -6,8 +6,8 @@
 #ifndef NOJIT_TRAINER_MIXTURE_H
 #define NOJIT_TRAINER_MIXTURE_H
 
+#include "base/tensor_type.h"
 #include "model/tensor_names.h"
-#include "tensor_type.h"
 
 #include <stdbool.h>
 

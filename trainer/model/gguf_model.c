@@ -4,10 +4,10 @@
  */
 #include "model/gguf_model.h"
 
+#include "base/families.h"
 #include "formats/gguf.h"
 #include "io/error.h"
 #include "model/config_from.h"
-#include "model/families.h"
 
 #include <limits.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  */
 #include "net/activation.h"
 
-#include "model/families.h"
+#include "base/families.h"
 #include "net/student_f8.h"
 #include "nojit_ops.h"
 

@@ -4,7 +4,7 @@
  */
 #include "net/acts.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "net/f8.h"
 
 void rows_carve(int rows, int padded, bool teacher_apart, bool answers, struct carve *c,

@@ -4,7 +4,7 @@
  */
 #include "net/cache.h"
 
-#include "checked.h"
+#include "base/checked.h"
 
 /* Positions of a slot are a multiple of this. */
 enum { CACHE_MULTIPLE = 64 };

@@ -9,7 +9,7 @@
 #include "net/net.h"
 
 /* A slot holds one sequence. Of each layer: keys [slots, K, positions, D], values [slots, K, positions / 32, D, 32], as
- * kv_store and attn_decode, or kv_store_q8 and attn_decode_q8, have them (kernels/decode.h). */
+ * kv_store and attn_decode, or kv_store_q8 and attn_decode_q8, have them (base/decode.h). */
 struct cache {
     int slots, positions;
     char *keys, *values; /* of the first layer; those of the others follow */

@@ -4,7 +4,7 @@
  */
 #include "net/carve.h"
 
-#include "checked.h"
+#include "base/checked.h"
 
 void *carve_at(const struct carve *c, size_t offset)
 {

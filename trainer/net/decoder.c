@@ -5,8 +5,8 @@
  */
 #include "net/decoder.h"
 
-#include "checked.h"
-#include "decode.h"
+#include "base/checked.h"
+#include "base/decode.h"
 #include "net/f8.h"
 #include "net/few_rows.h"
 #include "net/forward.h"

@@ -7,7 +7,7 @@
  */
 #include "net/f8.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 

@@ -6,7 +6,7 @@
  */
 #include "net/lora.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "io/random.h"
 #include "nojit_ops.h"

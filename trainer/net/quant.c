@@ -6,7 +6,7 @@
  */
 #include "net/quant.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "formats/tensors.h"
 #include "io/error.h"
 #include "nojit_ops.h"

@@ -5,9 +5,9 @@
 #ifndef NOJIT_TRAINER_QUANT_H
 #define NOJIT_TRAINER_QUANT_H
 
+#include "base/tensor_type.h"
 #include "net/carve.h"
 #include "net/net.h"
-#include "tensor_type.h"
 
 /* Rows of one type; those of a type that is not quantised are T. */
 struct quant_part {

@@ -4,7 +4,7 @@
  */
 #include "net/student_f8.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "net/f8.h"
 #include "nojit_ops.h"

@@ -7,7 +7,7 @@
  */
 #include "net/teacher_shard.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "net/f8.h"
 #include "net/quant.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/plural.h"
+#include "base/plural.h"
 #include "options/options.h"
 
 static void put_words(FILE *to, const struct path_list *list)

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "io/error.h"
 #include "io/model_folder.h"
-#include "io/plural.h"
 #include "record/run_files.h"
 #include "text/generation.h"
 #include "weights/merge.h"

@@ -16,10 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "io/waits.h"
 #include "record/run_files.h"
-#include "utf8.h"
 
 static const double REWRITE_SECONDS = 0.1;
 static const double FIRST_ROWS_SECONDS = 10;

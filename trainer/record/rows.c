@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "io/error.h"
 #include "io/line.h"
-#include "io/plural.h"
 #include "record/run_files.h"
 
 static int failed(const char *path)

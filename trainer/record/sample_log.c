@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "io/json_text.h"
-#include "utf8.h"
 
 int sample_log_prompts(struct sample_log *l, const struct settings *s, const struct tokenizer *t,
                        int seq_len)

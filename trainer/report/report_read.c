@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/line.h"
 #include "io/path.h"
-#include "io/plural.h"
 #include "io/regular.h"
 
 enum { SERIES_MAX = 128, STRETCHES = 600 };

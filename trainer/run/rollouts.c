@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "batch/answers.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "io/random.h"
 #include "io/waits.h"
 #include "model/model_open.h"

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "io/error.h"
 #include "io/model_folder.h"
-#include "io/plural.h"
 #include "options/options.h"
 #include "run/rollouts.h"
 #include "run/run_ranks.h"

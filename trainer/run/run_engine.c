@@ -5,8 +5,8 @@
  */
 #include "run/run_engine.h"
 
+#include "base/plural.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "io/waits.h"
 #include "run/gemm_cache.h"
 #include "run/run_ranks.h"

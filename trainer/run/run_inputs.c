@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "io/waits.h"
 #include "model/model_open.h"
 

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/plural.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "io/real_path.h"
 #include "model/model_open.h"
 #include "model/tensor_names.h"

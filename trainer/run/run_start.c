@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "base/plural.h"
 #include "io/error.h"
-#include "io/plural.h"
 #include "model/model_open.h"
 #include "run/rollouts.h"
 #include "run/run_inputs.h"

@@ -5,7 +5,7 @@
  */
 #include "state/plan_layout.h"
 
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "net/f8.h"
 #include "net/quant.h"

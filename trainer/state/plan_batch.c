@@ -2,7 +2,7 @@
  *
  * plan_batch.c: whether a plan fits, and the largest batch whose plan does.
  */
-#include "checked.h"
+#include "base/checked.h"
 #include "io/error.h"
 #include "state/plan.h"
 

@@ -5,12 +5,12 @@
 #ifndef NOJIT_TRAINER_PLAN_LAYOUT_H
 #define NOJIT_TRAINER_PLAN_LAYOUT_H
 
+#include "base/step_state.h"
 #include "net/acts.h"
 #include "net/decoder.h"
 #include "net/student_f8.h"
 #include "state/pieces.h"
 #include "state/plan.h"
-#include "step_state.h"
 
 /* Sizes that follow from models and options. */
 struct shape {

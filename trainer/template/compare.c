@@ -4,8 +4,8 @@
  */
 #include "template/value.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
-#include "utf8.h"
 
 static int sign(double x)
 {

@@ -4,12 +4,12 @@
  */
 #include "template/builtins.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "template/letters.h"
 #include "template/spaces.h"
 #include "template/syntax.h"
 #include "template/write.h"
-#include "utf8.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,8 +4,8 @@
  */
 #include "template/letters.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
-#include "utf8.h"
 
 #include <utf8proc.h>
 

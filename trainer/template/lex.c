@@ -6,10 +6,10 @@
  */
 #include "template/syntax.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "template/letters.h"
 #include "template/spaces.h"
-#include "utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>

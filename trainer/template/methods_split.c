@@ -4,10 +4,10 @@
  */
 #include "template/builtins.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "template/letters.h"
 #include "template/spaces.h"
-#include "utf8.h"
 
 #define SELF (&a->at[0])
 

@@ -4,7 +4,7 @@
  */
 #include "template/spaces.h"
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 bool is_white(uint32_t cp)
 {

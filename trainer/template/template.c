@@ -4,11 +4,11 @@
  */
 #include "template/template.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "template/builtins.h"
 #include "template/evaluate.h"
 #include "template/syntax.h"
-#include "utf8.h"
 
 #include <stdlib.h>
 

@@ -4,10 +4,10 @@
  */
 #include "template/write.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
 #include "template/letters.h"
 #include "template/syntax.h"
-#include "utf8.h"
 
 #include <inttypes.h>
 #include <math.h>

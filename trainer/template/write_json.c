@@ -4,8 +4,8 @@
  */
 #include "template/write.h"
 
+#include "base/utf8.h"
 #include "io/error.h"
-#include "utf8.h"
 
 #include <math.h>
 #include <stdio.h>

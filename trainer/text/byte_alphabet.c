@@ -4,7 +4,7 @@
  */
 #include "text/byte_alphabet.h"
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_UNICODE_H
 #define NOJIT_TRAINER_UNICODE_H
 
-#include "utf8.h"
+#include "base/utf8.h"
 
 #include <stdbool.h>
 

@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_QUANT_WEIGHTS_H
 #define NOJIT_TRAINER_QUANT_WEIGHTS_H
 
-#include "tensor_type.h"
+#include "base/tensor_type.h"
 #include "weights/loading.h"
 
 /* A matrix of the teacher on its way, in the type of the options (weights_load()). What is not finite is refused. */

@@ -3,10 +3,10 @@
  * families.h: the model families and the activations that are supported, a row each. The trainer and
  * blobcheck read these tables.
  */
-#ifndef NOJIT_TRAINER_FAMILIES_H
-#define NOJIT_TRAINER_FAMILIES_H
+#ifndef NOJIT_FAMILIES_H
+#define NOJIT_FAMILIES_H
 
-#include "activation.h"
+#include "base/activation.h"
 
 #include <stdbool.h>
 #include <stddef.h>

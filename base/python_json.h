@@ -3,8 +3,8 @@
  * python_json.h: for the trainer and blobcheck: JSON as Python's json module writes and reads it. Its
  * numbers have any size, and Infinity, -Infinity and NaN are among them; Jansson knows neither.
  */
-#ifndef NOJIT_TRAINER_PYTHON_JSON_H
-#define NOJIT_TRAINER_PYTHON_JSON_H
+#ifndef NOJIT_PYTHON_JSON_H
+#define NOJIT_PYTHON_JSON_H
 
 #include <errno.h>
 #include <jansson.h>

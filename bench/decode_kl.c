@@ -7,6 +7,7 @@
  */
 #include "batch/data.h"
 #include "decode/row_logits.h"
+#include "engine/engine.h"
 #include "io/error.h"
 #include "model/model_open.h"
 #include "state/engine_struct.h"

@@ -4,6 +4,7 @@
  * against a sum in 128 bits, written down a second time: equal where that can be addressed, refused
  * where it cannot.
  */
+#include "engine/engine.h"
 #include "fuzz.h"
 #include "io/error.h"
 #include "state/engine_struct.h"

@@ -4,6 +4,7 @@
  * the smallest model. A layout or a hash of 0 in the file stands for the right one, so that what
  * lies behind it is reached.
  */
+#include "engine/engine.h"
 #include "fuzz.h"
 #include "io/error.h"
 #include "model/init.h"

@@ -6,6 +6,7 @@
  *   logits-of FILE.gguf COUNT ID... >OUT
  * OUT: the student's logits, float32 [ids, vocabulary]; the teacher's; COUNT ids of greedy decoding, int32.
  */
+#include "engine/engine.h"
 #include "io/error.h"
 #include "state/engine_struct.h"
 

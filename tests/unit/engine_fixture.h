@@ -7,6 +7,7 @@
 
 #include "base/families.h"
 #include "batch/data.h"
+#include "engine/engine.h"
 #include "io/error.h"
 #include "model/init.h"
 #include "state/engine_struct.h"

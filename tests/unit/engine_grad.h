@@ -6,6 +6,7 @@
 #ifndef NOJIT_TESTS_ENGINE_GRAD_H
 #define NOJIT_TESTS_ENGINE_GRAD_H
 
+#include "engine/engine.h"
 #include "engine_fixture.h"
 #include "step/micro_batch.h"
 #include "step/step.h"

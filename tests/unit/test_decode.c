@@ -3,6 +3,7 @@
  * test_decode.c: prompts continued by the decoder: the logits of a forward pass, texts that do not depend on what is
  * written beside them, and how texts end.
  */
+#include "engine/engine.h"
 #include "net/forward.h"
 
 enum { PROMPTS = 7, BOOK_TEXTS = PROMPTS, BOOK_TOKENS = 40 };

@@ -4,6 +4,7 @@
  */
 #include "engine_fixture.h"
 
+#include "engine/engine.h"
 #include "formats/safetensors.h"
 #include "net/forward.h"
 

@@ -4,6 +4,7 @@
  * docs/quantised-teachers.md have the measurements). If it fails, `nojit plan --gpu` promises a speed that the same
  * shapes did not have. ROWS=1 prints the rows of docs/planning.md.
  */
+#include "engine/engine.h"
 #include "model/init.h"
 #include "net/lora.h"
 #include "net/net.h"

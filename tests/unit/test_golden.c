@@ -8,6 +8,7 @@
  * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
  */
 #include "batch/data.h"
+#include "engine/engine.h"
 #include "golden_answers.h"
 #include "io/random.h"
 #include "net/forward.h"

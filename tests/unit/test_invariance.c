@@ -8,6 +8,7 @@
  * test_engine_rows.c: empty micro-batches), every parameter moves (test_engine.c, test_lora.c), resuming
  * after kills (resume_killed.sh).
  */
+#include "engine/engine.h"
 #include "engine_grad.h"
 #include "net/backward.h"
 #include "net/forward.h"

@@ -3,6 +3,7 @@
  * test_lora.c: what adapters promise: their gradients are derivatives, the model under them stays as
  * it is, and what is saved, merged or resumed is the same model.
  */
+#include "engine/engine.h"
 #include "engine_grad.h"
 #include "net/forward.h"
 #include "step/head.h"

@@ -5,6 +5,7 @@
  */
 #include "engine_fixture.h"
 
+#include "engine/engine.h"
 #include "formats/safetensors.h"
 #include "gguf_fixture.h"
 #include "io/model_folder.h"

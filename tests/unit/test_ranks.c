@@ -2,6 +2,7 @@
  *
  * test_ranks.c: a step that several ranks share gives what the ranks would give, each on its own, added in their order.
  */
+#include "engine/engine.h"
 #include "state/ranks.h"
 
 #include "engine_fixture.h"

@@ -4,6 +4,7 @@
  * wraps on the way there. tests/fuzz/fuzz_plan.c holds plans against a sum in 128 bits.
  */
 #include "base/checked.h"
+#include "engine/engine.h"
 #include "io/json_text.h"
 #include "model/init.h"
 #include "report/report.h"

@@ -4,6 +4,7 @@
  * accepted as the two distributions say.
  */
 #include "decode/rejection.h"
+#include "engine/engine.h"
 
 enum { PROMPTS = 7, S = 48, MANY = 6000, BOOK_TEXTS = MANY, BOOK_TOKENS = 30 };
 #include "book.h"

@@ -78,15 +78,15 @@ static void read_arch(const char *path, const struct node *n, struct arch *a)
     if (end != NULL && (*end == 'a' || *end == 'f'))
         a->suffix = *end++;
     if (end == NULL || *end != '\0' || a->sm < LOWEST_SM)
-        problem(path, n->line, "'%s' is no architecture; expected a name such as sm_90 or sm_90a",
-                a->name);
+        problem(path, n->line,
+                "'%s' is not an architecture; expected a name such as sm_90 or sm_90a", a->name);
     if (a->shared < 0 || a->shared > INT32_MAX)
         problem(path, n->line, "%s: shared must be a number of bytes, lp must be bf16 or f16",
                 a->name);
     check_flag(path, n, "default");
     check_flag(path, n, "spare");
     if (a->ptxas != NULL && !is_release(a->ptxas))
-        problem(path, n->line, "%s: '%s' is no release of ptxas; expected one such as 13.3.73",
+        problem(path, n->line, "%s: '%s' is not a release of ptxas; expected one such as 13.3.73",
                 a->name, a->ptxas);
 }
 

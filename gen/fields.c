@@ -41,7 +41,7 @@ bool read_name(const char *file, const struct node *n, const char **out)
     }
     for (const char *p = s; *p; p++) {
         if (!isalnum((unsigned char)*p) && *p != '_') {
-            problem(file, n->line, "'%s' is no name: only letters, digits and _ are allowed", s);
+            problem(file, n->line, "'%s' is not a name: only letters, digits and _ are allowed", s);
             return false;
         }
     }

@@ -15,8 +15,8 @@ static void read_test_arg(struct contract *c, struct test *t, int i, const struc
     const struct arg *a = &c->args[i];
     if (a->fill == FILL_POSITION && node_int(value, &t->first[i])) {
         if (t->first[i] < 0 || t->first[i] > INT32_MAX)
-            problem(c->file, value->line, "'%s' is no position; it must be from 0 to %d", a->name,
-                    INT32_MAX);
+            problem(c->file, value->line, "'%s' is not a position; it must be from 0 to %d",
+                    a->name, INT32_MAX);
         return;
     }
     t->null[i] = true;

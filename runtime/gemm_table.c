@@ -164,10 +164,11 @@ static int open_table(nj_context *ctx, const char *path, FILE **out)
         return errno == ENOENT ? 0 : nj_fail(ctx, NJ_E_IO, "%.600s: %s", path, strerror(errno));
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > TABLE_BYTES) {
         close(fd);
-        return nj_fail(ctx, NJ_E_FORMAT,
-                       "%.600s is no table of algorithms, which is a file of at most %d MiB; name "
-                       "another file",
-                       path, TABLE_BYTES >> 20);
+        return nj_fail(
+            ctx, NJ_E_FORMAT,
+            "%.600s is not a table of algorithms, which is a file of at most %d MiB; name "
+            "another file",
+            path, TABLE_BYTES >> 20);
     }
     *out = fdopen(fd, "r");
     if (*out)
@@ -205,7 +206,7 @@ static int merge(nj_context *ctx, const char *path)
         rc = read_rows(ctx, f);
     else if (rewind(f), fgetc(f) != EOF)
         rc = nj_fail(ctx, NJ_E_FORMAT,
-                     "%.600s is no table of this GPU and this version of cuBLASLt; remove it or "
+                     "%.600s is not a table of this GPU and this version of cuBLASLt; remove it or "
                      "name another file",
                      path);
     fclose(f);

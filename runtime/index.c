@@ -52,7 +52,7 @@ static int check_header(const void *index, size_t index_bytes, size_t blobs_byte
     const uint64_t zero = 0;
 
     if (index_bytes < sizeof *h || (uintptr_t)index % 8 != 0)
-        return damaged(why, "%zu bytes are no header", index_bytes);
+        return damaged(why, "%zu bytes are not a header", index_bytes);
     if (h->magic != NJI_MAGIC)
         return damaged(why, "wrong magic %016" PRIx64, h->magic);
     if (h->version != NJI_VERSION)

@@ -15,7 +15,7 @@ int nj_budget_check(nj_context *ctx, enum nj_memory kind, size_t bytes)
     if (bytes <= budget)
         return 0;
     return nj_fail(ctx, NJ_E_NOMEM,
-                   "%zu bytes of %s memory wanted, %zu can be had now; use a smaller batch or "
+                   "%zu bytes of %s memory wanted, %zu are available now; use a smaller batch or "
                    "sequence, or free memory",
                    bytes, kind == NJ_MEM_HOST ? "host" : "device", budget);
 }

@@ -149,8 +149,9 @@ static int cpu_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **
     bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     *out = aligned_alloc(ALIGN, bytes);
     if (!*out)
-        return nj_fail(ctx, NJ_E_NOMEM, "%zu bytes wanted, %zu can be had now; the system refused",
-                       bytes, nj_meminfo("MemAvailable"));
+        return nj_fail(ctx, NJ_E_NOMEM,
+                       "%zu bytes wanted, %zu are available now; the system refused", bytes,
+                       nj_meminfo("MemAvailable"));
     memset(*out, 0, bytes);
     return 0;
 }

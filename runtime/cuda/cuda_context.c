@@ -68,8 +68,8 @@ int nj_cuda_check(nj_context *ctx, int result, const char *what)
     name = name ? name : "unknown CUDA error";
     text = text ? text : "no text";
     if (result == NJ_CUDA_ERROR_OUT_OF_MEMORY)
-        return nj_fail(ctx, NJ_E_NOMEM, "%s: %s (%d); %zu bytes can be had now", what, name, result,
-                       nj_cuda_budget(ctx, NJ_MEM_DEVICE));
+        return nj_fail(ctx, NJ_E_NOMEM, "%s: %s (%d); %zu bytes are available now", what, name,
+                       result, nj_cuda_budget(ctx, NJ_MEM_DEVICE));
     if (!is_fatal(result))
         return nj_fail(ctx, NJ_E_DEVICE, "%s: %s (%d), %s", what, name, result, text);
     snprintf(cu->lost, sizeof cu->lost,

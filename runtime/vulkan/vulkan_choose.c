@@ -137,7 +137,7 @@ static int find_wanted(nj_context *ctx, const struct adapter *all, uint32_t coun
         return 0;
     return nj_fail(
         ctx, NJ_E_ARG,
-        "NOJIT_VULKAN_DEVICE=%.100s: Vulkan sees %u GPU%s, of which none has this number "
+        "NOJIT_VULKAN_DEVICE=%.100s: Vulkan sees %u GPU%s, and none has this number "
         "(counted from 0) or these letters in its name; see nojit doctor --device vulkan",
         wanted, count, count == 1 ? "" : "s");
 }

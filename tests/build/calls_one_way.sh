@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# calls_one_way.sh: within a folder no file calls, over however many others, a file that calls it: the files can be read from the ground up.
-# What an object leaves open, and which object has it, says who calls whom.
+# calls_one_way.sh: the call graph between the files of a folder is acyclic, so the files can be read from the ground up.
+# The symbols that an object leaves undefined, and the object that defines each, say who calls whom.
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh

@@ -183,7 +183,7 @@ bad test-shape first.yaml:17 "gives 'y' no elements: size 'N - 3' of line 7 is 0
 bad test-null first.yaml:18 "argument 'y' is null but not optional" '18s/k: null/y: null/'
 bad test-not-null first.yaml:18 "argument 'k' can only be given as null" '18s/k: null/k: 3/'
 bad test-not-a-position first.yaml:18 "argument 'k' can only be given as its first position" '9s/id N/position N/;18s/k: null/k: x/'
-bad test-position first.yaml:18 "'k' is no position; it must be from 0 to 2147483647" '9s/id N/position N/;18s/k: null/k: -1/'
+bad test-position first.yaml:18 "'k' is not a position; it must be from 0 to 2147483647" '9s/id N/position N/;18s/k: null/k: -1/'
 bad test-wide first.yaml:17 "dim 'N' must be a whole number of 32 bits" '17s/N: 3/N: 3000000000/'
 bad test-none first.yaml:16 "tests is empty" '16s/$/ []/;17,18d'
 bad grid-limit first.yaml:19 "grid size 'N' is 70000; it must be 1 to 65535" '14s/"ceil_div(N, 8)"/1, N/;19s/64/70000/'
@@ -233,9 +233,9 @@ archs() { # NAME SED-SCRIPT LINE REGEX: after that edit of the list of archs it 
 }
 at=$(sed -n '/name: sm_120,/=' contracts/archs.yaml)
 for release in 13 13.03.73 13.3.73.1 13.3.x v13.3.73 13.3. .3.73; do
-    archs "gen refuses $release as a release of ptxas" "${at}s/ptxas: [0-9.]*/ptxas: $release/" "$at" "sm_120: '$release' is no release of ptxas; expected one such as 13.3.73"
+    archs "gen refuses $release as a release of ptxas" "${at}s/ptxas: [0-9.]*/ptxas: $release/" "$at" "sm_120: '$release' is not a release of ptxas; expected one such as 13.3.73"
 done
-archs "gen refuses a release of ptxas that is cut short" "${at}s/ptxas: [0-9.]*/ptxas: 13.3/" "$at" "sm_120: '13.3' is no release of ptxas; expected one such as 13.3.73"
+archs "gen refuses a release of ptxas that is cut short" "${at}s/ptxas: [0-9.]*/ptxas: 13.3/" "$at" "sm_120: '13.3' is not a release of ptxas; expected one such as 13.3.73"
 archs "gen refuses a release of ptxas that is a list" "${at}s/ptxas: [0-9.]*/ptxas: [13.3.73]/" "$at" "'ptxas' must be a single value"
 archs "gen refuses a flag of an arch that is neither true nor false" "${at}s/spare: true/spare: maybe/" "$at" "spare is 'maybe'; expected true or false"
 archs "gen refuses an unknown field of an arch" "${at}s/ptxas:/ptxsa:/" "$at" "unknown field 'ptxsa'"

@@ -63,7 +63,7 @@ compile "$store"
 printf '\377\377' | dd of="$d/own.a.spv" bs=1 seek=22 conv=notrunc status=none # words of the first instruction
 bad "pack-shaders refuses an instruction of no length" 'the shader has an instruction that reaches past its end'
 echo text >"$d/own.a.spv"
-bad "pack-shaders refuses a text" 'the shader is no SPIR-V module'
+bad "pack-shaders refuses a text" 'the shader is not a SPIR-V module'
 rm "$d/own.a.spv"
 refuses "pack-shaders refuses a module that is not there" 2 '^pack-shaders: cannot open' run
 

@@ -39,7 +39,7 @@ refuses "--lora-alpha for adapters that bring one is refused" 2 'brings its own 
 refuses "a --max-grad-norm that rounds to 0 is refused" 2 '--max-grad-norm 1e-46: rounds to 0 in float32' train "$d/student" --max-grad-norm 1e-46
 refuses "a --temperature that blurs the divergence is refused" 2 '--temperature 101: at most 100; .*the divergence' \
     "$nojit" distill --student "$d/student" --teacher "$d/student" --data "$d" --out "$d/hot" --temperature 101
-refuses "a --memory-budget of less than a byte is refused" 3 'this run needs .* can be had' train "$d/student" --memory-budget 1e-10
+refuses "a --memory-budget of less than a byte is refused" 3 'this run needs .* are available' train "$d/student" --memory-budget 1e-10
 refuses "a --config that is missing is refused" 2 "$d/none.yaml: No such file" train "$d/student" --config "$d/none.yaml"
 options_file() { # NAME REGEX TEXT: a file of options that is refused
     printf "$3" >"$d/options.yaml"

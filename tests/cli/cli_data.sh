@@ -44,11 +44,11 @@ train plain --steps 3 --data "$d/a.txt" "$d/b.txt"
 if grep -qE '^(source|packing) ' "$scratch/said"; then not_ok "nothing is said of the sources of one stream" "$(cat "$scratch/said")"; else ok "nothing is said of the sources of one stream"; fi
 train mixed --steps 3 --data "$d/a.txt" "$d/b.txt" --data-weights 0.25,0.75
 # 6001 and 3001 tokens: 187 and 93 rows of 32
-says "a source is said with its tokens and its share" '^source .*/a.txt: 6001 tokens; 70 of 280 rows an epoch \(25.00 %\)$'
-says "a second source is said with its tokens and its share" '^source .*/b.txt: 3001 tokens; 210 of 280 rows an epoch \(75.00 %\)$'
+says "a source is said with its tokens and its share" '^source .*/a.txt: 6001 tokens; 70 of 280 sequences per epoch \(25.00 %\)$'
+says "a second source is said with its tokens and its share" '^source .*/b.txt: 3001 tokens; 210 of 280 sequences per epoch \(75.00 %\)$'
 same "--data-weights change the trained weights" no plain mixed
 holds "the receipt has a source's weight" mixed/receipt.json '"weight": 0.25'
-holds "the receipt has a source's rows per epoch" mixed/receipt.json '"rows_an_epoch": 210'
+holds "the receipt has a source's rows per epoch" mixed/receipt.json '"rows_per_epoch": 210'
 train listed --steps 3 --data "$d/a.txt" --data "$d/b.txt" --data_weights 1 3
 same "--data-weights 1 3 are 0.25 0.75" yes mixed listed
 train first --steps 3 --data "$d/a.txt"
@@ -69,10 +69,10 @@ refused "weights that are all 0 are refused" '--data-weights: all are 0' "${two[
 # ---- packing: 1 to 46 letters, 2,115 in all; 27 of the 90 documents take two rows
 train wrapped --steps 3 --data "$d/c.jsonl"
 train bfd --steps 3 --data "$d/c.jsonl" --packing bfd
-says "--packing bfd says its rows and padding" '^packing bfd: 67 rows of 32 an epoch, 1.35 % padding$'
+says "--packing bfd says its rows and padding" '^packing bfd: 67 sequences of 32 tokens per epoch, 1.35 % padding$'
 holds "the receipt has the padding of --packing bfd" bfd/receipt.json '"padding": 0\.01352'
 train none --steps 3 --data "$d/c.jsonl" --packing none
-says "--packing none says its rows and padding" '^packing none: 117 rows of 32 an epoch, 43.51 % padding$'
+says "--packing none says its rows and padding" '^packing none: 117 sequences of 32 tokens per epoch, 43.51 % padding$'
 same "--packing bfd trains other weights than the stream" no wrapped bfd
 same "--packing bfd trains other weights than one document a row" no bfd none
 train true --steps 3 --data "$d/c.jsonl" --packing True

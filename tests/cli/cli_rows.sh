@@ -59,7 +59,7 @@ equal "a Parquet file holds what its rows as JSON lines do" small_groups.parquet
 
 # ---- packing and length
 train chat --steps 2 --data "$d/plain.jsonl"
-says "--packing bfd keeps prompts with answers whole" '^packing bfd: 6 rows of 32 an epoch'
+says "--packing bfd keeps prompts with answers whole" '^packing bfd: 6 sequences of 32 tokens per epoch'
 if grep -q longer "$scratch/said"; then not_ok "nothing is said of long documents where all fit" "$(cat "$scratch/said")"; else ok "nothing is said of long documents where all fit"; fi
 echo '{"prompt": "What is a very long one? ", "completion": "It is this one."}' >>"$d/plain.jsonl"
 long='^1 of 7 documents is longer than a sequence of 32: 1 cut at its end; 8 trained tokens are lost; --seq-len 40 holds the longest$'
@@ -110,7 +110,7 @@ equal "--split chooses in tokenize" set.bin plain.bin
 
 # ---- epochs of few rows
 train few --data "$d/named.jsonl" --fields prompt=question,completion=answer --batch-size 8
-says "a step of more rows than an epoch has is said" '^a step takes 8 rows and an epoch has 6, so 1 step makes 1.33 epochs where --epochs is 1$'
+says "a step of more rows than an epoch has is said" '^a step takes 8 sequences and an epoch has 6, so 1 step makes 1.33 epochs where --epochs is 1$'
 
 # ---- documents on the screen
 "$nojit" tokenize --model "$d/student" --data "$d/plain.jsonl" --show 2 --seq-len 32 >"$d/shown" 2>"$scratch/said"

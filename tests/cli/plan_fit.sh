@@ -78,7 +78,7 @@ batch_of() { grep -oE '"batch_size": [0-9]+' "$d/$1/receipt.json" | cut -d' ' -f
 succeeds "a run with --batch-size auto runs to its end" run whole --memory-budget 0.01
 planned=$("$nojit" plan "${same[@]}" --memory-budget 0.01 --json | field batch_size)
 if [ "$(batch_of whole)" = "$planned" ] && [ "$planned" -gt 1 ]; then ok "--batch-size auto is as large in a run as in the plan"; else not_ok "--batch-size auto is as large in a run as in the plan" "$(batch_of whole), $planned"; fi
-succeeds "a run with --batch-size auto says the batch size" grep -q "^batch size $planned, the largest that fits: .* of the 10.24 MiB" "$d/whole.log"
+succeeds "a run with --batch-size auto says the batch size" grep -q "^batch size $planned, the largest that fits: uses .* of 10.24 MiB available" "$d/whole.log"
 succeeds "the receipt has the batch size that was asked for" grep -q '"batch-size": "auto"' "$d/whole/receipt.json"
 cp -r "$d/whole" "$d/resumed"
 rm -r "$d"/resumed/{config.json,model.safetensors,receipt.json,checkpoint-4}
@@ -92,7 +92,7 @@ succeeds "a resumed run with --batch-size auto says that it keeps its batch" gre
 succeeds "a run with --batch-size auto and room for more runs to its end" run small --memory-budget 0.3
 rows=$(grep -oE '"data_windows": [0-9]+' "$d/small/receipt.json" | cut -d' ' -f2)
 if [ "$(batch_of small)" = "$rows" ] && [ "$rows" -gt 100 ]; then ok "--batch-size auto takes no more rows than the data have"; else not_ok "--batch-size auto takes no more rows than the data have" "$(batch_of small), $rows"; fi
-succeeds "a run says that its batch is all rows of an epoch" grep -q "^batch size $rows, all rows of an epoch: " "$d/small.log"
+succeeds "a run says that its batch is all rows of an epoch" grep -q "^batch size $rows, all sequences of an epoch: " "$d/small.log"
 succeeds "a run with --batch-size auto and --grad-accum runs to its end" run parts --grad-accum 3 --memory-budget 0.3
 if [ "$(batch_of parts)" = $(((rows + 2) / 3)) ]; then ok "micro-batches of --batch-size auto share the rows of an epoch"; else not_ok "micro-batches of --batch-size auto share the rows of an epoch" "$(batch_of parts), $rows"; fi
 plan --batch-size auto --device cpu --dtype float32 --json >"$scratch/plan" 2>/dev/null || true

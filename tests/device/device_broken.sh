@@ -19,7 +19,7 @@ launches=$(sed -E 's/.*exempt; ([0-9]+) launches.*/\1/' <<<"$end")
 begin
 status=0
 NOJIT_SIM_FAIL=launch:$((launches / 4)):hang timeout 60 "${go_on[@]}" --first-step-timeout 2 >"$d/log" 2>"$d/err" || status=$?
-if [ $status = 1 ] && grep -qE '^nojit: step 2 has not ended after 2 seconds: the GPU hangs .*--first-step-timeout$' "$d/err"; then
+if [ $status = 1 ] && grep -qE '^nojit: step 2 has not ended after 2 seconds: the GPU is hung .*--first-step-timeout$' "$d/err"; then
     ok "a first step that hangs ends the run with a sentence"
 else
     not_ok "a first step that hangs ends the run with a sentence" "exit status $status: $(cat "$d/err")"

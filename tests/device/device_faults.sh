@@ -49,7 +49,7 @@ each() {
     survived=$((survived + count))
     ok "$name ends the run, which goes on, at $count calls"
 }
-each "device memory that cannot be had" 3 'CUDA_ERROR_OUT_OF_MEMORY \(2\); [0-9]+ bytes can be had now' cuMemAlloc_v2 2 1
+each "device memory that cannot be had" 3 'CUDA_ERROR_OUT_OF_MEMORY \(2\); [0-9]+ bytes are available now' cuMemAlloc_v2 2 1
 each "pinned memory that cannot be had" 3 'pinned host memory: CUDA_ERROR_OUT_OF_MEMORY \(2\)' cuMemHostAlloc 2 1
 each "a launch that is refused" 1 'CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES \(701\), too many resources' cuLaunchKernelEx 701 23
 each "a copy that is refused" 1 'CUDA_ERROR_INVALID_VALUE \(1\), invalid argument' cuMemcpyAsync 1 11

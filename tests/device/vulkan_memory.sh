@@ -41,6 +41,6 @@ disturbed allocation=600000 distil "$d/wide-pieces" --batch-size 8 >"$d/log" 2>&
 ok_if "activations in pieces give the same bits" "the weights differ" cmp -s "$d/wide/model.safetensors" "$d/wide-pieces/model.safetensors"
 disturbed allocation=600000,buffer=600000 plan --batch-size 8 >"$d/plan" 2>&1 && status=0 || status=$?
 ok_if "activations are cut at layers" "$(tail -n 1 "$d/plan")" [ "$status" = 0 ]
-refuses "a run that needs more memory than the driver has left is refused" 3 '^nojit distill: this run needs 0.00 GiB of device memory and 0.00 GiB can be had' \
+refuses "a run that needs more memory than the driver has left is refused" 3 '^nojit distill: this run needs 0.00 GiB of device memory and 0.00 GiB are available' \
     disturbed heap=1000000 distil "$d/refused"
 finish

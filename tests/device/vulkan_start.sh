@@ -42,7 +42,7 @@ elif ! grep -q 'by a Vulkan driver, for tests' "$d/doctor"; then
     skip "auto weighs GPUs by Vulkan" "this GPU may be faster than the CPU"
 else
     none=$(by none auto)
-    ok_if "auto says that Vulkan is switched off" "$none" grep -q '^gpu  *none is taken: .*; Vulkan: NOJIT_VULKAN_DEVICE=none switches' <<<"$none"
+    ok_if "auto says that Vulkan is switched off" "$none" grep -q '^gpu  *not used: .*; Vulkan: NOJIT_VULKAN_DEVICE=none switches' <<<"$none"
     of_itself=$(by "" auto)
     ok_if "auto takes no Vulkan driver that runs on the CPU" "$of_itself" \
         grep -qF "; Vulkan: $name runs on the CPU" <<<"$of_itself"
@@ -55,7 +55,7 @@ else
     ok_if "doctor says why CUDA is not taken but Vulkan" "$fast" grep -q '^cuda      cannot be used: .*GFLOP/s, the CPU at' <<<"$fast"
     NOJIT_VKFAULT_WRONG=$BUILD/spirv/gemm.nt.f32.spv disturbed dispatch=1,driver=98 env NOJIT_VULKAN_DEVICE=0 "$nojit" doctor >"$d/bad" 2>&1 || true
     ok_if "auto takes no GPU that fails its self-test" "$(cat "$d/bad")" \
-        grep -q '^gpu  *none is taken: .*; Vulkan: .* fails the self-test of its kernels' "$d/bad"
+        grep -q '^gpu  *not used: .*; Vulkan: .* fails the self-test of its kernels' "$d/bad"
     refuses "auto refuses a NOJIT_VULKAN_DEVICE that no GPU has" 2 'NOJIT_VULKAN_DEVICE=no such: ' by "no such" auto
 fi
 

@@ -111,22 +111,22 @@ for state in begun early; do
     row 0 "model in out" "$state; own_folder 'checkpoint- 7'" auto
     row 0 "model in out" "$state; own_folder checkpoint-+7" auto
     for name in samples.jsonl receipt.json tokenizer.json model.safetensors; do
-        row 2 "^nojit train: --out out: $name is no file of a run; move it away$" "$state; rm -f out/$name; link_to_file $name" "auto --sample-prompt a"
-        row 2 "^nojit train: --out out: $name is no file of a run; move it away$" "$state; rm -f out/$name; dangling $name" "auto --sample-prompt a"
-        row 2 "^nojit train: --out out: $name is no file of a run; move it away$" "$state; rm -f out/$name; pipe $name" "auto --sample-prompt a"
+        row 2 "^nojit train: --out out: $name was not written by nojit; move or rename it$" "$state; rm -f out/$name; link_to_file $name" "auto --sample-prompt a"
+        row 2 "^nojit train: --out out: $name was not written by nojit; move or rename it$" "$state; rm -f out/$name; dangling $name" "auto --sample-prompt a"
+        row 2 "^nojit train: --out out: $name was not written by nojit; move or rename it$" "$state; rm -f out/$name; pipe $name" "auto --sample-prompt a"
     done
     row 2 "samples.jsonl: has 2 hard links; writing would change all of them; move it away$" "$state; hard_link samples.jsonl" "auto --sample-prompt a"
     row 1 "^nojit train: out/runs: not a folder, or a link to one: .*; move it away$" "$state; link_to_folder runs" "auto --report-to tensorboard"
-    row 2 "final is no file of a run" "$state; own_folder final" auto
+    row 2 "final was not written by nojit" "$state; own_folder final" auto
 done
 for state in link_to_file dangling pipe; do
-    row 2 "^nojit train: --out out: metrics.jsonl is no file of a run; move it away$" "begun; rm out/metrics.jsonl; $state metrics.jsonl" auto
+    row 2 "^nojit train: --out out: metrics.jsonl was not written by nojit; move or rename it$" "begun; rm out/metrics.jsonl; $state metrics.jsonl" auto
     row 2 "^nojit train: --out out already contains metrics.jsonl, which a new run would write" "$state metrics.jsonl" auto
 done
 row 0 "^out/checkpoint-2 is not removed: it holds notes, which no run writes" "begun; own_folder checkpoint-2" auto
 row 0 "^out/best.old is not removed: it holds notes, which no run writes" "begun; mine out/best/notes" auto
 row 0 "^out/checkpoint-2 is not removed: no run wrote it" "begun; mv out/checkpoint-2 victim/; ln -s ../victim/checkpoint-2 out/" auto
-row 0 "^out/checkpoint-5.old is not removed: it is no checkpoint; it is now checkpoint-5.old.kept1" \
+row 0 "^out/checkpoint-5.old is not removed: it is not a checkpoint; it is now checkpoint-5.old.kept1" \
     "begun; mkdir out/checkpoint-5.old; mine out/checkpoint-5.old/config.json; cp -r out/checkpoint-3 out/checkpoint-5" "auto --resume out/checkpoint-2"
 row 0 "^out/merged is not removed: it holds notes, which no run writes; it is now merged.kept1$" "adapted; own_folder merged" "auto --lora-r 2 --merge"
 row 0 "^out/merged is not removed: no run wrote it; it is now merged.kept1$" "adapted; link_to_folder merged" "auto --lora-r 2 --merge"

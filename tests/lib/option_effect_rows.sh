@@ -114,7 +114,7 @@ tokens_of() { # TOKENS ARGUMENTS...
     go "$@" && is "$(first tokens)" "$want"
 }
 effect "$both" batch-size tokens_of 160 --batch-size 5
-too_large() { fails 3 'this run needs .* can be had' --memory-budget 0.001; }
+too_large() { fails 3 'this run needs .* are available' --memory-budget 0.001; }
 effect "$both" memory-budget too_large
 effect "$both" memory-budget go --memory-budget 0.1
 effect plan memory-budget is "$(plan_json --memory-budget 2 | field budget_bytes)" 2147483648

@@ -153,7 +153,7 @@ struct planted {
     const char *says;
 };
 
-/* base: what is no part of the row. */
+/* base: what is not part of the row. */
 static inline int run_planted(const struct planted *p, struct kernel_launch base, const char *body,
                               struct sim_fault *fault)
 {

@@ -330,7 +330,7 @@ static void apr_metadata_are_an_object(void **state)
     (void)state;
     static const struct {
         const char *text, *message;
-    } bad[] = {{"[1]", "the metadata are no JSON object"},
+    } bad[] = {{"[1]", "the metadata are not a JSON object"},
                {"{\"a\":}", "(metadata):1"},
                {"", "(metadata)"},
                {"{\"a\":\"\xff\"}", "(metadata):1"}};

@@ -351,7 +351,7 @@ static const struct {
     {"-", NJ_E_ARG, "-: standard input is not read"},
     {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the vocabulary of this run ends at 263"},
     {"negative.u32", NJ_E_FORMAT, "token 1 is -1"},
-    {"odd.u16", NJ_E_FORMAT, "3 bytes are no whole number of 2-byte ids"},
+    {"odd.u16", NJ_E_FORMAT, "3 bytes are not a whole number of 2-byte ids"},
     {"version.bin", NJ_E_FORMAT, "llm.c token file of version 7"},
     {"cut.bin", NJ_E_FORMAT, "7 tokens are declared, which makes 1038 bytes; the file has 1036"},
     {"long.bin", NJ_E_FORMAT, "5 tokens are declared, which makes 1034 bytes; the file has 1036"},

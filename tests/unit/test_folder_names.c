@@ -194,7 +194,7 @@ static void integers_are_refused_for_what_they_are(void **state)
     write_config(false);
     write_weights((struct row[]){{"model.steps", "I64", 1}}, 1);
     check_refused(folder_tensors(scratch, &w), NJ_E_UNSUPPORTED,
-                  "tensor model.steps, of type I64, is no weight", "no weight");
+                  "tensor model.steps, of type I64, is not a weight", "no weight");
     write_weights((struct row[]){{"model.norm.weight", "I64", 1}}, 1);
     check_refused(folder_tensors(scratch, &w), NJ_E_UNSUPPORTED,
                   "tensor model.norm.weight is I64; F32, BF16 and F16 are supported", "a weight");

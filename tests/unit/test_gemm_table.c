@@ -186,7 +186,7 @@ static void rows_of_others_in_a_table_are_left(void **state)
     write_two(at("others"));
     change(at("others"), "device ", "device other ");
     assert_int_equal(nj_gemm_table_write(ctx, at("others")), NJ_E_FORMAT);
-    assert_non_null(strstr(nj_context_error(ctx), "others is no table of this GPU"));
+    assert_non_null(strstr(nj_context_error(ctx), "others is not a table of this GPU"));
     write_text(at("letter"), "Dear reader");
     assert_int_equal(nj_gemm_table_write(ctx, at("letter")), NJ_E_FORMAT);
     write_text(at("empty"), "");

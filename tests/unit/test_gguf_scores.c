@@ -87,7 +87,7 @@ static void what_is_not_supported_is_named(void **state)
         {"scores_are_whole", "tokenizer.ggml.scores is an array of i32, not"},
         {"scores_not_numbers", "the score of token 0 is not a number"},
         {"scores_token_too_long", "token 268 has 600 bytes; at most 512"},
-        {"scores_character_missing", "token 268, 'az', has a character that is no token"},
+        {"scores_character_missing", "token 268, 'az', has a character that is not a token"},
         {"scores_byte_missing", "1 of the 256 bytes have no token"},
         {"ends_with_eos", "tokenizer.ggml.add_eos_token is true"},
     };

@@ -156,7 +156,7 @@ static const struct {
       "SLURM_STEP_TASKS_PER_NODE=1(x2)", "SLURM_STEP_NODELIST=a,b"},
      "SLURM_LOCALID is 1, but this host has 1"},
     {{"SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_NODELIST=a[x"},
-     "SLURM_STEP_NODELIST: 'a[x' is no list"},
+     "SLURM_STEP_NODELIST: 'a[x' is not a list"},
 };
 
 static void contradictions_are_refused(void **state)
@@ -283,15 +283,15 @@ static void the_first_host_of_a_list_is_found(void **state)
             check_ok(node_list_first(lists[i].list, out), lists[i].list);
             assert_string_equal(out, lists[i].first);
         } else {
-            check_refused(node_list_first(lists[i].list, out), NJ_E_FORMAT, "is no list of hosts",
-                          lists[i].list);
+            check_refused(node_list_first(lists[i].list, out), NJ_E_FORMAT,
+                          "is not a list of hosts", lists[i].list);
         }
     memset(many, '1', HOST_BYTES);
-    check_refused(node_list_first(many, out), NJ_E_FORMAT, "is no list", "a long name");
+    check_refused(node_list_first(many, out), NJ_E_FORMAT, "is not a list", "a long name");
     memset(many, '1', sizeof many - 1);
     many[0] = '[';
     many[sizeof many - 2] = ']';
-    check_refused(node_list_first(many, out), NJ_E_FORMAT, "is no list", "a long number");
+    check_refused(node_list_first(many, out), NJ_E_FORMAT, "is not a list", "a long number");
     memcpy(many + HOST_BYTES - 1, "]", 2);
     check_ok(node_list_first(many, out), "254 digits");
     assert_int_equal(strlen(out), HOST_BYTES - 2);

@@ -117,7 +117,8 @@ static void only_what_a_run_writes_is_removed(void **state)
     check_refused(own_remove(at("out"), "best.old", NULL), NJ_E_IO, "holds vocab.json", "link");
     unlink(at("out/best.old/vocab.json"));
     write_text(at("out/best.old/state.bin"), "NJSTAT");
-    check_refused(own_remove(at("out"), "best.old", NULL), NJ_E_IO, "it is no checkpoint", "state");
+    check_refused(own_remove(at("out"), "best.old", NULL), NJ_E_IO, "it is not a checkpoint",
+                  "state");
 
     make_folder("victim");
     write_text(at("victim/config.json"), "{}");

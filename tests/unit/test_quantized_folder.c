@@ -215,7 +215,7 @@ static const struct lie {
      DOWN "weight_scale is not what"},
     {"fp8", "config.json", "48,", "16,", NJ_E_FORMAT, "weight_scale_inv is not what"},
     {"gptq", "config.json", "\"gptq\"", "\"fp8\"", NJ_E_UNSUPPORTED,
-     "g_idx is no part of weights that are quantised as config.json says"},
+     "g_idx is not part of weights that are quantised as config.json says"},
 #define HEADER(format, from, to, code, sentence)                                                   \
     {                                                                                              \
         format, "model.safetensors", from, to, code, sentence                                      \
@@ -241,7 +241,7 @@ static const struct lie {
     HEADER("packed", QUERY "weight_shape", QUERY "weight_g_idx", NJ_E_UNSUPPORTED,
            "weight_g_idx spreads the columns of a group (actorder)"),
     HEADER("packed", QUERY "weight_packed", QUERY "weight_picked", NJ_E_UNSUPPORTED,
-           "weight_picked is no part of weights that are quantised"),
+           "weight_picked is not part of weights that are quantised"),
     HEADER("packed-bytes", "\"I8\"", "\"U8\"", NJ_E_FORMAT, "weight_zero_point is not what"),
     HEADER("float-channel", QUERY "weight_scale", QUERY "weight_scalf", NJ_E_FORMAT,
            "its part weight_scale is missing"),

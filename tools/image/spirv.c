@@ -209,7 +209,7 @@ int spirv_parse(struct span module, struct spirv *out, char why[WHY_BYTES])
     int rc = 0;
     *out = (struct spirv){.version = span_u32(module, 4)};
     if (module.bytes % 4 != 0 || end <= HEADER_WORDS || span_u32(module, 0) != MAGIC)
-        return fail(why, "is no SPIR-V module");
+        return fail(why, "is not a SPIR-V module");
     if (r.ids > IDS_MAX)
         return fail(why, "names %u ids", r.ids);
     r.defined = calloc(r.ids + 1, sizeof(*r.defined));

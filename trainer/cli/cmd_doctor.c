@@ -77,7 +77,7 @@ static void print_cpu(const struct nj_device_info *d)
 {
     char size[32];
     if (d->fallback[0] != '\0')
-        printf("gpu       none is taken: %s\n", d->fallback);
+        printf("gpu       not used: %s\n", d->fallback);
     printf("cpu       %s, %d thread%s; %s of memory available; GEMMs by %s\n", d->name,
            d->multiprocessors, plural(d->multiprocessors),
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);

@@ -96,15 +96,15 @@ static int fit_heads(const struct settings *s, bool filled, struct model_config 
         if (c->head_dim * c->heads != c->hidden_size || (c->head_dim != 64 && c->head_dim != 128))
             return fail(
                 NJ_E_ARG,
-                "%d / %d heads is not 64 or 128, the head sizes; give --heads and --hidden-size "
-                "that make one, or --head-dim",
-                c->hidden_size, c->heads);
+                "hidden size %d / %d heads = %g; head_dim must be 64 or 128: give --heads and "
+                "--hidden-size that make one, or --head-dim",
+                c->hidden_size, c->heads, (double)c->hidden_size / c->heads);
     }
     if (c->head_dim != 64 && c->head_dim != 128)
         return fail(NJ_E_ARG, "--head-dim %d: must be 64 or 128", c->head_dim);
     if (c->heads % c->kv_heads != 0)
         return fail(NJ_E_ARG,
-                    "%d query heads are no multiple of %d key-value heads; give --heads and "
+                    "%d query heads are not a multiple of %d key-value heads; give --heads and "
                     "--kv-heads that fit",
                     c->heads, c->kv_heads);
     return 0;
@@ -137,8 +137,8 @@ static int add_layers(const char *word, int most, int *layers, int *count)
         const int length = (int)strcspn(at, ",");
         if (end == at || end != at + length)
             return fail(NJ_E_ARG,
-                        "--layers %s: '%.*s' is no number of a layer; give numbers with commas "
-                        "between, as 0,2,4",
+                        "--layers %s: '%.*s' is not the number of a layer; give numbers with "
+                        "commas between, as 0,2,4",
                         word, length, at);
         if (layer < 0 || layer >= most)
             return fail(NJ_E_ARG, "--layers %s: there is no layer %.*s; --like has layers 0 to %d",

@@ -77,11 +77,11 @@ static const char utilisation[] =
     "For N tokens per step in sequences of S, a forward pass takes\n"
     "  2 N W                  W: parameters; the embedding table counts once, as the LM head\n"
     "  2 N L H D (S + 1)      attention: L layers, H query heads of D, on average (S + 1)/2 keys\n"
-    "FLOPs. Student: 3 times both (forward, and twice that backward); with adapters of A\n"
-    "parameters 2 times the first, 3 times the second, and 6 N A. Teacher: once. What\n"
-    "FP8 GEMMs do of the first term counts in *_f8_flops. Recomputation does not count. P: the\n"
+    "FLOPs. Student: 3x the forward FLOPs (1x forward, 2x backward); with adapters of A\n"
+    "parameters 2x the first term, 3x the second, and 6 N A. Teacher: 1x. The part of the first\n"
+    "term that runs in FP8 GEMMs counts in *_f8_flops. Recomputation does not count. P: the\n"
     "GPU's dense peak in 16 bits by its data sheet (H100, H200: 989e12), P8: in FP8 (1979e12);\n"
-    "if it is not known there is no MFU. receipt.json has the FLOPs.\n";
+    "without a known peak there is no MFU. receipt.json has the FLOPs.\n";
 
 /* About defaults and spellings, where the command has any. */
 static void print_notes(FILE *f, const struct command_info *c)
@@ -186,19 +186,20 @@ void help_man(FILE *f)
     man_text(f, statuses);
     fputs("\n.SH ENVIRONMENT\n.TP\n.B NOJIT_CUBLASLT\npath of libcublasLt.so.13\n"
           ".TP\n.B NOJIT_NCCL\npath of libnccl.so.2, which several GPUs need\n"
-          ".TP\n.B NOJIT_CONNECT_TIMEOUT\nseconds in which the ranks of a run must have connected "
+          ".TP\n.B NOJIT_CONNECT_TIMEOUT\nseconds that the ranks of a run have to connect "
           "(600)\n"
-          ".TP\n.B NOJIT_WAIT_SECONDS\nseconds of silence after which a command says what it is "
+          ".TP\n.B NOJIT_WAIT_SECONDS\nseconds of silence after which a command prints what it is "
           "doing (4); "
           "0: never\n"
-          ".TP\n.B NOJIT_SILENCE_TIMEOUT\nseconds after which a rank that says nothing counts as "
+          ".TP\n.B NOJIT_SILENCE_TIMEOUT\nseconds without a sign of life after which a rank counts "
+          "as "
           "gone "
           "(60)\n"
-          ".TP\n.B NOJIT_SECRET\nunder a launcher: 16 characters or more that the ranks of a run, "
-          "and nobody else, are given\n"
+          ".TP\n.B NOJIT_SECRET\nunder a launcher: a secret of 16 characters or more that "
+          "only the ranks of a run know\n"
           ".TP\n.B NOJIT_MEMORY\ndevice or managed: the kind of device memory\n"
           ".TP\n.B NOJIT_GRAPH\n0: no CUDA graphs; results are bitwise identical\n"
-          ".TP\n.B NOJIT_SELF_TEST\noff: a GPU that was not tried before is not tried "
+          ".TP\n.B NOJIT_SELF_TEST\noff: do not test a GPU that was not tested before "
           "(docs/self-test.md)\n"
           ".TP\n.B HF_HOME\nHugging Face cache where ORG/NAME is looked up\n",
           f);

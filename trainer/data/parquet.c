@@ -154,7 +154,7 @@ static int read_map(struct parquet *p, int i, int rep, json_t **out)
         json_t *pair = json_array_get(pairs, k), *name = json_object_get(pair, key);
         json_t *value = json_object_get(pair, item);
         if (!json_is_string(name))
-            rc = fail(NJ_E_UNSUPPORTED, "%s: the keys of the map %s are no texts; leave it out",
+            rc = fail(NJ_E_UNSUPPORTED, "%s: the keys of the map %s are not texts; leave it out",
                       p->f->path, p->node[i].name);
         else if (json_object_setn_nocheck(*out, json_string_value(name), json_string_length(name),
                                           value) != 0)

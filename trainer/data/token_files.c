@@ -82,8 +82,9 @@ static int open_llmq(struct segment *s, const struct tokenizer *t)
 static int open_raw(struct segment *s, int id_bytes)
 {
     if (s->file.bytes % (size_t)id_bytes != 0)
-        return fail(NJ_E_FORMAT, "%s: %zu bytes are no whole number of %d-byte ids; make it again",
-                    s->path, s->file.bytes, id_bytes);
+        return fail(NJ_E_FORMAT,
+                    "%s: %zu bytes are not a whole number of %d-byte ids; make it again", s->path,
+                    s->file.bytes, id_bytes);
     return take_ids(s, 0, (int64_t)(s->file.bytes / (size_t)id_bytes), id_bytes, 0);
 }
 

@@ -108,7 +108,8 @@ static int check_budget(const struct engine *e)
         region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits");
     return fail(
         NJ_E_NOMEM,
-        "this run needs %.2f GiB of device memory and %.2f GiB can be had; activations take %.2f "
+        "this run needs %.2f GiB of device memory and %.2f GiB are available; activations take "
+        "%.2f "
         "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation), the "
         "sequence length or, where logits take memory, the head chunk; `nojit plan` says what fits",
         (double)e->plan.total_bytes * gib, (double)budget * gib,

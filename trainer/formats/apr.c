@@ -127,7 +127,7 @@ static int take_metadata(struct cursor *c, const struct header *h, struct apr *a
         rc = json_read_text(where, (const char *)c->at, (size_t)h->metadata_bytes, 0, AGAIN,
                             &a->metadata);
     if (rc == 0 && !json_is_object(a->metadata))
-        rc = fail(NJ_E_FORMAT, "%s: the metadata are no JSON object; " AGAIN, c->path);
+        rc = fail(NJ_E_FORMAT, "%s: the metadata are not a JSON object; " AGAIN, c->path);
     return rc;
 }
 

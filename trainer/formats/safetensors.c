@@ -123,10 +123,11 @@ static int parse_shape(const char *path, const json_t *shape, struct tensor *t, 
         const json_t *dim = json_array_get(shape, (size_t)i);
         int64_t size = json_integer_value(dim);
         if (!json_is_integer(dim) || size < 0)
-            return fail(NJ_E_FORMAT,
-                        "%s: tensor %s: dimension %d is no whole number from 0 on; fetch the file "
-                        "again",
-                        path, t->name, i);
+            return fail(
+                NJ_E_FORMAT,
+                "%s: tensor %s: dimension %d is not a whole number from 0 on; fetch the file "
+                "again",
+                path, t->name, i);
         if (__builtin_mul_overflow(*elements, (uint64_t)size, elements) || *elements > (uint64_t)1
                                                                                            << 56)
             return fail(NJ_E_FORMAT, "%s: tensor %s: its shape is too large; fetch the file again",

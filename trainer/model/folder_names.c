@@ -163,10 +163,11 @@ int folder_names_check(const char *dir, const struct tensors *w)
         if ((int)t->dtype < NJ_TYPES)
             continue;
         if (!strstr(t->name, "_proj.") && !ends(t->name, ".weight"))
-            return fail(NJ_E_UNSUPPORTED,
-                        "%s: tensor %s, of type %s, is no weight of a model that is supported; use "
-                        "another model",
-                        dir, t->name, st_type_name(t->dtype));
+            return fail(
+                NJ_E_UNSUPPORTED,
+                "%s: tensor %s, of type %s, is not a weight of a model that is supported; use "
+                "another model",
+                dir, t->name, st_type_name(t->dtype));
         return fail(NJ_E_UNSUPPORTED,
                     "%s: tensor %s is %s; F32, BF16 and F16 are supported: use an unquantised "
                     "release of the model",

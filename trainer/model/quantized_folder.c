@@ -152,7 +152,7 @@ static void sort(struct tensors *w)
     qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
 }
 
-/* What is no part of a matrix. The model may not have it: who loads it looks. */
+/* What is not part of a matrix. The model may not have it: who loads it looks. */
 static int take_rest(struct reading *r)
 {
     struct tensor *end = r->to.tensor + r->to.count;
@@ -163,7 +163,7 @@ static int take_rest(struct reading *r)
             continue;
         if (!is_plain(t))
             return fail(NJ_E_UNSUPPORTED,
-                        "%s: tensor %s is no part of weights that are quantised as config.json "
+                        "%s: tensor %s is not part of weights that are quantised as config.json "
                         "says; use another release of the model",
                         r->dir, t->name);
         if (tensors_find(&r->to, t->name))

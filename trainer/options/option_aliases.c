@@ -285,7 +285,7 @@ const struct option_foreign options_foreign[] = {
     {"logging-first-step", "every step is in OUT/metrics.jsonl; leave it out", "*"},
     {"logging-dir", "event files go to OUT/runs with --report-to tensorboard; leave it out", NULL},
     {"run-name", "--out names the run", "*"},
-    {"disable-tqdm", "no bar is drawn where output is no terminal; leave it out", "*"},
+    {"disable-tqdm", "no bar is drawn where output is not a terminal; leave it out", "*"},
     {"per-device-eval-batch-size",
      "held-out text is measured in batches of --batch-size; leave it out", "*"},
     {"auto-find-batch-size", "--batch-size auto takes the largest that fits", "false"},

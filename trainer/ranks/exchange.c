@@ -338,7 +338,9 @@ static int barrier(struct exchange *x, int kind, int seconds)
         rc = exchange_poll(x, wait_until(deadline, 1000));
         exchange_say_awaited(x, began, &said);
         if (rc == 0 && now_ms() >= deadline && !all_here(x)) {
-            fail(NJ_E_IO, "not every rank came this far within %d s; see what each says", seconds);
+            fail(NJ_E_IO,
+                 "some ranks did not reach this point within %d s; check each rank's output",
+                 seconds);
             rc = exchange_record(x, NJ_E_IO, x->rank, fail_text(), -1);
         }
     }

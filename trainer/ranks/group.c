@@ -157,15 +157,16 @@ static void end_overdue(const struct group *g)
     if (behind >= 0)
         snprintf(
             why, sizeof why,
-            "%s has not ended after %d s: rank %d has not begun it: it is late, as one that reads "
-            "from a slow disk, or its GPU hangs; see what it says and dmesg for Xid on its host, "
-            "then continue with --resume auto, or allow more by %s",
+            "%s has not ended after %d s: rank %d has not begun it. It is late, for example "
+            "because of "
+            "a slow disk, or its GPU hangs; see its output and dmesg for Xid on its host, then "
+            "continue with --resume auto, or allow more time with %s",
             l->what, l->seconds, behind, l->setting);
     else
         snprintf(why, sizeof why,
-                 "%s has not ended after %d s, and all ranks are at it: a GPU hangs, or a link "
-                 "between GPUs; see dmesg for Xid and `nojit doctor --gpus`, then continue with "
-                 "--resume auto, or allow more by %s",
+                 "%s: no progress for %d s on any rank: a GPU hangs, or a link between GPUs; see "
+                 "dmesg for Xid and `nojit doctor --gpus`, then continue with --resume auto, or "
+                 "allow more time with %s",
                  l->what, l->seconds, l->setting);
     fail_all(g, NJ_E_DEVICE, why);
 }
@@ -176,7 +177,8 @@ static void end_unread(const struct group *g)
     char why[512];
     snprintf(why, sizeof why,
              "%s has not ended after %d s: rank %d has not read its data: a disk or a file system "
-             "hangs; see dmesg on its host, then continue with --resume auto, or allow more by %s",
+             "hangs; see dmesg on its host, then continue with --resume auto, or allow more time "
+             "with %s",
              l->what, l->seconds, exchange_awaited(l->exchange), l->setting);
     fail_all(g, NJ_E_IO, why);
 }

@@ -109,7 +109,7 @@ int node_list_first(const char *list, char out[HOST_BYTES])
     }
     out[n] = 0;
     if (n == 0 || (*at && *at != ','))
-        return fail(NJ_E_FORMAT, "'%.300s' is no list of hosts such as a[01-03,7],b", list);
+        return fail(NJ_E_FORMAT, "'%.300s' is not a list of hosts such as a[01-03,7],b", list);
     return 0;
 }
 

@@ -298,8 +298,8 @@ static int refuse_form(void *out, int at, const char *name)
         return fail(NJ_E_IO, "--out %s: %s: %s", (const char *)out, name, strerror(errno));
     if (form == FILES && S_ISREG(info.st_mode) && is_ours(&info, &folder))
         return 0;
-    return fail(NJ_E_ARG, "--out %s: %s is no file of a run; move it away", (const char *)out,
-                name);
+    return fail(NJ_E_ARG, "--out %s: %s was not written by nojit; move or rename it",
+                (const char *)out, name);
 }
 
 int own_check_again(const char *out)
@@ -424,7 +424,7 @@ static int remove_folder(struct removal *r, int above)
     snprintf(leaving, sizeof leaving, "%s.tmp-%ld", r->name, (long)getpid());
     const char *name = partial ? r->name : leaving;
     if (!err && !partial && strcmp(r->name, "merged") != 0 && !holds_state(at))
-        err = fail(NJ_E_IO, "%s/%s is not removed: it is no checkpoint", r->out, r->name);
+        err = fail(NJ_E_IO, "%s/%s is not removed: it is not a checkpoint", r->out, r->name);
     if (!err && !partial && renameat(above, r->name, above, name) != 0)
         err = refuse_removal(r);
     if (!err && !each_entry(at, remove_one, r, &err))

@@ -49,8 +49,8 @@ int fit_batch(struct run *r, const struct model_config *student, const struct mo
     if (!err && p.total_bytes > budget)
         return 0; /* for those who compare plan and budget to refuse */
     if (!err)
-        progress_say(&r->progress, "batch size %d, %s: %s of the %s that can be had", o->batch_size,
-                     all ? "all rows of an epoch" : "the largest that fits",
+        progress_say(&r->progress, "batch size %d, %s: uses %s of %s available", o->batch_size,
+                     all ? "all sequences of an epoch" : "the largest that fits",
                      in_words(p.total_bytes, &size), in_words(budget, &had));
     return err;
 }

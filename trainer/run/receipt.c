@@ -77,7 +77,7 @@ static json_t *sources(const struct data *d)
         json_array_append_new(list,
                               json_pack("{s:o, s:f, s:I, s:I, s:I}", "path", json_c_text(s.name),
                                         "weight", s.weight, "tokens", (json_int_t)s.tokens, "rows",
-                                        (json_int_t)s.rows, "rows_an_epoch", (json_int_t)s.draws));
+                                        (json_int_t)s.rows, "rows_per_epoch", (json_int_t)s.draws));
     }
     return list;
 }

@@ -55,8 +55,8 @@ int rollouts_check(const struct settings *s)
     if (s->on_policy < 1 && s->data.count == 0)
         return fail(NJ_E_ARG, "--on-policy %g needs --data for the other sequences", s->on_policy);
     if (s->writer != 0 && s->sample_prompts.count > 0)
-        return fail(NJ_E_ARG, "--writer teacher: the student, whose samples are asked for, has no "
-                              "memory to write in then; leave --sample-prompt out");
+        return fail(NJ_E_ARG, "--sample-prompt needs the student's decoder, which --writer teacher "
+                              "does not allocate; leave --sample-prompt out");
     return rollouts_check_plan(s);
 }
 

@@ -238,11 +238,12 @@ static void say_epochs(struct run *r)
     const double per_step = (double)r->options.batch_size * r->options.grad_accum;
     const double epochs = (double)r->options.steps * per_step / rows;
     if (r->s->steps == 0 && r->s->on_policy < 1 && epochs > 1.05 * r->s->epochs)
-        progress_say(&r->progress,
-                     "a step takes %.0f rows and an epoch has %.0f, so %lld step%s make%s %.3g "
-                     "epochs where --epochs is %.3g",
-                     per_step, rows, (long long)r->options.steps, plural(r->options.steps),
-                     r->options.steps == 1 ? "s" : "", epochs, r->s->epochs);
+        progress_say(
+            &r->progress,
+            "a step takes %.0f sequences and an epoch has %.0f, so %lld step%s make%s %.3g "
+            "epochs where --epochs is %.3g",
+            per_step, rows, (long long)r->options.steps, plural(r->options.steps),
+            r->options.steps == 1 ? "s" : "", epochs, r->s->epochs);
 }
 
 void run_say_data(struct run *r)
@@ -254,12 +255,13 @@ void run_say_data(struct run *r)
         return;
     for (size_t i = 0; i < data_sources(r->data); i++) {
         data_source(r->data, i, &s);
-        progress_say(&r->progress, "source %s: %lld tokens; %lld of %.0f rows an epoch (%.2f %%)",
-                     s.name, (long long)s.tokens, (long long)s.draws, rows,
-                     100 * (double)s.draws / rows);
+        progress_say(&r->progress,
+                     "source %s: %lld tokens; %lld of %.0f sequences per epoch (%.2f %%)", s.name,
+                     (long long)s.tokens, (long long)s.draws, rows, 100 * (double)s.draws / rows);
     }
     if (data_packing(r->data) != PACKING_WRAPPED)
-        progress_say(&r->progress, "packing %s: %.0f rows of %d an epoch, %.2f %% padding",
+        progress_say(&r->progress,
+                     "packing %s: %.0f sequences of %d tokens per epoch, %.2f %% padding",
                      settings_choice("packing", data_packing(r->data), packing, sizeof packing),
                      rows, r->options.seq_len, 100 * data_padding(r->data));
     if (data_overlong_text(r->data, text, sizeof text) != NULL)

@@ -27,10 +27,9 @@ static void alarm_after(int64_t step, int64_t seconds)
         return;
     snprintf(
         sentence, sizeof sentence,
-        "nojit: step %lld has not ended after %lld seconds: the GPU hangs or is not up to this "
-        "run; see dmesg for lines of its driver, then continue with --resume auto, or allow more "
-        "by "
-        "--first-step-timeout\n",
+        "nojit: step %lld has not ended after %lld seconds: the GPU is hung or too slow for this "
+        "configuration; see dmesg for lines of its driver, then continue with --resume auto, or "
+        "allow more time with --first-step-timeout\n",
         (long long)step, (long long)seconds);
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);

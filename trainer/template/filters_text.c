@@ -351,7 +351,7 @@ static int to_int(struct run *r, const struct arguments *a, struct value *out)
     double real;
     int rc = argument_whole(r, &a->at[2], "base must be a whole number", 10, &base);
     if (!rc && SELF->kind == VALUE_UNDEFINED)
-        rc = run_type_error(r, "so it is no number", SELF);
+        rc = run_type_error(r, "so it is not a number", SELF);
     if (rc)
         return rc;
     const bool text = SELF->kind == VALUE_STRING, known = base == 0 || (base >= 2 && base <= 36);
@@ -368,7 +368,7 @@ static int to_float(struct run *r, const struct arguments *a, struct value *out)
 {
     double real = 0;
     if (SELF->kind == VALUE_UNDEFINED)
-        return run_type_error(r, "so it is no number", SELF);
+        return run_type_error(r, "so it is not a number", SELF);
     const bool is =
         value_is_number(SELF) || (SELF->kind == VALUE_STRING && text_to_real(SELF, &real));
     if (value_is_number(SELF))

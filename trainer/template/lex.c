@@ -354,7 +354,7 @@ static int lex_operator(struct lexer *l, char *open, int *opened)
     for (size_t i = 0; i < 6 && n == 0; i++)
         n = is_at(l, l->at, two[i]) ? 2 : 0;
     if (n == 0 && (c == '\0' || !strchr(one, c)))
-        return bad(l, "a tag has a character that is no part of an expression");
+        return bad(l, "a tag has a character that is not part of an expression");
     n = n ? n : 1;
     const char *begin = n == 1 ? strchr(begins, c) : NULL, *end = n == 1 ? strchr(ends, c) : NULL;
     if (begin && *opened == OPEN_MOST)

@@ -126,7 +126,7 @@ static int numbers(struct run *r, int op, const struct value *a, const struct va
         return whole(r, op, a->whole, b->whole, out);
     const double result = real_result(op, value_real(a), value_real(b));
     if (op == OP_POW && (isnan(result) || isinf(result)))
-        return run_fail(r, "the result of ** is no number");
+        return run_fail(r, "the result of ** is not a number");
     *out = value_float(result);
     return NJ_OK;
 }

@@ -51,7 +51,8 @@ static int assign_attribute(struct run *r, const struct node *target, const stru
     const struct value *object = scope_find(r->scope, target->a->name);
     const struct value key = value_c_text(target->name);
     if (!object || object->kind != VALUE_NAMESPACE)
-        return run_fail(r, "%s is no namespace, so its attributes cannot be set", target->a->name);
+        return run_fail(r, "%s is not a namespace, so its attributes cannot be set",
+                        target->a->name);
     if (target->name[0] == '_')
         return run_fail(r, "an attribute of a namespace begins with an underscore");
     return dict_set(r, object->dict, &key, v);

@@ -104,7 +104,7 @@ static int add_joins(const struct gguf *g, struct joins *all, json_t *vocab, con
         n = utf8_next((const unsigned char *)text + at, bytes - at, &cp);
         if (id_of(vocab, text + at, n) < 0)
             return fail(NJ_E_UNSUPPORTED,
-                        "%s: token %d, '%.64s', has a character that is no token, which is not "
+                        "%s: token %d, '%.64s', has a character that is not a token, which is not "
                         "supported; use the model's Hugging Face folder",
                         g->path, join.id, text);
         join.left = at > 0 ? id_of(vocab, text, at) : -1;

@@ -285,7 +285,7 @@ HARNESS ?= $(B)/harness
 TEST_PROGRAMS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/test_*.c))
 $(HARNESS): $(call objects,tests/harness/*.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY)
 	$(Q)$(LINK) -static-libgcc -o $@ $^ $(LIBS)
-include tests/sim/sim.mk
+include tests/simgpu/simgpu.mk
 
 # Most unit tests are one program under many names (tests/unit/unit_tests.c). Those that put functions of their own in the place of libc's
 # or the kernel table's, or must not hold all of it, are programs of their own.

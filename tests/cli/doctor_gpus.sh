@@ -17,7 +17,7 @@ if on h100,h100 --gpus all >"$d/doctor" && grep -q '^ranks      2 ranks, 2 on th
 else
     not_ok "doctor --gpus measures the links" "$(cat "$d/doctor")"
 fi
-# NAME REGEX GPUS LINKS: in a line of what doctor says; LINKS as tests/sim/nvml.c has them
+# NAME REGEX GPUS LINKS: in a line of what doctor says; LINKS as tests/simgpu/nvml.c has them
 says() {
     NOJIT_SIM_LINKS=$4 on "$3" --gpus 2 >"$d/doctor" 2>&1 || true
     if grep -qE -- "$2" "$d/doctor"; then ok "$1"; else not_ok "$1" "$(cat "$d/doctor")"; fi

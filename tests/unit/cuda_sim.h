@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "internal.h"
-#include "sim/control.h"
+#include "simgpu/control.h"
 
 static struct sim_control *sim;
 static int *lt_live;

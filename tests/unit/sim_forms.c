@@ -6,8 +6,8 @@
  */
 #include "sim_kernel.h"
 
-#include "sim/ptx.h"
 #include "sim_forms.h"
+#include "simgpu/ptx.h"
 
 enum { BLOCKS = 2048, SAMPLES = 32 * BLOCKS, SOURCES = 4 };
 

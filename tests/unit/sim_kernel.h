@@ -7,9 +7,9 @@
 
 #include "unit.h"
 
-#include "sim/machine.h"
-#include "sim/ptx.h"
-#include "sim/tensor_map.h"
+#include "simgpu/machine.h"
+#include "simgpu/ptx.h"
+#include "simgpu/tensor_map.h"
 
 enum { KERNEL_PARAMS_MAX = 6, KERNEL_TEXT_BYTES = 16384 };
 

@@ -11,7 +11,7 @@
 #include "cuda/api.h"
 #include "internal.h"
 #include "nojit_ops.h"
-#include "sim/control.h"
+#include "simgpu/control.h"
 
 static struct nj_driver cu;
 static struct sim_control *sim;

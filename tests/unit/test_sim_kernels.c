@@ -7,8 +7,8 @@
 
 #include "harness.h"
 #include "internal.h"
-#include "sim/machine.h"
-#include "sim/tensor_map.h"
+#include "simgpu/machine.h"
+#include "simgpu/tensor_map.h"
 
 #include <fnmatch.h>
 

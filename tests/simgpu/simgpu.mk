@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# sim.mk: the simulated GPU of the tests.
+# simgpu.mk: the simulated GPU of the tests.
 
 # ---- the machine: PTX executed on the CPU ----
 # Code that only tests run, on the machine that builds it: it may use all that this CPU has.
 SIM_MACHINE := $(B)/libsimmachine.a
-SIM_MACHINE_OBJECTS := $(call objects,$(addprefix tests/sim/,exec_*.c machine.c memory.c ptx_*.c))
+SIM_MACHINE_OBJECTS := $(call objects,$(addprefix tests/simgpu/,exec_*.c machine.c memory.c ptx_*.c))
 $(SIM_MACHINE_OBJECTS): INCLUDES := -O3 -fPIC $(if $(CROSS),,-march=native) -ffp-contract=off -fno-math-errno \
 	-fno-trapping-math -fno-strict-aliasing
 $(SIM_MACHINE): $(SIM_MACHINE_OBJECTS)
@@ -27,18 +27,18 @@ $(SIM)/obj/%.o: %.c $(B)/stamp/cflags
 	$(Q)mkdir -p $(@D)
 	$(if $(V),,@echo "  CC     $<")
 	$(Q)$(NJ_CC) -O2 -g -fPIC -fvisibility=hidden -I. -Iruntime -Itools $(OPENMP) -I$(OPENBLAS_INCLUDE) -MMD -MP -c -o $@ $<
-$(SIM)/libcuda.so.1: $(call sim-objects,tests/sim/driver*.c tests/sim/profiles.c \
+$(SIM)/libcuda.so.1: $(call sim-objects,tests/simgpu/driver*.c tests/simgpu/profiles.c \
 		$(addprefix tools/,image/cubin.c image/elfbin.c image/fatbin.c image/problems.c)) $(SIM_MACHINE)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ -lzstd -lgomp -lpthread -ldl -lm
-$(SIM)/libcublasLt.so.13: $(call sim-objects,tests/sim/cublaslt*.c)
+$(SIM)/libcublasLt.so.13: $(call sim-objects,tests/simgpu/cublaslt*.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,--exclude-libs,ALL -o $@ $^ $(OPENBLAS_DIR)/libopenblas.a -lgomp -lpthread -ldl -lm
-$(SIM)/libnccl.so.2: $(call sim-objects,tests/sim/nccl*.c)
+$(SIM)/libnccl.so.2: $(call sim-objects,tests/simgpu/nccl*.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -o $@ $^ -ldl
-$(SIM)/libnvidia-ml.so.1: $(call sim-objects,tests/sim/nvml.c)
+$(SIM)/libnvidia-ml.so.1: $(call sim-objects,tests/simgpu/nvml.c)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -o $@ $^
-$(SIM)/proc.so: $(call sim-objects,tests/sim/proc.c)
+$(SIM)/proc.so: $(call sim-objects,tests/simgpu/proc.c)
 	$(Q)$(LINK) -shared -o $@ $^ -ldl
-$(SIM)/ptx_table: $(call sim-objects,tests/sim/ptx_table.c)
+$(SIM)/ptx_table: $(call sim-objects,tests/simgpu/ptx_table.c)
 	$(Q)$(LINK) -o $@ $^
 # The machine code may be another build's (BLOBS).
 SIM_BUILT = $(patsubst %/obj/blobs.o,%,$(abspath $(BLOBS)))

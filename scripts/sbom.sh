@@ -12,7 +12,7 @@ said=$(${EMULATOR:-} "$nojit" version --verbose)
 named=$(sed -n 's/^library   lib\([^ ]*\) .*/\1/p' <<<"$said" | sort)
 linked=$(printf '%s\n' "$@" gcc | sort)
 [ "$named" = "$linked" ] || {
-    echo "sbom: trainer/cli/libraries.c names" $named "and the Makefile links" $linked >&2
+    echo "sbom: trainer/cli/libraries.c names" $named "and mk/trainer.mk links" $linked >&2
     exit 1
 }
 sum=$(sha256sum <"$nojit")

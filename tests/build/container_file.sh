@@ -28,7 +28,7 @@ mkdir -p "$root/src/build" "$root/wheels/cublas/nvidia/cu13/lib" "$root/wheels/c
 cp "$build/sim/libcublasLt.so.13" "$root/wheels/cublas/nvidia/cu13/lib/"
 cp "$build/sim/libcuda.so.1" "$scratch/driver/"
 echo terms >"$root/wheels/cublas/nvidia_cublas-13.dist-info/licenses/License.txt"
-static=$(sed -n 's/^STATIC := //p' Makefile)
+static=$(sed -n 's/^STATIC := //p' mk/trainer.mk)
 ln -s "$build/nojit" "$root/src/build/nojit"
 "$build/nojit" help --man >"$root/src/build/nojit.1"
 ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk") B=$root/src/build VERSION=0 ARCHS="sm_1" STATIC="$static" \

@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 . tests/lib/lib.sh
-static=$(sed -n 's/^STATIC := //p' Makefile)
+static=$(sed -n 's/^STATIC := //p' mk/trainer.mk)
 build=$(realpath "$BUILD")
 ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk")
 export ONIG_SRC
@@ -63,7 +63,7 @@ assemblers() { # every release that the index names
 succeeds "the SBOM has every release of ptxas" assemblers
 
 cd "$OLDPWD"
-refuses "sbom.sh refuses a library that is linked and not named" 1 'and the Makefile links .*lz4' scripts/sbom.sh "$build/nojit" $static lz4
+refuses "sbom.sh refuses a library that is linked and not named" 1 'and mk/trainer.mk links .*lz4' scripts/sbom.sh "$build/nojit" $static lz4
 refuses "sbom.sh refuses a library that is named and not linked" 1 'names .*yaml' scripts/sbom.sh "$build/nojit" ${static/yaml/}
 refuses "make dist refuses a library without a licence" 1 "no licence of lib.*: there is no $scratch/none" dist c DOC="$scratch/none"
 finish

@@ -14,7 +14,7 @@ if ! { command -v python3 && command -v readelf; } >/dev/null; then
 fi
 build=$(realpath "$BUILD")
 machine=$(uname -m)
-static=$(sed -n 's/^STATIC := //p' Makefile)
+static=$(sed -n 's/^STATIC := //p' mk/trainer.mk)
 ONIG_SRC=$(sed -n 's/^ONIG_SRC := //p' "$BUILD/setup.mk")
 export ONIG_SRC PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INDEX=1 PIP_NO_CACHE_DIR=1
 unset NOJIT_CUBLASLT CUDA_HOME CUDA_PATH CONDA_PREFIX VIRTUAL_ENV LD_LIBRARY_PATH PYTHONPATH SOURCE_DATE_EPOCH

@@ -103,7 +103,7 @@ apart() {
     export CUDA_HOME ONIG_SRC ASSEMBLER
     tree=$scratch/tree
     mkdir "$tree"
-    cp -r Makefile LICENSE contracts gen kernels runtime scripts tests tools trainer bench "$tree"
+    cp -r Makefile mk LICENSE base contracts gen kernels runtime scripts tests tools trainer bench "$tree"
     cd "$tree" || exit
 }
 

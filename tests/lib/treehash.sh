@@ -6,5 +6,5 @@
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
-find Makefile contracts gen kernels runtime scripts tests tools trainer -type f ! -name '*.pyc' -print0 | sort -z |
+find Makefile mk base contracts gen kernels runtime scripts tests tools trainer -type f ! -name '*.pyc' -print0 | sort -z |
     xargs -0 sha256sum | sha256sum | cut -c 1-16

@@ -9,14 +9,12 @@ SIM_MACHINE_OBJECTS := $(call objects,$(addprefix tests/simgpu/,exec_*.c machine
 $(SIM_MACHINE_OBJECTS): INCLUDES := -O3 -fPIC $(if $(CROSS),,-march=native) -ffp-contract=off -fno-math-errno \
 	-fno-trapping-math -fno-strict-aliasing
 $(SIM_MACHINE): $(SIM_MACHINE_OBJECTS)
-	$(Q)rm -f $@
-	$(Q)$(AR) rcsD $@ $^
+	$(archive)
 # Instrumented builds take the PTX of the plain one.
 $(call objects,$(addprefix tests/unit/test_sim_,kernels.c machine.c)): INCLUDES += -DPTX_FOLDER='"$(or $(PLAIN),$(B))/ptx"'
 # The harness's cases on the machine: linked as the harness is, without the trainer.
 $(B)/tests/test_sim_kernels: $(call objects,tests/unit/test_sim_kernels.c tests/unit/filter.c) $(NJ_ORACLES) $(NJ_CODE) $(LIBRARY) $(SIM_MACHINE)
-	$(Q)mkdir -p $(@D)
-	$(Q)$(LINK) -o $@ $^ $(LIBS) -lcmocka
+	$(call program,$(LIBS) -lcmocka)
 
 # ---- the driver, cuBLASLt, NCCL and NVML: libraries that the runtime opens by their names, in a folder of their own ----
 SIM := $(B)/sim
@@ -39,7 +37,7 @@ $(SIM)/libnvidia-ml.so.1: $(call sim-objects,tests/simgpu/nvml.c)
 $(SIM)/proc.so: $(call sim-objects,tests/simgpu/proc.c)
 	$(Q)$(LINK) -shared -o $@ $^ -ldl
 $(SIM)/ptx_table: $(call sim-objects,tests/simgpu/ptx_table.c)
-	$(Q)$(LINK) -o $@ $^
+	$(call program)
 # The machine code may be another build's (BLOBS).
 SIM_BUILT = $(patsubst %/obj/blobs.o,%,$(abspath $(BLOBS)))
 $(SIM)/ptx.txt: $(BLOBS) $(SIM)/ptx_table

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_sizes.c: sizes that stem from files and options: what cannot be addressed is refused, and nothing
- * wraps on the way there. tests/fuzz/fuzz_plan.c holds plans against a sum in 128 bits.
+ * wraps on the way there. tests/fuzz/engine/fuzz_plan.c holds plans against a sum in 128 bits.
  */
 #include "base/checked.h"
 #include "engine/engine.h"

@@ -2,13 +2,13 @@
  *
  * fuzz_apr.c: an APR file as a model, with its tokenizer: as it is, and once more with checksums that are right.
  */
-#include "../hash_tensors.h"
 #include "formats/apr.h"
 #include "formats/crc32.h"
 #include "fuzz.h"
 #include "io/error.h"
 #include "model/model_open.h"
 #include "model/tensor_names.h"
+#include "tests/hash_tensors.h"
 #include "text/tokenizer.h"
 
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * fuzz_safetensors.c: one file of weights.
  */
-#include "../hash_tensors.h"
 #include "formats/safetensors.h"
 #include "fuzz.h"
 #include "io/error.h"
+#include "tests/hash_tensors.h"
 
 #include <stdlib.h>
 

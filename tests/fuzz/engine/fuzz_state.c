@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "model/init.h"
 #include "state/engine_struct.h"
+#include "weights/model_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * fuzz_quantised.c: a folder of quantised weights: a line with the quantization_config, then model.safetensors.
  */
-#include "../hash_tensors.h"
 #include "fuzz.h"
 #include "io/error.h"
 #include "model/model_open.h"
+#include "tests/hash_tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>

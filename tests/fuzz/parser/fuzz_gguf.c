@@ -3,10 +3,10 @@
  * fuzz_gguf.c: a GGUF file: every value of its metadata and every tensor. One that says that it is the first of two
  * parts finds a second.
  */
-#include "../hash_tensors.h"
 #include "formats/gguf.h"
 #include "fuzz.h"
 #include "io/error.h"
+#include "tests/hash_tensors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * fuzz_shards.c: model.safetensors.index.json, beside two shards: x and y in a.safetensors, z in
  * b.safetensors, 8 bytes each.
  */
-#include "../hash_tensors.h"
 #include "formats/safetensors.h"
 #include "fuzz.h"
 #include "io/error.h"
+#include "tests/hash_tensors.h"
 
 #include <string.h>
 

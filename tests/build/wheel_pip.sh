@@ -54,7 +54,7 @@ recorded() { # each file once, with its digest and size
 succeeds "RECORD of the wheel is true" recorded
 described() {
     sed '1,/^$/d' "$info/METADATA" >"$scratch/description" && ! grep -nE '\]\((docs|examples|[A-Z])' "$scratch/description" &&
-        cmp <(tr -d '[]' <"$scratch/description" | sed -E 's/\((https?:|#)[^)]*\)//g') <(sed -E 's/\]\([^)]*\)//g' README.md | tr -d '[]') && grep -qx "Version: $version" "$info/METADATA" &&
+        cmp <(tr -d '[]' <"$scratch/description" | sed -E 's/\((https?:|#)[^)]*\)//g') <(sed -E 's/!\[/[/g; s/\]\([^)]*\)//g' README.md | tr -d '[]') && grep -qx "Version: $version" "$info/METADATA" &&
         grep -qx 'Requires-Dist: nvidia-cublas>=13,<14' "$info/METADATA" && cmp "$binary" "$scratch/tarball/nojit"
 }
 succeeds "the wheel has the README and the tarball's binary" described

@@ -207,6 +207,8 @@ if [ -n "$browser" ]; then
     check "a browser shows the command line as for a shell" grep -q "nojit distill 'it'...s'" "$scratch/dom"
     check "a browser shows the date of a run" grep -q '2026-11-22 16:57 UTC' "$scratch/dom"
     check "a browser shows the last sample of a prompt first" test "$(grep -oE 'step [0-9]+</p><pre>|>1 earlier<' "$scratch/dom" | tr '\n' ' ')" = "step 3</p><pre> >1 earlier< step 2</p><pre> "
+    picture() { "${PYTHON:-python3}" scripts/report_picture.py "$page" "$scratch/picture.svg" && [ "$(grep -c 'class="card"' "$scratch/picture.svg")" = 4 ]; }
+    check "scripts/report_picture.py draws four charts of a report" picture
     "$nojit" report "$d/odd" "$d/first" --out "$page" >"$scratch/log"
     render "odd values"
     check "a browser draws charts beside a run of odd values" test "$(grep -o 'class="chart"' "$scratch/dom" | wc -l)" = 10

@@ -134,8 +134,8 @@ static int choose_dtype(const struct nj_device_info *d, int wanted, enum nj_dtyp
     return 0;
 }
 
-/* Of one engine; a cache of bytes needs another. Without graphs a step is looked at before the next one, which would
- * write over its logits. */
+/* Measure with one engine; a cache of bytes needs another. Without graphs a step is read before the next one
+ * writes over its logits. */
 static int measure(nj_context *ctx, const struct job *j, bool bytes)
 {
     struct train_options o = {.batch_size = 1,

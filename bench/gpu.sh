@@ -40,7 +40,7 @@ before
 mkdir -p "$WORK/text" "$WORK/logs" && rm -f "$WORK"/logs/* "$WORK/kbench.json" "$WORK/rows" "$OUT" || exit 1
 : >"$WORK/rows"
 
-# What PyTorch said of a row: a teacher's type makes no difference to it.
+# The log of PyTorch for a row: a teacher's type makes no difference to it.
 torch_log() { echo "$WORK/logs/torch-$(pair_of "${1%%:*}")-${1#*:}"; } # ROW
 # PyTorch's tokens per second for a row of BENCH_TORCH, measured once for its pair and shape.
 torch_rate() { # ROW

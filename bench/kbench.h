@@ -29,8 +29,8 @@ struct bench {
     nj_event *from, *to;
     void *flush; /* written before a run whose caches are to be cold */
     uint64_t seed;
-    double copy_gbs;          /* of a long copy, bytes read and written */
-    double product_gflops[3]; /* of a large product, by enum nj_dtype; 0: none here */
+    double copy_gbs;          /* rate of a long copy, bytes read and written */
+    double product_gflops[3]; /* rate of a large GEMM, by enum nj_dtype; 0: none here */
     int32_t product_dim;      /* its M, N and K */
 };
 

@@ -17,7 +17,7 @@ static const double SECONDS_MOST = 0.5;
 static const int64_t TILE = 1 << 20; /* values made for an argument; longer ones repeat them */
 static const size_t FLUSH_BYTES = (size_t)256 << 20, COPY_BYTES = (size_t)1 << 30;
 
-/* What is timed: a case, a product, or a copy. */
+/* The work that is timed: a case, a GEMM, or a copy. */
 struct work {
     const struct kernel_case *c;
     const unsigned char *params;
@@ -112,7 +112,7 @@ static unsigned char *make_tile(const struct bench *b, const struct subject *s,
         }
         free(id_values);
     } else {
-        nj_case_fill_plain(a, stream, n, values); /* of `ref OP`: any numbers take as long */
+        nj_case_fill_plain(a, stream, n, values); /* for `ref OP`: any numbers take as long */
     }
     for (int64_t i = 0; a->type != CASE_I32 && i < n; i++)
         ((double *)values)[i] = nj_case_round_to_type(((double *)values)[i], a->type, lp_is_f16);
@@ -344,7 +344,7 @@ double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_b
     return fmax(moving, computing);
 }
 
-/* Of the larger operand, in words of four bytes. */
+/* Return the scales of the larger operand, in words of four bytes. */
 static int64_t scale_words(const struct bench *b, const struct nj_gemm *g)
 {
     const int64_t rows = g->M > g->N ? g->M : g->N;

@@ -23,7 +23,7 @@ struct span {
 struct timeline {
     struct span *spans;
     size_t count, capacity;
-    char *names[NAMES]; /* of kernels; those of copies begin with "(copy" */
+    char *names[NAMES]; /* names of kernels; those of copies begin with "(copy" */
     int name_count;
 };
 

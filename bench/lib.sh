@@ -4,7 +4,7 @@
 # of them does. Those that train on text of this machine also set $WORK, $PYTHON, $FOLDERS, $MEGABYTES and $VOCABULARY.
 
 export LC_ALL=C # numbers with a point
-# Of awk: random numbers that are the same with every awk. Its caller seeds x.
+# A function for awk: random numbers that are the same with every awk. Its caller seeds x.
 next_int='function next_int(n) { x = (x * 1103515245 + 12345) % 2147483648; return int(x / 65536) % n }'
 
 give_help() { # ARGUMENT...: where one asks for it, the head of the script

@@ -17,7 +17,7 @@ variants='fp8|--teacher-dtype fp8
 fp8s|--student-dtype fp8
 fp8ts|--teacher-dtype fp8 --student-dtype fp8
 q4|--teacher-dtype q4_k'
-# What is no preset of its own: NAME|words of nojit init. The student of Mistral's shape has 0.79 billion weights.
+# Shapes without a preset: NAME|options of nojit init. The student of Mistral's shape has 0.79 billion weights.
 shapes='mistral-0.8b|--preset mistral-7b-v0.3 --hidden-size 2048 --intermediate-size 7168 --num-layers 12 --heads 16 --kv-heads 4'
 
 names() { cut -d'|' -f1 <<<"$1" | paste -sd"$2"; } # TABLE SEPARATOR

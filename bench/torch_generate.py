@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What transformers' generate() does with the prompts of bench/decode.sh: torch_generate.py MODEL PROMPTS.jsonl [--compile]
+"""Time transformers' generate() on the prompts of bench/decode.sh: torch_generate.py MODEL PROMPTS.jsonl [--compile]
 
 Bytes are tokens, as nojit has them where a model has no tokenizer. All prompts are one batch, padded on the left to the longest;
 all get as many tokens as the longest answer has, since a batch of generate() ends as a whole. Prints "TOKENS SECONDS", where

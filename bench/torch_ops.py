@@ -180,7 +180,7 @@ def kd_head(s, make):
     return lambda: torch.autograd.grad(loss(student, teacher), student)
 
 
-# What is compared: the ops of nojit whose times are summed, PyTorch's name for it, how to do it there.
+# The comparisons: the ops of nojit whose times are summed, PyTorch's name for them, the function that does it there.
 COMPARISONS = (
     (("attn_fwd",), "scaled_dot_product_attention", attn_fwd),
     (("attn_bwd_dq", "attn_bwd_dkv"), "gradient of attention", attn_bwd),

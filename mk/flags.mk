@@ -7,8 +7,8 @@ CC := cc
 endif
 NATIVE_CC := $(CC)
 ifneq ($(CROSS),)
-# What runs on the machine that builds (gen, pack, blobcheck), and PTX and cubins, which are the same for every host, are those of
-# its own build folder. CC goes on to mean that machine's compiler.
+# Programs that run on the machine that builds (gen, pack, blobcheck) come from its own build folder, as do PTX and cubins, which are
+# the same for every host. From here on CC is the compiler for the other machine.
 NATIVE ?= build
 AR := $(CROSS)-ar
 override CC := $(CROSS)-gcc $(addprefix -isystem $(B)/host/usr/,include include/$(CROSS)) -B$(B)/host/usr/lib/$(CROSS)

@@ -47,7 +47,7 @@ $(B)/libkbench.a: $(KBENCH_OBJECTS)
 $(B)/libharness.a $(B)/libkbench.a:
 	$(archive)
 
-# What the decoder predicts, beside a forward pass.
+# Compares the decoder's predictions with a forward pass.
 DECODE_KL := $(B)/decode_kl
 $(DECODE_KL): $(call objects,bench/decode_kl.c) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
 	$(call program,-static-libgcc $(LIBS))
@@ -55,7 +55,7 @@ $(DECODE_KL): $(call objects,bench/decode_kl.c) $(B)/libtrainer.a $(NJ_CODE) $(L
 # Brings its own kernel table.
 $(B)/tests/test_runtime: $(B)/obj/tests/unit/test_runtime.o $(B)/obj/tests/unit/filter.o $(LIBRARY)
 	$(call program,$(LIBS) -lcmocka)
-# Of tools, whose sentences come from a function of the trainer's name.
+# Tests of tools, which have a function fail() of their own, as the trainer has.
 $(B)/tests/test_no_memory_tools: $(call objects,tests/unit/test_no_memory_tools.c tests/unit/filter.c tools/check/gguf_keys.c tools/check/modelkeys.c) $(TOOL_SHARED)
 $(B)/tests/test_tools_growth: $(call objects,tests/unit/test_tools_growth.c tests/unit/filter.c tools/check/blobindex.c) $(TOOL_SHARED)
 $(B)/tests/test_no_memory_tools $(B)/tests/test_tools_growth:
@@ -82,7 +82,7 @@ APR_OF := $(B)/apr-of
 $(APR_OF): $(call objects,tests/tools/apr_of.c tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
 	$(call program,$(LIBS))
 
-# What a GGUF file's model says to a text.
+# Prints the logits of a GGUF file's model for a text.
 LOGITS_OF := $(B)/logits-of
 $(LOGITS_OF): $(call objects,tests/tools/logits_of.c) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)
 	$(call program,$(LIBS))

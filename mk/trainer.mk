@@ -55,7 +55,7 @@ $(B)/obj/trainer/report/report_page.o: $(B)/gen-page/report_parts.h
 $(B)/obj/trainer/cli/gpu_code.o: INCLUDES += -Itools
 $(B)/obj/trainer/report/report_page.o: INCLUDES += -I$(B)/gen-page
 # Linked statically, all but libc and libm: the binary starts on any machine with glibc >= 2.36.
-# What `nojit version --verbose` and the SBOM name (trainer/cli/libraries.c) is this list, with libgcc.
+# `nojit version --verbose` and the SBOM name this list (trainer/cli/libraries.c), with libgcc.
 STATIC := openblas jansson xxhash yaml gomp utf8proc zstd z onig
 LIBS = $(OPENBLAS_DIR)/libopenblas.a $(foreach l,$(filter-out openblas onig,$(STATIC)),$(shell $(CC) -print-file-name=lib$l.a 2>/dev/null)) \
 	-lpthread -ldl -lm
@@ -72,7 +72,7 @@ $(NOJIT): $(B)/obj/trainer/cli/main.o $(TRAINER_OBJECTS) $(NJ_ORACLES) $(NJ_CODE
 	$(if $(V),,@echo "  LINK   $@")
 	$(call program,-static-libgcc $(LIBS))
 
-# What ships is checked: every key has machine code for every arch.
+# The program that ships is checked: every key has machine code for every arch.
 $(B)/checked: $(B)/nojit $(CHECKER)
 	$(Q)$(CHECKER) $(B)/nojit --quiet
 	$(Q)touch $@

@@ -120,7 +120,7 @@ xargs -P "$(nproc)" -L 1 "$0" --one <"$out/jobs" | sort >"$out/records.tsv"
 awk -F'\t' -v first="${releases[0]}" -v order="${releases[*]}" -v archs="$ARCHS" -v levels="$LEVELS" -v counted="${NVDISASM:+1}" '
     function fault(text) { faults[++bad] = text }
     function percent(a, b) { return b ? sprintf("%+.1f %%", 100 * (a - b) / b) : "" }
-    # Where a kernel of another run has some of these and this one has none.
+    # Report a kernel that has none of what it has in another run.
     function lost(what, at, value, most) { if (most > 0 && value == 0) fault(at ": has no " what ", and another run has " most) }
     {
         at = $1 SUBSEP $2 SUBSEP $3

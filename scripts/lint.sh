@@ -64,6 +64,12 @@ each "a test of make check that took more than 5 CPU seconds (give it a row in t
 each "a test that tests/changed.txt names and nobody has" < <(awk '
     FNR == NR { known[$1] = 1; next } !/^#/ { for (i = 2; i <= NF; i++) if (!($i in known)) print $i }
     ' <(files 'tests/*.c' 'tests/*.sh' | sed 's,.*/,,; s/\.[a-z]*$//'; printf '%s\n' harness-selftest) tests/changed.txt)
+# Comments are sentences: that of a function begins with its verb, that of a field is a noun phrase with its noun. The folders that keep to it:
+sentences=(mk tools bench scripts tests/simgpu tests/harness tests/lib tests/device tests/fuzz)
+each "a comment that begins with a relative clause (say what it does, or name the thing)" < <(
+    comment='(Of|What|Where|Those|Whose|Whoever|As of)[[:space:]]'
+    grep -nE "(/\*|//|#|\"\"\") *$comment" $(files "${sentences[@]}" ':!*/corpus/*' ':!scripts/lint.sh') /dev/null
+    grep -niE "/\*+ *$comment" $(files "${sentences[@]/%//*.[ch]}") /dev/null | grep -vE "/\*+ *$comment")
 here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
 # The field's words, in pages (outside of code), help, messages and claims: WORDS=WHAT TO WRITE.
 words='matrix products?=GEMM

@@ -55,7 +55,7 @@ def machine_of(binary, platform):
 
 
 def licence_of(sbom):
-    """Of nojit and all that is linked into it."""
+    """Return the licence expression of nojit and all that is linked into it."""
     linked = {r["relatedSpdxElement"] for r in sbom["relationships"] if r["relationshipType"] in ("DESCRIBES", "STATIC_LINK")}
     stated = [p["licenseDeclared"] for p in sbom["packages"] if p["SPDXID"] in linked]
     return " AND ".join(sorted({part for licence in stated for part in licence.split(" AND ")}))

@@ -9,7 +9,7 @@ set -eu
 : "${EVERY:=0}"
 . tests/lib/faults.sh
 
-# What the run left, as one number: all files, rows without their times, no process's id.
+# The files that the run left, as one number: rows without their times, names without a process's id.
 left() {
     (cd "$d/run" && find . -type f ! -name metrics.jsonl -exec cksum {} + | sed 's/\.tmp-[0-9]*/.tmp/' | sort) >"$d/left"
     rows "$d/run" | cat - "$d/left" | cksum

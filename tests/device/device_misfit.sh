@@ -66,7 +66,7 @@ if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU
 else
     not_ok "auto takes the CPU and says so once (a kernel has no code)" "$(head -n 3 "$scratch/log")"
 fi
-# What doctor says of a GPU that is not there, and of a binary of which one byte has changed.
+# doctor reports a missing GPU, and a binary of which one byte has changed.
 "$nojit" doctor --device cuda >"$scratch/verdict" 2>/dev/null || true
 if grep -qx 'verdict   not ready to train on the GPU' "$scratch/verdict"; then
     ok "doctor without a GPU ends in a verdict"

@@ -60,7 +60,7 @@ each() {
     tried=$((tried + count))
 }
 tried=0
-# What a driver is first asked.
+# The first calls of a driver.
 each "a version that cannot be asked for ends a run with a sentence" 1 'libvulkan.so.1 is 0\.0\.0|1\.3\.234' vkEnumerateInstanceVersion -1
 each "an instance that cannot be made ends a run with a sentence" 1 'no Vulkan driver can be used: the loader finds none; install' vkCreateInstance -9
 each "GPUs that cannot be listed ends a run with a sentence" 3 'listing the GPUs: out of host memory' vkEnumeratePhysicalDevices -1

@@ -12,7 +12,7 @@ head -c 3000 LICENSE >"$d/text.txt"
 "$nojit" init --preset nojit-tiny --seed 2 --out "$d/teacher" >/dev/null
 distil() { "$nojit" distill --teacher "$d/teacher" --student "$d/model" --data "$d/text.txt" --device vulkan --seq-len 48 --batch-size 2 --steps 2 --out "$@"; }
 disturbed "" distil "$d/one" >"$d/log" 2>&1 || not_ok "a run with memory in one piece runs to its end" "$(tail -n 2 "$d/log")"
-# Of 400,000 bytes: less than the weights of either model.
+# Allocations of at most 400,000 bytes: less than the weights of either model.
 disturbed allocation=400000 distil "$d/pieces" >"$d/log" 2>&1 || not_ok "a run with memory in pieces runs to its end" "$(tail -n 2 "$d/log")"
 ok_if "memory in pieces gives the same bits" "the weights differ" cmp -s "$d/one/model.safetensors" "$d/pieces/model.safetensors"
 bytes() { sed -n 's/.*"plan_bytes": \([0-9]*\),/\1/p' "$1/receipt.json"; }
@@ -21,7 +21,7 @@ ok_if "memory in pieces takes less than a piece more" "$more bytes" [ "$more" -g
 refuses "a run with an array that is larger than any piece is refused" 3 \
     '^nojit distill: student.weights has an array of 0.5 MiB, and this driver gives at most 0.4 MiB at a time; use a smaller model' \
     disturbed allocation=400000,buffer=400000 distil "$d/refused"
-# What `plan` says of the same run.
+# The plan of the same run.
 plan() { "$nojit" plan --teacher "$d/teacher" --student "$d/model" --device vulkan --seq-len 48 --batch-size 2 "$@"; }
 planned=$(disturbed allocation=400000 plan --json)
 ok_if "plan cuts memory into pieces as a run does" "$planned" grep -qF "\"total_bytes\": $(bytes "$d/pieces"), " <<<"$planned"

@@ -87,7 +87,7 @@ option "LoRA with dropout on Vulkan is that of the CPU" --lora-r 4 --lora-dropou
 # Also above, in bfloat16; a driver that runs on the CPU is slow at what these kernels do.
 [ "$EVERY" = 0 ] || option "a teacher that stays quantised on Vulkan is that of the CPU" --teacher-dtype q8_0
 
-# Where CUDA has no GPU, and timestamps of the Vulkan driver (tests/vkfault) that make it faster than the CPU.
+# Train with --device auto where CUDA has no GPU, and timestamps of the Vulkan driver (tests/vkfault) make it faster than the CPU.
 auto() {
     settings=dispatch=1 NOJIT_VULKAN_DEVICE=0 CUDA_VISIBLE_DEVICES=-1 distill tiny "$d/auto" --device auto &&
         close "$d/auto" "$d/cpu-tiny" && [ "$(grep -c '^running on .* by Vulkan: .*GFLOP/s, the CPU at ' "$d/log")" = 1 ] &&

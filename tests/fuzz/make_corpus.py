@@ -1115,7 +1115,7 @@ def split(pattern):
 
 
 def spaces(**change):
-    """Of the SentencePiece kind."""
+    """Return a tokenizer of the SentencePiece kind."""
     words = ["<unk>", "\u2581", "t", "h", "e", "\u2581t", "he", "\u2581the"] + [f"<0x{i:02X}>" for i in range(256)]
     mark = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
     return tokenizer(**{

@@ -116,7 +116,7 @@ void run_in_children(const struct subject *subjects, uint32_t count, uint64_t se
  */
 
 struct selection {
-    struct subject *subjects; /* of the cases to run, those of a key together */
+    struct subject *subjects; /* subjects of the cases to run, grouped by key */
     struct result *results;
     uint32_t count;
     uint32_t keys, keys_run, keys_off_device, keys_without_case, left_out;

@@ -18,7 +18,7 @@ struct options {
     enum nj_device_kind device;
     const char *filter; /* glob on keys */
     uint64_t seed;
-    double most_flops; /* of a case; the smallest of a key is run, too */
+    double most_flops; /* operations of the largest case; the smallest of a key always runs */
     int list, self_test;
     const char *json; /* file, or NULL */
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What transformers and PEFT make of nojit's folders, and folders of theirs; needs torch, transformers, for adapters peft.
+"""Open nojit's folders with transformers and PEFT, and make folders with them; needs torch, transformers, for adapters peft.
 
 clients.py make OUT                          models with random weights, saved by transformers: OUT/SHAPE for all SHAPES
 clients.py loss TEXT SEQ MODEL[:ADAPTER]...  a line each: held-out loss in nats, to compare with `nojit eval`

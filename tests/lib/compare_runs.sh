@@ -2,7 +2,7 @@
 #
 # compare_runs.sh: sourced by scripts that disturb a run: how far it is, and what it left, beside that of the run left alone in $d/whole. Who compares
 # has the command in `run`, which lacks --out and --resume.
-# What must repeat: rows without their times, weights, states, names.
+# The parts of a run that must repeat: rows without their times, weights, states, names.
 rows() { sed -E 's/"(tokens_per_second|step_ms|mfu_student|mfu_teacher)": [^,]+, //g' "$1/metrics.jsonl"; }
 names() { (cd "$1" && find . -type f ! -path './checkpoint-*.old/*' ! -name metrics.jsonl.old | sort); }
 bits() { (cd "$1" && cat model.safetensors checkpoint-*[0-9]/{model.safetensors,state.bin} best/state.bin | cksum); }

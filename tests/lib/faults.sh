@@ -12,7 +12,7 @@ head -c 3000 LICENSE >"$d/text.txt"
 run=("$nojit" distill --teacher "$d/teacher" --student "$d/student" --data "$d/text.txt" --seq-len 16 --batch-size 1
     --lr 1e-3 --device cuda --gemm-table none)
 "${run[@]}" --steps 3 --save-every 1 --keep 9 --out "$d/whole" >"$d/log" 2>&1 || not_ok "a run left alone" "$(tail -n 1 "$d/log")"
-# What is to go on: the run after its first step.
+# The run that is to continue: after its first step.
 mkdir "$d/begun"
 cp -r "$d/whole/checkpoint-1" "$d/begun/"
 cp "$d/whole/metrics.jsonl" "$d/begun/"

@@ -15,7 +15,7 @@ plant() { # TREE ID
     touch -d '2 seconds ago' "$1.mark"
     (cd "$1" && "$check" --plant "$2")
 }
-# What changed in the copy since plant becomes what it was: contents and times. A program that hangs may still be running.
+# Restore the files of the copy that changed since plant: contents and times. A program that hangs may still be running.
 restore() { # TREE
     local f from
     while IFS= read -r f; do

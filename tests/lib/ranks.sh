@@ -16,7 +16,7 @@ few=("${models[@]}" --lr-schedule constant --eval-data "$d/held.txt" --eval-ever
 distill() { # OUT OPTION...
     "$nojit" distill --out "$d/$1" "${@:2}" >"$d/$1.log" 2>"$d/$1.err"
 }
-# What a launcher sets for each of its two processes.
+# The variables that a launcher sets for each of its two processes.
 torchrun() { env RANK=$1 WORLD_SIZE=2 LOCAL_RANK=$1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT="$port" "${@:2}"; }
 free_port() { port=$((20000 + RANDOM % 10000)); }
 # Two processes; statuses in $status0 and $status1.
@@ -29,7 +29,7 @@ launched() { # LAUNCHER OUT OPTION...
     "$1" 0 "$nojit" distill --out "$d/$out" "${@:3}" >"$d/$out.log" 2>"$d/$out.err" || status0=$?
     wait $pid || status1=$?
 }
-# What processes of a launcher say, but that they wait for rank 0, which is late on a busy machine.
+# Print the output of a launcher's processes, without the lines that they wait for rank 0, which is late on a busy machine.
 spoken() { cat "$@" | grep -v '^nojit [a-z]*: rank [0-9]* waits for rank 0 at ' || true; }
 figures() { sed -E 's/, "tokens_per_second.*//' "$1/metrics.jsonl"; }
 same() { # NAME A B: models, states, rows

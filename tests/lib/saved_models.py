@@ -124,7 +124,7 @@ def train(student, out, *more, steps=2, lr=3e-3, gpu=None):
 
 
 def our_logits(model, vocab=1000, teacher=False):
-    """What tests/tools/logits_of.c prints: the model's as a student, or as a teacher, whose quantised weights stay as they are."""
+    """Return the logits that tests/tools/logits_of.c prints: of a student, or of a teacher, whose quantised weights stay as they are."""
     done = subprocess.run([build / "logits-of", model, "1", *map(str, ids(vocab))], capture_output=True)
     expect(done.returncode == 0, done.stderr.decode()[-250:])
     both = np.frombuffer(done.stdout[:-4], np.float32)
@@ -228,7 +228,7 @@ def same_tokenizer(got, want, texts=PLAIN):
 
 
 def our_ids(folder, texts=PLAIN + FLAGS):
-    """Those of transformers for each text, and the token that ends it."""
+    """Compare token ids with those of transformers for each text, and the token that ends it."""
     rows, out = folder.parent / "texts.jsonl", folder.parent / "ids.bin"
     rows.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     out.unlink(missing_ok=True)
@@ -522,7 +522,7 @@ def compressed(source, out, how):
 
 
 def quantisers(source, d):
-    """What the quantisers themselves write: our teacher keeps it, our student is made of it."""
+    """Test folders that the quantisers themselves write: a teacher keeps the weights, a student expands them."""
     made = {f"bitsandbytes, {kind}": ("bitsandbytes", nf4, nested) for kind, nested in (("NF4", False), ("NF4, nested", True))}
     made |= {f"compressed-tensors, {kind}": ("compressed_tensors", compressed, how) for kind, how in GROUPS.items()}
     for i, (said, (package, function, how)) in enumerate(made.items()):

@@ -10,6 +10,6 @@ mkdir "$d"
 profiles="t4:75 rtx4090:89 h100:90 rtx5090:120 gb10:121"
 held=" $("$nojit" version | grep -oE 'sm_[0-9]+[af]?' | sort -u | tr '\n' ' ')"
 
-# What the simulation counted in the run just made.
+# Print the counts of the simulated GPU for the last run.
 counted() { tail -n 1 "$NOJIT_SIM_LOG" | sed -E 's/^sim: end: //'; }
 clean() { [[ $(counted) == *"0 after the first launch, 0 of PTX refused, 0 exempt;"*"; 0 objects left" ]]; }

@@ -46,12 +46,12 @@ struct sim_control {
     const char *fails;
     int error, after;
     int lasts;       /* 1: later calls, too */
-    int code_sm;     /* what machine code that is loaded says it is for; 0: the truth */
+    int code_sm;     /* the SM that loaded machine code claims; 0: its own */
     int live;        /* memory, streams, events, graphs and modules made and not destroyed */
-    int launches;    /* of kernels that were executed */
-    int products;    /* of matrices, executed */
+    int launches;    /* kernels that were executed */
+    int products;    /* GEMMs that were executed */
     int modules;     /* loaded so far */
-    int late;        /* of these, after the first launch */
+    int late;        /* modules loaded after the first launch */
     int ptx_refused; /* modules that were, or held nothing fitting but, PTX */
     int exempt;      /* modules whose PTX is not there: they do not launch */
     struct sim_launched launch;

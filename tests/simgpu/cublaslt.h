@@ -23,7 +23,7 @@ struct lt_layout {
 };
 
 struct lt_desc {
-    int32_t trans[2], mode[2]; /* of both operands */
+    int32_t trans[2], mode[2]; /* settings of both operands */
     uint64_t scale[2];
     int8_t fast;
 };

@@ -77,7 +77,7 @@ SIM_CALL(cuDriverGetVersion, SIM_ANYTIME, (int *out), (out))
     return CUDA_SUCCESS;
 }
 
-/* What must be in the environment before the driver starts. */
+/* Return whether the environment forbade the JIT before the driver started. */
 static bool jit_is_forbidden(void)
 {
     static const char *const wanted[][2] = {{"CUDA_DISABLE_PTX_JIT", "1"},
@@ -264,7 +264,7 @@ SIM_CALL(cuDevicePrimaryCtxRelease_v2, SIM_STARTED, (int device), (device))
     sim_memory_free_all(d);
     sim_memory_destroy(d->memory);
     d->memory = NULL;
-    d->device_used = 0; /* what begin_product() took, too */
+    d->device_used = 0; /* with the memory that begin_product() took */
     d->lost = 0;
     return CUDA_SUCCESS;
 }

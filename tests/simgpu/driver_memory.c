@@ -23,7 +23,7 @@ static uint64_t *used_of(struct sim_device *d, enum kind kind)
     return kind == DEVICE ? &d->device_used : &d->managed_used;
 }
 
-/* Bytes that can be had of a kind. */
+/* Return the bytes of a kind that are available. */
 static uint64_t left(const struct sim_device *d, enum kind kind)
 {
     const uint64_t used = d->device_used + d->managed_used;
@@ -87,7 +87,7 @@ static void drop(struct sim_device *d, struct sim_allocated **at)
     free(a);
 }
 
-/* What uses the memory ends first, as cuMemFree waits for it. */
+/* Free memory after the work that uses it has ended, as cuMemFree waits for it. */
 static int give(uint64_t address, bool pinned)
 {
     if (!sim_current || !sim_current->retained)
@@ -200,7 +200,7 @@ struct copy {
     uint64_t to, from;
     size_t bytes;
     bool to_device, from_device;
-    bool staged; /* what was at `from` when the copy was asked for lies behind this */
+    bool staged; /* the contents of `from` when the copy was asked for lie behind this */
 };
 
 static int run_copy(void *argument)

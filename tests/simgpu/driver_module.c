@@ -81,7 +81,7 @@ static int choose_entry(struct span container, int sm, struct sim_loaded *out)
     struct fatbin_entry e;
     struct cubin best = {0}, cubin;
     struct span code, chosen = {0};
-    void *owned, *kept = NULL;   /* what code that was compressed became */
+    void *owned, *kept = NULL;   /* code after decompression */
     int more = -1, compiled = 0; /* 1: there is what a driver with its JIT would compile */
     if (fatbin_open(container, &f, why) == 0)
         while ((more = fatbin_next(&f, &e, why)) == 1) {
@@ -350,7 +350,7 @@ static int decode(struct sim_loaded *m)
     return m->entry ? CUDA_SUCCESS : CUDA_INVALID_SOURCE;
 }
 
-/* What CUDA reports. */
+/* Return the error that CUDA reports for a fault. */
 static int result_of(enum sim_fault_kind kind)
 {
     static const int results[] = {
@@ -376,7 +376,7 @@ static struct sim_limits limits_of(const struct sim_loaded *m)
                                m->cubin.registers};
 }
 
-/* What the driver refuses at once. */
+/* Refuse launches that the driver refuses at once. */
 static int check_launch(const struct launch *l)
 {
     const struct sim_limits limits = limits_of(l->module);
@@ -393,7 +393,7 @@ static int check_launch(const struct launch *l)
     return result_of(fault.kind);
 }
 
-/* Where the launch wrote first behind an address, or NULL. */
+/* Return the first byte behind an address that the launch wrote, or NULL. */
 static unsigned char *written_by(uint64_t address, uint32_t launch)
 {
     const struct sim_allocation *in = sim_memory_find(sim_current->memory, address, 1);

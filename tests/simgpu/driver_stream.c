@@ -19,7 +19,7 @@ struct work {
 struct queue {
     struct work **work;
     size_t done, count, capacity;
-    struct queue *next; /* of those that are graphs */
+    struct queue *next; /* the next queue that is a graph */
 };
 
 struct sim_stream {
@@ -31,13 +31,13 @@ struct sim_stream {
 };
 
 struct event {
-    struct sim_stream *stream; /* of the last record */
+    struct sim_stream *stream; /* stream of the last record */
     uint64_t asked, done;      /* records */
     bool recorded;
     int64_t ns;
 };
 
-static _Thread_local int captures; /* of this thread, now */
+static _Thread_local int captures; /* captures that this thread has open */
 static struct queue *graphs;       /* made and not destroyed */
 
 /* ---- queues ---- */

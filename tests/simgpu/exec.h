@@ -17,7 +17,7 @@
 #include "ptx.h"
 
 enum { WARPS_MAX = 32, NAMED_MAX = 16, MBARRIERS_MAX = 32, WARPGROUP = 4 };
-/* Of a block's number in struct warp's writer: more blocks than that share numbers. */
+/* The most block numbers in struct warp's writer: more blocks than that share numbers. */
 enum { WRITER_BLOCKS = (1 << 30) - 1 };
 /* Jumps of one warp after which a kernel is taken to hang. */
 enum { JUMPS_MAX = 1 << 24 };
@@ -25,7 +25,7 @@ enum { JUMPS_MAX = 1 << 24 };
 struct launch {
     const struct sim_entry *entry;
     uint32_t grid[3], block[3];
-    uint32_t threads, warps, shared_bytes; /* of a block */
+    uint32_t threads, warps, shared_bytes; /* sizes of a block */
     uint32_t cluster, cluster_warps;       /* blocks of a cluster, and their warps */
     uint32_t shared_stride;                /* from block to block of a cluster */
     const unsigned char *params;
@@ -41,7 +41,7 @@ typedef void sim_stuck(struct warp *warp, const struct insn *insn, int lane);
 
 enum warp_state { WARP_READY, WARP_AT_BARRIER, WARP_WAITS, WARP_DONE };
 
-/* What a group waits for at its instruction: lanes of other groups, or another warp or copy. */
+/* The reason why a group waits at its instruction: lanes of other groups, or another warp or copy. */
 enum group_waits { WAITS_NOT, WAITS_FOR_LANES, WAITS_FOR_OTHERS };
 
 struct group {
@@ -57,7 +57,7 @@ enum {
     ACTORS = ACTOR_PRODUCTS + WARPS_MAX / WARPGROUP
 };
 
-/* What comes before: accesses of each actor at a time below this; of products, their groups up to
+/* The accesses that come before: of each actor those at a time below this; of products, their groups up to
  * this one. */
 struct order {
     uint32_t before[ACTORS];
@@ -66,7 +66,7 @@ struct order {
 /* Words that a thread wrote since its warp last let others go on: a fence.proxy.async is due. */
 struct unfenced {
     uint32_t word, words, lane;
-    bool init; /* of an mbarrier */
+    bool init; /* an mbarrier is initialised */
 };
 
 /* Bytes that cp.async has fetched and that are not in shared memory yet. */
@@ -82,13 +82,13 @@ struct reach {
 };
 
 struct warp {
-    uintptr_t base[2]; /* of registers; of constants, less one: see sim_slot() */
-    uint32_t pc, mask; /* of the group that runs */
+    uintptr_t base[2]; /* addresses of registers, and of constants less one: see sim_slot() */
+    uint32_t pc, mask; /* state of the group that runs */
     uint32_t leave_at; /* the group looks up from its code once pc is not below this */
     bool full;         /* mask is all lanes */
     enum group_waits waits;
     _Alignas(64) uint32_t lanes[LANES]; /* mask, a word for each lane: all bits or none */
-    struct group groups[LANES];         /* those that do not run */
+    struct group groups[LANES];         /* groups that do not run */
     uint32_t group_count;
     uint32_t exists, live; /* lanes that were launched; that have not ended */
     enum warp_state state;
@@ -97,7 +97,7 @@ struct warp {
     sim_stuck *stuck;           /* says why; NULL: no group waits for others */
     int stuck_lane;
     uint32_t index, first_thread, rank; /* index and thread: in the cluster */
-    uint32_t shared_at;                 /* where shared memory of its block begins */
+    uint32_t shared_at;                 /* the beginning of its block's shared memory */
     size_t read_at;                     /* in the block's read[] */
     struct order order;                 /* its own entry: time of the last bar.warp.sync */
     struct unfenced *unfenced;
@@ -105,7 +105,7 @@ struct warp {
     uint32_t product_groups;         /* wgmma.commit_group */
     uint32_t tried;                  /* lanes whose last mbarrier.try_wait came too early */
     uint32_t at_cluster;             /* lanes that have arrived at the cluster's barrier */
-    uint32_t unawaited;              /* those whose last arrival there no wait has followed */
+    uint32_t unawaited;              /* warps whose last arrival there no wait has followed */
     uint32_t resized;                /* setmaxnreg */
     struct reach reached[WARPS_MAX]; /* by rank; time 0: never */
     struct transfer *transfers;
@@ -114,14 +114,14 @@ struct warp {
     uint64_t instructions;
     uint32_t left; /* jumps until it is taken to hang */
     const struct sim_allocation *recent;
-    uint64_t writer; /* what it notes of its writes to global memory: see exec_global.c */
+    uint64_t writer; /* the mark of its writes to global memory: see exec_global.c */
     struct block *block;
 };
 
 /* bar.sync of one number. */
 struct named {
     uint32_t arrived, expected; /* threads */
-    uint32_t sum;               /* of bar.red */
+    uint32_t sum;               /* the sum of bar.red */
 };
 
 struct mbarrier {
@@ -144,18 +144,18 @@ struct copy {
 
 struct block {
     struct launch *launch;
-    uint32_t index[3]; /* of the first of a cluster */
+    uint32_t index[3]; /* index of the first block of a cluster */
     unsigned char *shared;
     uint32_t *wrote, *read;  /* a stamp for each word of shared memory: see exec_record.c */
     uint32_t *products_read; /* words of each warpgroup: the group of products that read it last */
-    uint32_t words;          /* of the shared memory of a cluster */
+    uint32_t words;          /* words of a cluster's shared memory */
     bool plain;              /* the entry needs nothing */
     uint32_t readers; /* for each word read[] has a stamp of all, or of each warp of a block */
     uint32_t now, barrier_at, begin_at;
     uint32_t events; /* counts what a warp can have waited for */
     bool stop;       /* after a fault */
     struct warp *warps;
-    struct named (*named)[NAMED_MAX]; /* of each block */
+    struct named (*named)[NAMED_MAX]; /* named barriers of each block */
     struct mbarrier *mbarriers;
     uint32_t mbarrier_count;
     struct cluster_barrier at_cluster;
@@ -217,7 +217,7 @@ bool sim_grow(struct warp *warp, const struct insn *insn, int lane, void *array,
               uint32_t *room, size_t bytes);
 
 void sim_set_mask(struct warp *warp, uint32_t mask);
-/* What obeys @p for instructions of GUARD_LANES. */
+/* Execute an instruction of GUARD_LANES in the lanes that its guard @p selects. */
 void sim_run_guarded(struct warp *warp, const struct insn *insn);
 /* True if all of those lanes that live are here; if not, the group waits for them. */
 bool sim_gather(struct warp *warp, uint32_t lanes);

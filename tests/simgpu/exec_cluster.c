@@ -109,7 +109,7 @@ static uint32_t byte_of(const struct block *block, uint32_t at)
     return at % block->launch->shared_stride;
 }
 
-/* Those of all blocks of a cluster are few. NULL: there is none. */
+/* Return the mbarrier at an address, or NULL. A search is enough: all blocks of a cluster have few. */
 static struct mbarrier *find(struct block *block, uint32_t at)
 {
     for (uint32_t i = 0; i < block->mbarrier_count; i++)

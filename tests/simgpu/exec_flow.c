@@ -257,7 +257,7 @@ static void run_warp_barrier(struct warp *warp, const struct insn *insn)
         sim_shared_warp_barrier(warp);
 }
 
-/* What came before the barrier in one of its warps comes before what follows in all of them. */
+/* Order all accesses before the barrier in any of its warps before those that follow in all of them. */
 static void order_barrier(struct block *block, struct warp *const *warps, uint32_t count)
 {
     struct order order = {{0}};

@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-/* Where the lanes of one access fall on the host; lanes that take no part fall where the first that
- * does falls. */
+/* The places on the host that the lanes of one access touch. Lanes that take no part have the place of the first
+ * that does. */
 struct span {
     uint64_t at[LANES];
     unsigned char *host[LANES];

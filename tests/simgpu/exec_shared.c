@@ -46,7 +46,7 @@ INLINE four read_stamps(const uint32_t *stamps, int words)
     return all;
 }
 
-/* What stamps of reads become by reads of `mine`, where nothing orders some threads since the last
+/* Update stamps of reads by reads of `mine`, where nothing orders some threads since the last
  * barrier of all. Returns bits for words that were not written before it, or are in flight. */
 INLINE four note_reads(const uint32_t *wrote, uint32_t *read, int words, uint32_t mine,
                        const struct block *block)
@@ -69,7 +69,8 @@ INLINE four note_reads(const uint32_t *wrote, uint32_t *read, int words, uint32_
            (four)((by >> KIND_SHIFT & 3) == USE_IN_FLIGHT);
 }
 
-/* Of neighbours that access the same word the first and the last, which leave what all of them do. */
+/* Return the first and the last of neighbours that access the same word: they leave the stamps that all of them
+ * would. */
 INLINE uint32_t ends_of_runs(const uint32_t *at)
 {
     uint32_t ends = UINT32_C(1) | UINT32_C(1) << (LANES - 1);

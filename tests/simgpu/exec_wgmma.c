@@ -15,7 +15,7 @@
 
 enum { DEPTH = 16, ROWS = 16, COLUMNS_MAX = 256, ROW_BYTES = 128, PANEL = 64, CHUNK_BYTES = 16 };
 
-/* What a descriptor says: all in bytes. */
+/* A descriptor's fields, in bytes. */
 struct matrix {
     uint32_t start, leading, stride;
 };
@@ -44,7 +44,7 @@ static bool read_descriptor(struct warp *warp, const struct insn *insn, sim_plac
     return false;
 }
 
-/* What follows in a row of the matrix from `at` on, as it would be without a swizzle. */
+/* Read a row of the matrix from `at` on, in the order that it would have without a swizzle. */
 static bool read_row(struct warp *warp, const struct insn *insn, uint32_t at, uint32_t bytes,
                      uint16_t *to)
 {

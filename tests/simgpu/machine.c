@@ -25,7 +25,7 @@ struct room {
     size_t bytes;
 };
 
-/* What one core of the host needs to run blocks of a launch, or clusters of them. */
+/* The memory that one core of the host needs to run blocks of a launch, or clusters of them. */
 struct core {
     struct core *next; /* idle, too */
     struct room rooms[ROOMS];
@@ -138,7 +138,7 @@ bool sim_entry_waits(const struct sim_entry *entry)
         const char *name = entry->code[i].opcode->text;
         if (strcmp(name, "griddepcontrol.wait") == 0)
             return true;
-        if (strncmp(name, "ld.global.L1::no_allocate", 25) == 0) /* what no kernel near it writes */
+        if (strncmp(name, "ld.global.L1::no_allocate", 25) == 0) /* no kernel near it writes there */
             continue;
         if ((strstr(name, ".global") && strncmp(name, "cvta", 4) != 0) ||
             strncmp(name, "cp.async", 8) == 0)
@@ -206,7 +206,7 @@ static size_t round_up(size_t value, size_t align)
     return (value + align - 1) & ~(align - 1);
 }
 
-/* Of one block of a cluster. */
+/* Return the bytes of constants of one block of a cluster. */
 static size_t constant_stride(const struct sim_entry *entry)
 {
     return round_up(entry->constant_bytes + 1, SLOT_BYTES);
@@ -330,7 +330,7 @@ static void prepare_warp(struct core *core, uint32_t index, size_t register_byte
     fill_specials(launch, warp);
 }
 
-/* What a block keeps of shared memory, of which it has so many words. */
+/* Prepare the record of a block's shared memory of so many words. */
 static int prepare_record(struct core *core, size_t words)
 {
     const struct launch *launch = core->launch;

@@ -13,7 +13,7 @@
 
 enum sim_fault_kind {
     SIM_OK,
-    SIM_NO_MEMORY,         /* of the host */
+    SIM_NO_MEMORY,         /* the host has none left */
     SIM_BAD_PTX,           /* text that does not parse, an opcode or operand that is not known */
     SIM_BAD_LAUNCH,        /* more blocks, threads or shared memory than there are; parameters of
                               another size; blocks that are no whole clusters */
@@ -34,11 +34,11 @@ struct sim_fault {
     char text[512]; /* one sentence: kernel, line of the PTX, block, thread, what, where */
 };
 
-/* What a device allows; the driver fills it from the device's profile and the cubin. */
+/* The limits of a device; the driver fills them from the device's profile and the cubin. */
 struct sim_limits {
     int arch; /* 75, 89, 90, 120, 121 */
     uint32_t threads_per_block, registers_per_block, shared_bytes_per_block;
-    uint32_t registers; /* of one thread of this kernel, as ptxas assigned them */
+    uint32_t registers; /* registers of one thread of this kernel, as ptxas assigned them */
 };
 
 /* Counters of everything executed so far in this process. */

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct nccl_call group; /* of this process, while it is open */
+static struct nccl_call group; /* the open group of this process */
 static void *group_stream;
 static int group_depth;
 
@@ -245,7 +245,7 @@ NCCL_CALL(ncclRecv,
     return add_op(&(struct nccl_op){0, peer, type, count, to}, c, stream);
 }
 
-/* Of a group: what the root sends to all, which receive it. */
+/* Add to the group the broadcast in which the root sends and all ranks receive. */
 static int add_broadcast(uint64_t from, uint64_t to, size_t count, int type, int root,
                          struct nccl_comm *c, void *stream)
 {

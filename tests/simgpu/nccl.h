@@ -26,17 +26,17 @@ enum {
     NCCL_IN_PROGRESS = 7
 };
 enum { NCCL_RANKS_MOST = 16, NCCL_OPS_MOST = 2 * NCCL_RANKS_MOST, NCCL_SAY_BYTES = 400 };
-/* Of the file, after struct nccl_group: what each rank sends. Sparse. */
+/* The bytes of the file, after struct nccl_group, for the data that ranks send. The file is sparse. */
 static const uint64_t NCCL_DATA_BYTES = (uint64_t)1 << 36;
 
 enum nccl_kind { NCCL_GROUP, NCCL_ALL_GATHER, NCCL_BROADCAST };
-struct nccl_op { /* of a group */
+struct nccl_op { /* an operation of a group */
     int sends, peer, type;
     uint64_t count, address;
 };
 struct nccl_comm;
-/* Where an address lies in the memory that its rank has registered: in which window, from 1, of how many bytes, and
- * at which of them; 0: in none. */
+/* The place of an address in the memory that its rank has registered: the window, counted from 1, its bytes, and the
+ * offset in it; window 0: none. */
 struct nccl_at {
     uint64_t window, bytes, offset;
 };
@@ -44,13 +44,13 @@ struct nccl_at {
 struct nccl_call {
     struct nccl_comm *comm; /* first: sim_held_fn compares it */
     int kind, type, root, captured, ops;
-    uint64_t count, from, to, number; /* of those enqueued, from 1; of a graph 0 */
+    uint64_t count, from, to, number; /* number among enqueued calls, from 1; in a graph 0 */
     struct nccl_op op[NCCL_OPS_MOST];
-    struct nccl_at to_at; /* of a call that copy engines make; else its window is 0 */
+    struct nccl_at to_at; /* destination of copies by copy engines; window 0: others */
 };
 
 enum nccl_state { NCCL_ABSENT, NCCL_HERE, NCCL_ENDED };
-struct nccl_place { /* of a rank */
+struct nccl_place { /* the place of a rank */
     _Atomic int state;
     int version, ranks;
     _Atomic uint64_t passed; /* barriers: two for each call */

@@ -11,10 +11,10 @@ struct sim_profile {
     const char *id, *name;
     int sm, multiprocessors, integrated;
     uint64_t memory_bytes;      /* as cuDeviceTotalMem tells */
-    uint64_t free_bytes;        /* of them, as cuMemGetInfo tells before the first allocation */
-    uint64_t device_bytes;      /* where cuMemAlloc stops */
-    uint32_t shared_bytes;      /* of a block, with opt-in */
-    uint32_t registers;         /* of an SM, and of a block */
+    uint64_t free_bytes;        /* bytes that cuMemGetInfo tells before the first allocation */
+    uint64_t device_bytes;      /* bytes at which cuMemAlloc stops */
+    uint32_t shared_bytes;      /* shared memory of a block, with opt-in */
+    uint32_t registers;         /* registers of an SM, and of a block */
     uint32_t threads_per_block; /* at most */
 };
 

@@ -22,9 +22,9 @@ enum {
     GUARD_OWN,
     GUARD_REFUSED,
     GUARD = 3,
-    /* What an entry with such an instruction needs the machine to keep, which costs time. */
-    NEEDS_ORDER = 4, /* what each warp is ordered after: it orders less than all warps of a block */
-    NEEDS_PRODUCTS = 8 /* what wgmma reads and has not read yet */
+    /* Records that the machine has to keep for an entry with such an instruction, which costs time. */
+    NEEDS_ORDER = 4, /* accesses before each warp's: it orders less than all warps of a block */
+    NEEDS_PRODUCTS = 8 /* the memory that wgmma reads and has not read yet */
 };
 
 /* A form that the machine executes. operands: results, '=', sources, each one letter:
@@ -65,22 +65,22 @@ struct insn {
     int32_t integer[3]; /* i, and those of G and S, in order */
     uint32_t target;    /* L: index of an instruction; {r*64}: of the first in the entry's wide[] */
     uint32_t line;
-    sim_place guard; /* of @p */
+    sim_place guard; /* the place of @p */
     bool guarded, guard_inverted;
     sim_place o[OPERANDS_MAX]; /* in the order of the operands, those of i and L left out */
 };
 
-/* What the constants of a launch hold. */
+/* The kind of a constant of a launch. */
 enum constant_kind {
     CONSTANT_LITERAL, /* value */
     CONSTANT_PARAM,   /* bytes at value in the parameter block */
     CONSTANT_CTAID,   /* value: 0 to 2 for x to z */
     CONSTANT_NCTAID,
     CONSTANT_NTID,
-    CONSTANT_RANK /* of the block in its cluster */
+    CONSTANT_RANK /* rank of the block in its cluster */
 };
 
-/* Where parameters lie whose address is taken. */
+/* The address at which parameters lie whose address is taken. */
 #define PARAM_WINDOW UINT64_C(0x7000000000000000)
 
 struct constant {
@@ -109,9 +109,9 @@ struct sim_entry {
     struct param *params;
     int param_count;
     size_t param_bytes;
-    size_t shared_bytes;     /* of its own variables */
-    size_t dynamic_at;       /* where dynamic shared memory begins */
-    uint32_t register_bytes; /* of a warp */
+    size_t shared_bytes;     /* bytes of its own variables */
+    size_t dynamic_at;       /* the beginning of dynamic shared memory */
+    uint32_t register_bytes; /* bytes of a warp's registers */
     uint32_t threads_max;    /* .maxntid, 0: none */
     uint32_t cluster;        /* blocks in a row that make a cluster */
 };

@@ -400,7 +400,7 @@ static int compare_labels(const void *left, const void *right)
     return order ? order : (a->length > b->length) - (a->length < b->length);
 }
 
-/* What was declared before a brace opened. */
+/* The numbers of declarations before a brace opened. */
 struct scope {
     uint32_t symbols, labels, jumps;
 };
@@ -521,7 +521,7 @@ static void read_target(struct parser *parser, const struct token *target)
     parser->params_at = sm >= 100 ? 0x380 : sm >= 90 ? 0x210 : 0x160;
 }
 
-/* What stands outside of kernels. */
+/* Read a statement outside of kernels. */
 static int read_module_statement(struct parser *parser)
 {
     const struct token word = parser->lexer.token;

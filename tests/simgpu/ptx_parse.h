@@ -13,7 +13,7 @@ struct symbol {
     const char *name;
     size_t length;
     enum { SYMBOL_REGISTER, SYMBOL_REGISTERS, SYMBOL_SHARED, SYMBOL_DYNAMIC, SYMBOL_PARAM } kind;
-    char class;     /* of registers */
+    char class;     /* class of registers */
     uint32_t first; /* number of the (first) register, byte of shared memory, index of the param */
     uint32_t count; /* SYMBOL_REGISTERS: name is followed by a number below this */
 };
@@ -21,7 +21,7 @@ struct symbol {
 struct label {
     const char *name;
     size_t length;
-    uint32_t at; /* where it stands, or the instruction that jumps there */
+    uint32_t at; /* its place, or the instruction that jumps there */
     uint32_t line;
 };
 
@@ -31,12 +31,12 @@ struct parser {
     struct sim_entry *entry; /* being read, or NULL */
     struct symbol *symbols;  /* the innermost last */
     uint32_t symbol_count;
-    char *classes; /* of the registers */
+    char *classes; /* classes of the registers */
     uint32_t class_count;
     struct label *labels, *jumps;
     uint32_t label_count, jump_count;
     uint32_t dynamic_align, params_at;
-    bool has_code; /* of this entry: its shared variables are laid out */
+    bool has_code; /* this entry's shared variables are laid out */
     struct sim_fault *fault;
 };
 

@@ -27,7 +27,7 @@ struct flow {
     struct basic_block *blocks;
     uint32_t block_count, register_count;
     uint32_t *block_of; /* by its first instruction */
-    size_t words;       /* of a set of registers */
+    size_t words;       /* words of a set of registers */
     /* For each block: registers wanted at its begin and end; read before written in it; written. */
     uint64_t *in, *out, *wants, *makes;
     struct life *lives;

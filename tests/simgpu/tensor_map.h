@@ -5,7 +5,7 @@
 #ifndef NOJIT_SIM_TENSOR_MAP_H
 #define NOJIT_SIM_TENSOR_MAP_H
 
-/* What the driver was asked for. */
+/* The arguments of the driver's call. */
 struct sim_tensor_map {
     unsigned long long address, sizes[2], row_bytes;
     unsigned box[2], steps[2];

@@ -84,8 +84,8 @@ static void check_strays(struct span part, struct report *r)
     }
 }
 
-/* What the compilers leave in a program that they are linked into, or that opens them: text of theirs,
- * which stays in a stripped binary, and names. */
+/* The traces of compilers in a program that they are linked into, or that opens them: their texts,
+ * which stay in a stripped binary, and names. */
 static const struct {
     const char *text, *compiler;
 } jit_marks[] = {

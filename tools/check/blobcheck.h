@@ -32,7 +32,7 @@ struct check {
     struct blob_index shaders;
     uint32_t shader_count;
     uint64_t shader_bytes;
-    uint64_t unread_bytes; /* of the blobs: containers that overlap are not read again and again */
+    uint64_t unread_bytes; /* bytes still to read: overlapping containers are read once */
     struct report report;
 };
 
@@ -61,7 +61,7 @@ int print_json(const struct check *c, const struct model_keys *model);
 
 /* ---- modelkeys.c ---- */
 
-/* What a config.json or a GGUF file says about the kernels a model needs. */
+/* The fields of a config.json or a GGUF file that decide which kernels a model needs. */
 struct model_keys {
     char model_type[32];
     int head_dim;

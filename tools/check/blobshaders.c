@@ -82,7 +82,7 @@ static void check_all_gemms(struct check *c)
 
 /* ---- all shaders ---- */
 
-/* What the launcher of a key says, by its contract or as that of GEMMs. */
+/* Check a shader against the launcher of its key, as its contract or that of GEMMs describes it. */
 static void check_launcher(struct check *c, const struct key *k)
 {
     const struct key *launcher = keys_find(&c->keys, k->key);

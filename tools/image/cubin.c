@@ -20,7 +20,7 @@ enum {
     RESERVED_SHARED_BYTES = 1024,
 };
 
-/* Where e_flags keep the SM; the top byte says -lineinfo and -g. */
+/* The bits of e_flags that hold the SM; the top byte says -lineinfo and -g. */
 static const struct {
     uint8_t osabi, abi, sm_shift;
 } abis[] = {{0x41, 8, 8}, {0x33, 7, 0}};
@@ -157,7 +157,7 @@ static int read_notes(struct reader *r)
 
 struct attribute {
     uint8_t number;
-    uint16_t bytes; /* of the payload */
+    uint16_t bytes; /* size of the payload */
     int (*read)(struct reader *r, struct span payload);
 };
 

@@ -16,19 +16,19 @@ struct cubin_param {
 
 /* Strings point into the file. */
 struct cubin {
-    uint32_t sm;         /* of the machine code */
-    uint32_t virtual_sm; /* of the PTX it came from */
+    uint32_t sm;         /* SM of the machine code */
+    uint32_t virtual_sm; /* SM of the PTX it came from */
     int arch_specific;   /* .nv.compat: 1 for an `a` target, else 0; -1 where it is not recorded
                             (before sm_90) */
-    char target[16];     /* of ptxas's recorded command line: "sm_90a" */
+    char target[16];     /* target in ptxas's recorded command line: "sm_90a" */
     char level;          /* alike: '1' for -O1; '3' where it names none */
     char ptxas[32];      /* "13.0.88" */
     const char *entry;   /* symbol of the first kernel, NULL if there is none */
     uint32_t kernels;
     const char *undefined; /* a symbol that is not defined, or NULL */
-    uint64_t code_bytes;   /* of the kernel's instructions */
+    uint64_t code_bytes;   /* size of the kernel's instructions */
     uint32_t registers, stack_bytes,
-        static_shared_bytes; /* what sm_90 and later reserve is left out */
+        static_shared_bytes; /* without the bytes that sm_90 and later reserve */
     uint32_t max_threads;    /* launch bound, 0 if none */
     uint32_t param_bytes, bank_param_bytes, param_count;
     struct cubin_param params[CUBIN_MAX_PARAMS];

@@ -28,7 +28,7 @@ struct elf {
     uint64_t section_off, segment_off;
     uint32_t section_count, segment_count;
     struct span names;
-    uint64_t end; /* of the last byte that a table or section uses */
+    uint64_t end; /* end of the last byte that a table or section uses */
 };
 
 struct elf_section {

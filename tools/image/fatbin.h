@@ -22,7 +22,7 @@ struct fatbin_entry {
     char suffix; /* 0, 'a' or 'f' */
     uint64_t flags;
     struct span payload; /* as stored */
-    uint64_t code_bytes; /* of the code, uncompressed */
+    uint64_t code_bytes; /* size of the code, uncompressed */
     bool zstd;
 };
 

@@ -71,7 +71,7 @@ int file_write(const char *path, struct span content, char why[WHY_BYTES])
     int length = snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid());
     if (length < 0 || (size_t)length >= sizeof(temporary))
         return fail(why, "the path %.100s... is too long", path);
-    unlink(temporary); /* of a process that was killed, or a link: neither is written to */
+    unlink(temporary); /* a file of a killed process, or a link: neither is written to */
     FILE *f = fopen(temporary, "wbx");
     if (!f)
         return fail(why, "cannot create %s: %s", temporary, strerror(errno));

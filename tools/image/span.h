@@ -68,7 +68,7 @@ static inline const char *span_string(struct span s, uint64_t off)
     return (const char *)s.data + off;
 }
 
-/* Where the bytes next occur from `from` on, or s.bytes. */
+/* Return the place where the bytes next occur from `from` on, or s.bytes. */
 static inline size_t span_find(struct span s, const void *bytes, size_t count, size_t from)
 {
     const uint8_t *at = from < s.bytes ? memmem(s.data + from, s.bytes - from, bytes, count) : NULL;

@@ -68,7 +68,7 @@ static uint32_t words_at(const struct reader *r, uint32_t at)
     return word(r, at) >> 16;
 }
 
-/* Where an id is defined, 0 if nowhere. */
+/* Return the place where an id is defined, or 0. */
 static uint32_t find(const struct reader *r, uint32_t id)
 {
     return id < r->ids ? r->defined[id] : 0;
@@ -110,7 +110,7 @@ static uint32_t type_bytes(struct reader *r, uint32_t id, int depth)
     }
 }
 
-/* What shaders here are allowed to ask of a device: Shader, Int64, addresses, and elements of 16 bits. */
+/* Note a capability. Shaders here may ask for Shader, Int64, addresses, and elements of 16 bits. */
 static void note_capability(struct spirv *out, uint32_t capability)
 {
     static const uint32_t allowed[] = {1, 11, 4433, 5347};

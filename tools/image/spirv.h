@@ -16,9 +16,9 @@ struct spirv {
     uint32_t entries; /* entry points; only a compute shader sets the rest */
     const char *entry;
     uint32_t local_size[3];
-    uint32_t addressing; /* of the memory model */
+    uint32_t addressing; /* addressing of the memory model */
     uint32_t shared_bytes;
-    uint32_t member_count; /* of the block of push constants */
+    uint32_t member_count; /* members of the block of push constants */
     struct {
         uint32_t offset, bytes;
     } members[SPIRV_MEMBERS_MAX];

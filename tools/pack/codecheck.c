@@ -16,12 +16,12 @@
 
 enum { REGISTERS_PER_BLOCK = 65536, WARP = 32, REGISTER_UNIT = 8, SHARED_UNIT = 16 };
 
-/* What one cubin is checked against, and where problems go. */
+/* The key and arch that one cubin is checked against, and the list for problems. */
 struct subject {
     const struct key *key;
     const struct nji_arch *arch;
     const struct cubin *cubin;
-    char name[16]; /* of the arch */
+    char name[16]; /* name of the arch */
     struct report *report;
 };
 

@@ -12,12 +12,12 @@
 struct code_fact {
     bool present;
     uint64_t hash;
-    uint32_t code_bytes; /* of the cubin */
+    uint32_t code_bytes; /* size of the cubin */
     uint32_t registers, static_shared_bytes, stack_bytes;
     char ptxas[32];
 };
 
-/* What every PTX file contains and nothing else should. */
+/* A text that every PTX file contains and nothing else should. */
 #define PTX_TARGET ".target sm_"
 
 /* The key applies to the arch. */

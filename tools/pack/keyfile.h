@@ -39,7 +39,7 @@ struct spare_key {
 };
 void key_of_spare(const struct key *k, struct spare_key *out);
 
-enum { MAX_ARCHS = 32 }; /* of one build */
+enum { MAX_ARCHS = 32 }; /* architectures of one build */
 
 /* Reads archs.txt as gen writes it: name, sm, suffix or -, shared bytes, whether lp is float16,
  * whether it has spare code; ascending. */

@@ -11,7 +11,7 @@
 #define SHADER_ENTRY "main"
 #define SHADER_ARCH "spirv" /* in the place of an arch, where problems are named */
 
-/* What every Vulkan device allows, or all that have the features that the runtime asks for. */
+/* The limits of every Vulkan device, or of all that have the features that the runtime asks for. */
 enum { SHADER_SHARED_MAX = 32768, SHADER_PUSH_MAX = 128, SHADER_THREADS_MAX = 1024 };
 
 /* Reports what the module of a key breaks. *shared_bytes is what its workgroups share. */

@@ -13,7 +13,7 @@
 
 typedef unsigned __int128 wide;
 
-/* What an input holds, all int32; make_corpus.py writes them by these names. */
+/* The fields of an input, all int32; make_corpus.py writes them by these names. */
 struct model {
     int32_t hidden, intermediate, layers, heads, kv_heads, head_dim, vocab, tied, qkv_bias, qk_norm;
 };
@@ -219,15 +219,15 @@ static wide prefill_of(const struct train_options *o)
     return up(larger(all < 8192 ? all : 8192, positions), 64);
 }
 
-/* What host and device both have: rows of prompts and of a step, and what was said in 8 steps. */
+/* Return the bytes that host and device both have: rows of prompts and of a step, and the tokens of 8 steps. */
 static wide decoder_rows(const struct train_options *o)
 {
     const wide rows = (wide)o->decode_rows;
     return 4 * array(prefill_of(o) * 4) + 5 * array(rows * 4) + array(4) + array(8 * rows * 4);
 }
 
-/* Of the model that writes: keys and values, activations, sums over chunks of 256 keys, and the logits with what is
- * drawn from them, which at least 256 blocks share. */
+/* Return the bytes of the model that writes: keys and values, activations, sums over chunks of 256 keys, and the logits
+ * with the draws from them, which at least 256 blocks share. */
 static wide decoder_bytes(const struct model_config *c, const struct train_options *o,
                           const struct shape *shape, bool f8)
 {
@@ -247,8 +247,8 @@ static wide decoder_bytes(const struct model_config *c, const struct train_optio
     return sum + array(8 * 4);
 }
 
-/* What a teacher that runs over several micro-batches at once leaves for them: as many as fit in the room of what else
- * needs activations, in equal passes. */
+/* Return the bytes that a teacher leaves for several micro-batches that it runs over at once: as many as fit in the
+ * room of other users of activations, in equal passes. */
 static wide pass_bytes(const struct model_config *t, const struct train_options *o,
                        const struct train_options *plain, const struct shape *shape, wide room)
 {

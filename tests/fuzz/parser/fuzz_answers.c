@@ -16,7 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Of the header, by place: tests/fuzz/make_corpus.py has its fields. */
+/* The places of fields in the header: tests/fuzz/make_corpus.py has its fields. */
 enum { ARRAYS_HASH_AT = 32, HEAD_HASH_AT = 40, HEAD_BYTES = 48 };
 enum { S = 4, ROWS = 2, VOCAB = 5 };
 

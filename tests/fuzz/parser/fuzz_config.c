@@ -13,7 +13,7 @@
 
 static float inv_freq[64];
 
-/* What is accepted must survive being written and read again. */
+/* Check that an accepted configuration survives being written and read again. */
 static void check_again(const struct model_config *c)
 {
     struct model_config back;

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     json_decref(run);
     FUZZ_CHECK(rows_open(path, 5, count_row, &first, &done, NULL) == 0);
     FUZZ_CHECK(rows_open(path, 5, count_row, &second, &again, NULL) == 0);
-    FUZZ_CHECK(first == second); /* what stays, stays */
+    FUZZ_CHECK(first == second); /* rows that stay once, stay */
     FUZZ_CHECK(again.cut == 0 && again.missing == done.missing);
     return 0;
 }

@@ -20,7 +20,7 @@ static const struct key key = {.key = "add.f32",
                                .param_count = 4,
                                .params = params};
 
-/* What code_check() does not reach once something is wrong. */
+/* Read the parts that code_check() does not reach once something is wrong. */
 static void read_all(struct span container)
 {
     struct fatbin f;

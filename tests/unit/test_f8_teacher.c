@@ -47,10 +47,10 @@ static void weights_are_where_products_read_them(void **state)
         const float *all = (const float *)(void *)p->w;
         for (int l = 0; l < n->c.layers; l++)
             for (int w = 0; w < PRODUCTS; w++)
-                check_matrix(&n->f8[l * PRODUCTS + w],
+                check_matrix(&net_layer_matrix(n, l, (enum product)w)->f8,
                              all + params_product(&p->p, l, (enum product)w),
-                             n->f8[l * PRODUCTS + w].rows, models[k]);
-        check_matrix(&n->f8[n->c.layers * PRODUCTS], all + p->p.head, n->c.vocab_size, "head");
+                             net_layer_matrix(n, l, (enum product)w)->rows, models[k]);
+        check_matrix(&n->head->f8, all + p->p.head, n->c.vocab_size, "head");
         for (size_t i = 0; i < n->p.specs; i++)
             if (n->p.spec[i].rank == 1 || n->p.spec[i].role == ROLE_EMBED)
                 assert_memory_equal(net_weight(n, n->p.first[i]), net_weight(p, p->p.first[i]),
@@ -166,7 +166,7 @@ static void broken_weights_of_an_f8_teacher_are_named(void **state)
     struct data *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     const struct net *n = &e->teacher.net;
-    struct f8_matrix *gate_up = &n->f8[PRODUCTS + PRODUCT_GATE_UP];
+    struct f8_matrix *gate_up = &net_layer_matrix(n, 1, PRODUCT_GATE_UP)->f8;
     gate_up->scale[n->c.intermediate_size + 3] = NAN;
     assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
     assert_string_equal(r.nonfinite, "weight of the teacher model.layers.1.mlp.up_proj.weight");
@@ -188,8 +188,8 @@ static void the_plan_of_an_f8_teacher_is_smaller_and_used(void **state)
     struct engine *e = open_engine("qwen3", "teacher", &o);
     const struct net *n = &e->teacher.net;
     size_t elements = 0;
-    for (int i = 0; i <= n->c.layers * PRODUCTS; i++)
-        elements += (size_t)n->f8[i].rows * (size_t)n->f8[i].columns;
+    for (const struct matrix *m = n->matrix; m <= n->head; m++)
+        elements += (size_t)m->f8.rows * (size_t)m->f8.columns;
     assert_true(less > 2.8 * (double)elements && less < 3.0 * (double)elements);
     assert_int_equal(engine_plan(e)->total_bytes, f8.total_bytes);
     char *end = (char *)e->device + f8.total_bytes;

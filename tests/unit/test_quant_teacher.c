@@ -172,7 +172,7 @@ static void run_both(const char *quantised, const char *whole, const struct mode
             ok(engine_step(e, d, &step[kept][i]));
             step[kept][i].step_ms = 0;
         }
-        assert_true(!kept == !e->teacher.net.quant);
+        assert_true(kept == (e->teacher.net.head->format == &matrix_quant));
         data_close(d);
         engine_destroy(e);
         o.steps = 0;
@@ -318,7 +318,7 @@ static void epochs_with_a_quantised_teacher_end(void **state)
     o.teacher_types = types;
     struct engine *e = open_engine("student", "epochs.gguf", &o);
     struct data *d = open_tokens("tokens.bin", &o, false);
-    assert_true(quant_head_rows(&e->teacher.net) < WORDS);
+    assert_true(e->teacher.net.head->quant.at_once < WORDS);
     for (data_tell(d, &at); at.epoch < 3; data_tell(d, &at)) {
         ok(engine_step(e, d, &r));
         first = first.valid_tokens ? first : r;

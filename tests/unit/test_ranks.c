@@ -193,7 +193,7 @@ static void shapes_are_those_of_a_rank(void **state)
     assert_int_equal(a.chunk, 4096);
     assert_int_equal(b.chunk, a.chunk);
     assert_true(a.logits_in_gradients && b.logits_in_gradients);
-    params_free(&n.p);
+    net_free(&n);
     lora_free(&lora);
 }
 

@@ -89,7 +89,7 @@ static void regions_are_counted(void **state)
     assert_int_equal(full.plan.count, PLAN_REGIONS);
     assert_int_equal(full.plan.total_bytes, SIZE_MAX);
     assert_memory_equal(full.after, zeros, sizeof zeros);
-    params_free(&n.p);
+    net_free(&n);
 }
 
 /* ---- files ---- */

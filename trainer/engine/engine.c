@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "model/model_open.h"
 #include "net/f8.h"
+#include "net/quant.h"
 #include "net/student_f8.h"
 #include "net/teacher_shard.h"
 #include "nojit_ops.h"
@@ -17,8 +18,7 @@
 #include "state/ranks.h"
 #include "step/step.h"
 #include "weights/adapters.h"
-#include "weights/f8_weights.h"
-#include "weights/quant_weights.h"
+#include "weights/matrix_weights.h"
 #include "weights/weights.h"
 
 #include <errno.h>
@@ -127,14 +127,14 @@ size_t memory_taken(nj_context *ctx, size_t before)
 static void connect_nets(struct engine *e)
 {
     struct memory *m = &e->mem;
-    e->student.w = m->weights;
+    net_connect(&e->student, m->weights, e->student.lora ? NULL : m->grad);
     e->student.inv_freq = m->inv_freq;
-    *(e->student.lora ? &e->lora.grad : &e->student.grad) = m->grad;
+    e->lora.grad = e->student.lora ? m->grad : NULL;
     e->lora.w = m->trained;
     if (!e->has_teacher)
         return;
-    e->teacher.net.w = m->teacher_weights;
-    e->teacher.net.expanded = m->teacher_expanded;
+    net_connect(&e->teacher.net, m->teacher_weights, NULL);
+    quant_connect(&e->teacher.net, m->teacher_expanded);
     e->teacher.net.inv_freq = m->teacher_inv_freq;
     teacher_shard_connect(&e->teacher.net, e->o.comm);
     e->teacher.acts = m->teacher;
@@ -300,7 +300,7 @@ static int plan_and_prepare(struct engine *e)
     do {
         memcpy(before, e->f8_refused, sizeof before);
         rc = student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o));
-        if (rc == 0 && e->teacher.net.f8)
+        if (rc == 0 && e->o.teacher_f8 && e->has_teacher)
             rc = f8_choose(&e->teacher.net);
         if (rc == 0)
             rc = plan_run(e);
@@ -361,9 +361,8 @@ static struct updated place_of_student(const struct engine *e)
 static int read_teacher(struct engine *e, const char *dir)
 {
     const struct net *n = &e->teacher.net;
-    weights_matrix *matrix = n->f8 ? f8_item : n->quant ? quant_item : NULL;
     const struct updated to = {e->mem.teacher_weights, e->o.dtype};
-    return weights_load(e, dir, n, to, matrix, &e->teacher_hash);
+    return weights_load(e, dir, n, to, matrix_item, &e->teacher_hash);
 }
 
 static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
@@ -486,7 +485,7 @@ void engine_destroy(struct engine *e)
     nj_stream_destroy(e->stream);
     free_device(e);
     nj_free(e->ctx, NJ_MEM_HOST, e->host);
-    params_free(&e->student.p);
+    net_free(&e->student);
     lora_free(&e->lora);
     teacher_free(&e->teacher.net);
     free(e->student_dir);

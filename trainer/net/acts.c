@@ -58,7 +58,9 @@ static void carve_backward(const struct net *n, size_t N, struct carve *m, struc
     size_t e = dtype_bytes(n->T), heads = (size_t)c->heads;
     a->dx = carve_take(m, size_product(N, (size_t)c->hidden_size, e));
     /* Without adapters nobody reads the activation any more when its gradient is written. */
-    a->dact = n->lora ? carve_take(m, size_product(N, (size_t)c->intermediate_size, e)) : a->act;
+    a->dact = net_layer_matrix(n, 0, PRODUCT_DOWN)->adapters > 0
+                  ? carve_take(m, size_product(N, (size_t)c->intermediate_size, e))
+                  : a->act;
     a->dqkv = carve_take(m, size_product(N, (size_t)net_qkv(c), e));
     a->dout = carve_take(m, size_product(N, heads, (size_t)c->head_dim, e));
     a->delta = carve_take(m, size_product(N, heads, sizeof(float)));
@@ -101,9 +103,9 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     const size_t before = m->used;
     out->y = carve_take(m, size_product(N, C, e));
     out->branch = carve_take(m, size_product(N, C, e));
-    if (n->f8)
-        out->x = f8_rows(n, (int)N, product_widest_input(c), m);
-    if (!f8_on(n, PRODUCT_DOWN))
+    if (f8_any(n))
+        out->x = f8_rows(n->f8_scales, (int)N, product_widest_input(c), m);
+    if (!net_layer_matrix(n, 0, PRODUCT_DOWN)->format->e4m3)
         out->act = carve_take(m, size_product(N, I, e));
     if (mode == ACTS_TRAIN)
         carve_backward(n, N, m, out);

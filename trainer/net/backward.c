@@ -48,7 +48,7 @@ static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int lay
     const bool made = student_f8_made(n, a, PRODUCT_DOWN);
     /* The activation comes with the gradient of gate and up, in the place of its own gradient; but
      * adapters read it before. */
-    if (n->lora)
+    if (net_layer_matrix(n, layer, PRODUCT_DOWN)->adapters > 0)
         activation_fwd(r, n, a, v->gu);
     product_gradient(r, n, a, layer, PRODUCT_DOWN, a->dx);
     product_dx(r, n, a, layer, PRODUCT_DOWN, a->dact, a->dx, a->act);
@@ -130,9 +130,10 @@ void net_backward_layers(struct work *r, const struct net *n, struct acts *a,
 void net_backward_embedding(struct work *r, const struct net *n, struct acts *a,
                             const struct rows *rows)
 {
-    if (n->grad)
-        OP(r, nj_embed_bwd(r->s, n->T, n->grad + n->p.embed, a->dx, rows->ids, rows->order,
-                           rows->runs, acts_rows(a), n->c.hidden_size, n->c.vocab_size));
+    float *grad = n->embedding->grad;
+    if (grad)
+        OP(r, nj_embed_bwd(r->s, n->T, grad, a->dx, rows->ids, rows->order, rows->runs,
+                           acts_rows(a), n->c.hidden_size, n->c.vocab_size));
 }
 
 void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)

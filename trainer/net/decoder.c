@@ -119,8 +119,8 @@ void decoder_carve(const struct net *n, const struct decoder_size *s, int vocab,
     rows_of_prompts(prefill, m, &out->prompts);
     carve_together(m, now.used);
     rows_of_step(s->rows, m, &out->now);
-    if (n->f8)
-        out->x = f8_rows(n, s->rows, n->c.hidden_size, m);
+    if (n->head->format->e4m3)
+        out->x = f8_rows(n->f8_scales, s->rows, n->c.hidden_size, m);
     out->logits = carve_take(m, size_product((size_t)s->rows, (size_t)ld, dtype_bytes(n->T)));
     out->cut = carve_take(m, each);
     out->score = carve_take(m, size_mul(shares(s->rows), sizeof(float)));

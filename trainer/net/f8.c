@@ -11,8 +11,6 @@
 #include "io/error.h"
 #include "nojit_ops.h"
 
-#include <stdlib.h>
-
 enum { BLOCK = 32 }; /* elements that have a scale */
 
 int f8_logits(int vocab)
@@ -20,14 +18,15 @@ int f8_logits(int vocab)
     return (vocab + F8_MULTIPLE - 1) / F8_MULTIPLE * F8_MULTIPLE;
 }
 
-int f8_multiple(const struct net *n)
+int f8_multiple(enum nj_f8_scales scales)
 {
-    return n->f8_scales == NJ_F8_BLOCKS ? BLOCK : F8_MULTIPLE;
+    return scales == NJ_F8_BLOCKS ? BLOCK : F8_MULTIPLE;
 }
 
 static int check(const struct net *n)
 {
-    const int C = n->c.hidden_size, I = n->c.intermediate_size, multiple = f8_multiple(n);
+    const int C = n->c.hidden_size, I = n->c.intermediate_size,
+              multiple = f8_multiple(n->f8_scales);
     if (C % multiple == 0 && I % multiple == 0 && I <= F8_WIDEST_ACTIVATION)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
@@ -36,42 +35,29 @@ static int check(const struct net *n)
                 multiple, F8_WIDEST_ACTIVATION, C, I);
 }
 
-/* Of the layers; the head comes after them. */
-static int layer_matrices(const struct net *n)
+bool f8_any(const struct net *n)
 {
-    return n->c.layers * PRODUCTS;
+    return f8_elements(n, &matrix_f8) > 0;
 }
 
-bool f8_on(const struct net *n, enum product which)
-{
-    return n->f8 && !n->f8[which].plain;
-}
-
-bool f8_head_on(const struct net *n)
-{
-    return n->f8 && !n->f8[net_head(n)].plain;
-}
-
-int64_t f8_plain_weights(const struct net *n)
+int64_t f8_elements(const struct net *n, const struct matrix_format *format)
 {
     int64_t elements = 0;
-    for (int i = 0; n->f8 && i <= net_head(n); i++)
-        if (n->f8[i].plain)
-            elements +=
-                (int64_t)(i == net_head(n) ? n->c.vocab_size : n->f8[i].rows) * n->f8[i].columns;
+    for (int i = 0; i < n->matrices; i++)
+        if (n->matrix[i].format == format)
+            elements += matrix_elements(&n->matrix[i]);
     return elements;
 }
 
+/* What the output projection and the head read is made by kernels that do not write E4M3. */
 int f8_choose(struct net *n)
 {
-    const struct f8_refusals *refused = n->f8_refused;
-    bool any = false;
-    for (int i = 0; i <= net_head(n); i++) {
-        const bool head = i == net_head(n);
-        n->f8[i].plain = refused && (head ? refused->logits : refused->product[i % PRODUCTS]);
-        any |= !n->f8[i].plain;
+    for (struct matrix *m = n->matrix; m <= n->head; m++) {
+        const bool in_layer = m < n->head;
+        m->format = m->refused && *m->refused ? &matrix_f8_refused : &matrix_f8;
+        m->x_made = in_layer && (m - n->matrix) % PRODUCTS != PRODUCT_O;
     }
-    if (any)
+    if (f8_any(n))
         return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "--teacher-dtype fp8: cuBLASLt has no FP8 algorithm for any of this teacher's "
@@ -80,29 +66,18 @@ int f8_choose(struct net *n)
 
 int f8_layout(struct net *n)
 {
-    const int products = layer_matrices(n);
     int rc = check(n);
     if (rc == 0)
-        rc = params_layout(&n->c, PARAMS_EMBEDDING, &n->p);
+        rc = net_place(n, PARAMS_EMBEDDING);
     if (rc != 0)
         return rc;
-    n->f8 = calloc((size_t)products + 1, sizeof *n->f8);
-    if (!n->f8)
-        return fail(NJ_E_NOMEM, "no host memory for the list of %d matrices; free some", products);
-    for (int i = 0; i < products; i++) {
-        const struct linear l = product_shape(n, 1, (enum product)(i % PRODUCTS));
-        n->f8[i] = (struct f8_matrix){.rows = l.out, .columns = l.in};
+    if (n->c.tied) { /* the head is a copy, as only that is E4M3 */
+        n->embedding = n->head + 1;
+        *n->embedding = *n->head;
+        n->head->first = -1;
+        n->matrices++;
     }
-    /* Rows beyond the vocabulary stay zero. */
-    n->f8[products] =
-        (struct f8_matrix){.rows = f8_logits(n->c.vocab_size), .columns = n->c.hidden_size};
     return f8_choose(n);
-}
-
-void f8_free(struct net *n)
-{
-    free(n->f8);
-    n->f8 = NULL;
 }
 
 /* Tiles of 128 rows and 128 columns, of which as few as a row or a block of columns may be used, have a byte for 32
@@ -115,52 +90,51 @@ static size_t wanted_bytes(enum nj_f8_scales scales, size_t elements, int rows, 
     return sizeof(float);
 }
 
-struct f8_matrix f8_room(const struct net *n, size_t elements, int rows, int columns,
+struct f8_matrix f8_room(enum nj_f8_scales scales, size_t elements, int rows, int columns,
                          struct carve *m)
 {
     struct f8_matrix out = {.rows = rows};
     out.q = carve_take(m, elements);
     out.scale = carve_take(m, size_mul((size_t)rows, sizeof *out.scale));
-    if (n->f8_scales == NJ_F8_BLOCKS || n->f8_scales == NJ_F8_ONE)
-        out.wanted = carve_take(m, wanted_bytes(n->f8_scales, elements, rows, columns));
+    if (scales == NJ_F8_BLOCKS || scales == NJ_F8_ONE)
+        out.wanted = carve_take(m, wanted_bytes(scales, elements, rows, columns));
     return out;
 }
 
-struct f8_matrix f8_rows(const struct net *n, int rows, int columns, struct carve *m)
+struct f8_matrix f8_rows(enum nj_f8_scales scales, int rows, int columns, struct carve *m)
 {
-    struct f8_matrix out = f8_room(n, size_mul((size_t)rows, (size_t)columns), rows, columns, m);
+    struct f8_matrix out =
+        f8_room(scales, size_mul((size_t)rows, (size_t)columns), rows, columns, m);
     out.columns = columns;
     return out;
 }
 
-static struct f8_matrix carve_matrix(const struct net *n, const struct f8_matrix *of,
-                                     struct carve *m)
+/* Rows beyond those of the matrix stay zero. */
+static void carve(struct matrix *m, struct carve *c)
 {
-    struct f8_matrix out = {.rows = of->rows, .columns = of->columns, .plain = true};
-    if (!of->plain)
-        return f8_rows(n, of->rows, of->columns, m);
-    out.q = carve_take(m, size_product((size_t)of->rows, (size_t)of->columns, dtype_bytes(n->T)));
-    return out;
+    m->f8 = f8_rows(m->f8_scales, f8_logits(m->rows), m->cols, c);
 }
 
-static void carve_matrices(const struct net *n, int from, int to, struct carve *m)
+static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
+                const void *x)
 {
-    for (int i = from; n->f8 && i < to; i++)
-        n->f8[i] = carve_matrix(n, &n->f8[i], m);
+    struct linear l = matrix_shape(m, p);
+    l.out = f8_logits(p->out);
+    l.refused = m->refused;
+    if (!m->x_made)
+        OP(r, nj_quantize_rows(r->s, m->T, p->x8->q, p->x8->scale, NULL, x, p->rows, m->cols));
+    linear_f8(r, &l, y, p->x8, &m->f8);
 }
 
-void f8_carve_layer(const struct net *n, int layer, struct carve *m)
-{
-    carve_matrices(n, layer * PRODUCTS, (layer + 1) * PRODUCTS, m);
-}
+const struct matrix_format matrix_f8 = {
+    .name = "fp8",
+    .e4m3 = true,
+    .carve = carve,
+    .fwd = fwd,
+};
 
-void f8_carve_head(const struct net *n, struct carve *m)
-{
-    carve_matrices(n, net_head(n), net_head(n) + 1, m);
-}
-
-void f8_quantize(struct work *r, const struct net *n, const struct f8_matrix *to, const void *x,
-                 int rows, int columns)
-{
-    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, NULL, x, rows, columns));
-}
+const struct matrix_format matrix_f8_refused = {
+    .name = "fp8, refused",
+    .carve = matrix_carve_plain,
+    .fwd = matrix_fwd_plain,
+};

@@ -18,7 +18,7 @@ enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)
 {
     const struct model_config *c = &n->c;
-    const bool plain = !n->f8 && !n->quant && !n->lora && !n->shard && activation_is_silu(n);
+    const bool plain = net_is_plain(n) && !n->shard && activation_is_silu(n);
     const bool few = rows <= MOST_ROWS && (rows & (rows - 1)) == 0;
     const int widest = rows < FEWEST_MMA ? WIDEST : WIDEST_MMA;
     return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 &&
@@ -28,7 +28,7 @@ bool few_rows_fit(const struct work *r, const struct net *n, int rows)
 
 static const void *matrix(const struct net *n, int layer, enum product which)
 {
-    return net_weight(n, params_product(&n->p, layer, which));
+    return net_layer_matrix(n, layer, which)->data;
 }
 
 static void few_rows_layer(struct work *r, const struct net *n, struct acts *a,
@@ -56,15 +56,14 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
     const int M = acts_rows(a), C = c->hidden_size;
     const struct layer_acts first = acts_layer(n, a, 0);
     void *stream = first.s1;
-    OP(r, nj_row_gather(r->s, n->T, stream, net_weight(n, n->p.embed), rows->ids, M, c->vocab_size,
-                        C));
+    OP(r, nj_row_gather(r->s, n->T, stream, n->embedding->data, rows->ids, M, c->vocab_size, C));
     for (int layer = 0; layer < c->layers; layer++)
         few_rows_layer(r, n, a, rows, layer);
     const void *gain = net_weight(n, n->p.norm);
     if (M <
         FEWEST_MMA) { /* more are bound by the weights of the head, which a GEMM reads as fast */
-        OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, gain, net_weight(n, n->p.head), NULL,
-                           vocab, C, ld, c->rms_eps));
+        OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, gain, n->head->data, NULL, vocab, C, ld,
+                           c->rms_eps));
         return;
     }
     OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, first.rstd1, stream, gain, M, C, c->rms_eps));

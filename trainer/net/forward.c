@@ -3,15 +3,13 @@
  * forward.c: one transformer, forward. The residual stream s1 -> s2 -> s1 of the next layer passes
  * through add_rmsnorm, which adds a branch and normalises in one kernel; a->y holds the normed rows
  * that the next product reads. Where that GEMM has FP8 operands, norm and activation write what it
- * reads to a->x instead (is_made); the final norm is as always.
+ * reads to a->x instead (product_x_made); the final norm is as always.
  */
 #include "net/forward.h"
 
 #include "net/activation.h"
 #include "net/cache.h"
-#include "net/f8.h"
 #include "net/layer_gemm.h"
-#include "net/quant.h"
 #include "net/student_f8.h"
 #include "net/teacher_shard.h"
 #include "nojit_ops.h"
@@ -91,12 +89,6 @@ void net_attention(struct work *r, const struct net *n, const struct acts *a,
                        acts_rows(a), c->heads, c->kv_heads, a->cache->positions, a->cache->slots));
 }
 
-/* Whether what this product reads is made as e4m3, in a->x. */
-static bool is_made(const struct net *n, const struct acts *a, enum product which)
-{
-    return f8_on(n, which) || student_f8_made(n, a, which);
-}
-
 /* s_next = s + branch, and its norm, as e4m3 or not. */
 static void add_norm(struct work *r, const struct net *n, struct acts *a, void *s_next, float *rstd,
                      const void *s, int64_t gain, bool made)
@@ -117,11 +109,9 @@ static void attention_half(struct work *r, const struct net *n, struct acts *a,
 {
     product_fwd(r, n, a, layer, PRODUCT_QKV, v->raw, a->y);
     net_attention(r, n, a, rows, layer, net_weight(n, n->p.layer[layer].bqkv));
-    if (f8_on(n, PRODUCT_O))
-        f8_quantize(r, n, &a->x, v->o, acts_rows(a), n->c.heads * n->c.head_dim);
     product_fwd(r, n, a, layer, PRODUCT_O, a->branch, v->o);
     add_norm(r, n, a, v->s2, v->rstd2, v->s1, n->p.layer[layer].ln2,
-             is_made(n, a, PRODUCT_GATE_UP));
+             product_x_made(n, a, layer, PRODUCT_GATE_UP));
 }
 
 void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, enum product reader,
@@ -130,7 +120,7 @@ void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, en
     const struct layer_params *p = &n->p.layer[layer];
     const void *w = net_weight(n, reader == PRODUCT_QKV ? p->ln1 : p->ln2);
     const int N = acts_rows(a), C = n->c.hidden_size;
-    if (!is_made(n, a, reader)) {
+    if (!product_x_made(n, a, layer, reader)) {
         OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, rstd, x, w, N, C, n->c.rms_eps));
         return;
     }
@@ -144,15 +134,14 @@ void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, en
 static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
 {
     const struct model_config *c = &n->c;
-    const bool plain =
-        !n->f8 && !n->lora && a->mode != ACTS_DECODE && !student_f8_on(n, a, PRODUCT_GATE_UP);
-    if (!plain || !activation_fused(r, n)) {
+    const bool fused = a->mode != ACTS_DECODE && activation_fused(r, n);
+    const void *w = fused ? product_weight(r, n, a, layer, PRODUCT_GATE_UP) : NULL;
+    if (!w) {
         product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
         return false;
     }
-    OP(r, nj_gemm_swiglu(r->s, n->T, a->act, a->mode == ACTS_TRAIN ? gu : NULL, a->y,
-                         product_weight(r, n, layer, PRODUCT_GATE_UP), acts_rows(a),
-                         c->intermediate_size, c->hidden_size,
+    OP(r, nj_gemm_swiglu(r->s, n->T, a->act, a->mode == ACTS_TRAIN ? gu : NULL, a->y, w,
+                         acts_rows(a), c->intermediate_size, c->hidden_size,
                          nj_context_device(r->ctx)->multiprocessors));
     return true;
 }
@@ -177,27 +166,21 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
 {
     const struct model_config *c = &n->c;
     const struct layer_acts v = acts_layer(n, a, layer);
-    const bool last = layer + 1 == c->layers, made = is_made(n, a, PRODUCT_DOWN);
+    const bool last = layer + 1 == c->layers, made = product_x_made(n, a, layer, PRODUCT_DOWN);
 
     attention_half(r, n, a, rows, layer, &v);
     if (!gate_up(r, n, a, layer, v.gu))
         (made ? activation_quantize : activation_fwd)(r, n, a, v.gu);
     product_fwd(r, n, a, layer, PRODUCT_DOWN, a->branch, a->act);
     add_norm(r, n, a, v.s1_next, v.rstd1_next, v.s2, last ? n->p.norm : n->p.layer[layer + 1].ln1,
-             !last && is_made(n, a, PRODUCT_QKV));
+             !last && product_x_made(n, a, layer + 1, PRODUCT_QKV));
 }
 
 void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows)
 {
-    const struct model_config *c = &n->c;
     const struct layer_acts first = acts_layer(n, a, 0);
-    int N = acts_rows(a);
-    if (n->quant)
-        quant_embed(r, n, first.s1, rows->ids, N);
-    else
-        OP(r, nj_row_gather(r->s, n->T, first.s1, net_weight(n, n->p.embed), rows->ids, N,
-                            c->vocab_size, c->hidden_size));
+    n->embedding->format->gather(r, n->embedding, first.s1, rows->ids, acts_rows(a));
     net_norm(r, n, a, 0, PRODUCT_QKV, NULL, first.s1, first.rstd1);
     teacher_shard_begin(r, n);
 }

@@ -8,10 +8,12 @@
 
 #include "net/acts.h"
 
-/* W as T. */
-const void *product_weight(struct work *r, const struct net *n, int layer, enum product which);
-/* y = x W^T, with its adapters. x is not read where a->x has its rows: of a net of e4m3, and as student_f8_made()
- * says. */
+/* Return the rows of a weight as T where another kernel may take the place of product_fwd() in this pass; else NULL. */
+const void *product_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
+                           enum product which);
+/* Return whether the norm or activation before a product writes its x as E4M3, to a->x. */
+bool product_x_made(const struct net *n, const struct acts *a, int layer, enum product which);
+/* y = x W^T, with its adapters. x is not read where it is in a->x. */
 void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                  enum product which, void *y, const void *x);
 /* What the two below need of dy where its GEMMs are FP8. */

@@ -30,7 +30,6 @@ struct f8_matrix {
     char *q;
     float *scale;
     void *wanted;
-    bool plain; /* it is T, in q, without scales: its GEMM is not done in FP8 */
 };
 void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
                const struct f8_matrix *w);

@@ -19,25 +19,19 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static const struct target_place {
-    enum tensor_role role;
-    enum product product;
-} place_of[LORA_TARGETS] = {
-    [LORA_Q] = {ROLE_Q_WEIGHT, PRODUCT_QKV},
-    [LORA_K] = {ROLE_K_WEIGHT, PRODUCT_QKV},
-    [LORA_V] = {ROLE_V_WEIGHT, PRODUCT_QKV},
-    [LORA_O] = {ROLE_O_WEIGHT, PRODUCT_O},
-    [LORA_GATE] = {ROLE_GATE_WEIGHT, PRODUCT_GATE_UP},
-    [LORA_UP] = {ROLE_UP_WEIGHT, PRODUCT_GATE_UP},
-    [LORA_DOWN] = {ROLE_DOWN_WEIGHT, PRODUCT_DOWN},
+static const enum tensor_role role_of[LORA_TARGETS] = {
+    [LORA_Q] = ROLE_Q_WEIGHT,       [LORA_K] = ROLE_K_WEIGHT,       [LORA_V] = ROLE_V_WEIGHT,
+    [LORA_O] = ROLE_O_WEIGHT,       [LORA_GATE] = ROLE_GATE_WEIGHT, [LORA_UP] = ROLE_UP_WEIGHT,
+    [LORA_DOWN] = ROLE_DOWN_WEIGHT,
 };
 
 /* ---- layout ---- */
 
-static int target_of(const struct lora_config *o, enum tensor_role role)
+/* Return the target that a tensor can be, or -1. */
+static int target_of(enum tensor_role role)
 {
     for (int t = 0; t < LORA_TARGETS; t++)
-        if (o->target[t] && place_of[t].role == role)
+        if (role_of[t] == role)
             return t;
     return -1;
 }
@@ -58,33 +52,43 @@ static int64_t append(struct params *p, const struct tensor_spec *base, const ch
     return first;
 }
 
-static int layout(const struct params *base, int layers, const struct lora_config *o,
-                  struct lora *out)
+/* Give a matrix its adapters: targets of one matrix follow each other. */
+static void attach(struct matrix *m, const struct adapter *ad)
 {
-    size_t most = 2 * LORA_TARGETS * (size_t)layers;
+    if (m->adapters++ == 0)
+        m->adapter = ad;
+}
+
+static int layout(struct net *n, const struct lora_config *o, struct lora *out)
+{
+    const struct params *base = &n->p;
+    size_t most = LORA_TARGETS * (size_t)n->c.layers;
     *out = (struct lora){.o = *o, .p = {.head = -1}};
-    out->p.spec = calloc(most, sizeof *out->p.spec);
-    out->p.first = calloc(most, sizeof *out->p.first);
-    out->adapter = calloc(LORA_TARGETS * (size_t)layers, sizeof *out->adapter);
+    out->p.spec = calloc(2 * most, sizeof *out->p.spec);
+    out->p.first = calloc(2 * most, sizeof *out->p.first);
+    out->adapter = calloc(most, sizeof *out->adapter);
     if (!out->p.spec || !out->p.first || !out->adapter) {
         lora_free(out);
-        return fail(NJ_E_NOMEM, "no host memory for the adapters of %d layers; free some", layers);
+        return fail(NJ_E_NOMEM, "no host memory for the adapters of %d layers; free some",
+                    n->c.layers);
     }
-    for (int i = 0; i < LORA_TARGETS * layers; i++)
-        out->adapter[i].a = -1;
     for (size_t i = 0; i < base->specs; i++) {
         const struct tensor_spec *s = &base->spec[i];
-        int t = target_of(o, s->role);
+        const int t = target_of(s->role);
         if (t < 0)
             continue;
-        int64_t fused = params_product(base, s->layer, place_of[t].product);
-        out->adapter[s->layer * LORA_TARGETS + t] = (struct adapter){
-            .a = append(&out->p, s, "A", o->rank, s->shape[1]),
-            .b = append(&out->p, s, "B", s->shape[0], o->rank),
-            .in = (int)s->shape[1],
-            .out = (int)s->shape[0],
-            .column = (int)((base->first[i] - fused) / s->shape[1]),
-        };
+        const int number = s->layer * LORA_TARGETS + t;
+        struct adapter *ad = &out->adapter[number];
+        *ad = (struct adapter){.of = out, .a = -1, .mask = number};
+        int row;
+        attach(net_matrix_of(n, i, &row), ad);
+        if (!o->target[t])
+            continue;
+        ad->a = append(&out->p, s, "A", o->rank, s->shape[1]);
+        ad->b = append(&out->p, s, "B", s->shape[0], o->rank);
+        ad->in = (int)s->shape[1];
+        ad->out = (int)s->shape[0];
+        ad->column = row;
     }
     out->p.decayed = out->p.count;
     return 0;
@@ -92,18 +96,18 @@ static int layout(const struct params *base, int layers, const struct lora_confi
 
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)
 {
-    int rc = params_layout(&n->c, PARAMS_ALL, &n->p);
+    int rc = net_place(n, PARAMS_ALL);
     if (rc != 0 || o->rank == 0)
         return rc;
-    rc = layout(&n->p, n->c.layers, o, adapters);
+    rc = layout(n, o, adapters);
     n->lora = rc == 0 ? adapters : NULL;
     return rc;
 }
 
 const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base)
 {
-    const int t = target_of(&l->o, base->role);
-    return t < 0 ? NULL : &l->adapter[base->layer * LORA_TARGETS + t];
+    const int t = target_of(base->role);
+    return t < 0 || !l->o.target[t] ? NULL : &l->adapter[base->layer * LORA_TARGETS + t];
 }
 
 void lora_free(struct lora *l)
@@ -135,84 +139,80 @@ struct place {
     const void *a, *b;
     const void *x; /* input, after dropout */
     size_t column_bytes;
-    int mask;
 };
 
-static const void *weight(const struct net *n, int64_t first)
+static const void *weight(const struct adapter *ad, enum nj_dtype T, int64_t first)
 {
-    return n->lora->w + (size_t)first * dtype_bytes(n->T);
+    return ad->of->w + (size_t)first * dtype_bytes(T);
 }
 
-static bool drops(const struct net *n, const struct lora_acts *a)
+static bool drops(const struct adapter *ad, const struct lora_acts *a)
 {
-    return a->key != NULL && n->lora->o.dropout > 0;
+    return a->key != NULL && ad->of->o.dropout > 0;
 }
 
-static void drop(struct work *r, const struct net *n, const struct lora_acts *a,
-                 const struct place *p, void *y, const void *x)
+static void drop(struct work *r, const struct lora_acts *a, const struct place *p, void *y,
+                 const void *x)
 {
-    OP(r, nj_dropout(r->s, n->T, y, x, a->key, (int64_t)p->down.rows * p->ad->in,
-                     (float)n->lora->o.dropout, p->mask));
+    OP(r, nj_dropout(r->s, p->down.T, y, x, a->key, (int64_t)p->down.rows * p->ad->in,
+                     (float)p->ad->of->o.dropout, p->ad->mask));
 }
 
-/* False: the target has no adapter, or another product. Fills a->dropped where elements drop. */
-static bool begin(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
-                  int target, enum product which, const struct linear *product, const void *x,
+/* Return false where there is no adapter. Fill a->dropped where elements drop. */
+static bool begin(struct work *r, const struct matrix *m, const struct adapter *ad,
+                  const struct matmul *product, const struct lora_acts *a, const void *x,
                   struct place *p)
 {
-    const struct lora_config *o = &n->lora->o;
-    int i = layer * LORA_TARGETS + target;
-    const struct adapter *ad = &n->lora->adapter[i];
-    if (place_of[target].product != which || ad->a < 0)
+    if (ad->a < 0)
         return false;
+    const struct lora_config *o = &ad->of->o;
     *p = (struct place){
         .ad = ad,
-        .down = {n->T, product->rows, o->rank, ad->in, .ldy = o->rank},
-        .up = {n->T, product->rows, ad->out, o->rank, .ldy = product->ldy,
+        .down = {m->T, product->rows, o->rank, ad->in, .ldy = o->rank},
+        .up = {m->T, product->rows, ad->out, o->rank, .ldy = product->ldy,
                .scale = (float)(o->alpha / o->rank)},
-        .a = weight(n, ad->a),
-        .b = weight(n, ad->b),
+        .a = weight(ad, m->T, ad->a),
+        .b = weight(ad, m->T, ad->b),
         .x = x,
-        .column_bytes = (size_t)ad->column * dtype_bytes(n->T),
-        .mask = i,
+        .column_bytes = (size_t)ad->column * dtype_bytes(m->T),
     };
-    if (drops(n, a)) {
-        drop(r, n, a, p, a->dropped, x);
+    if (drops(ad, a)) {
+        drop(r, a, p, a->dropped, x);
         p->x = a->dropped;
     }
     linear_fwd(r, &p->down, a->low, p->x, p->a);
     return true;
 }
 
-void lora_fwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
-              enum product which, const struct linear *product, void *y, const void *x)
+void lora_fwd(struct work *r, const struct matrix *m, const struct matmul *product,
+              const struct lora_acts *a, void *y, const void *x)
 {
     struct place p;
-    for (int t = 0; t < LORA_TARGETS; t++) {
-        if (!begin(r, n, a, layer, t, which, product, x, &p))
+    for (int i = 0; i < m->adapters; i++) {
+        if (!begin(r, m, &m->adapter[i], product, a, x, &p))
             continue;
         p.up.add = true;
         linear_fwd(r, &p.up, (char *)y + p.column_bytes, a->low, p.b);
     }
 }
 
-void lora_bwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
-              enum product which, const struct linear *product, void *dx, const void *dy,
-              const void *x)
+void lora_bwd(struct work *r, const struct matrix *m, const struct matmul *product,
+              const struct lora_acts *a, void *dx, const void *dy, const void *x)
 {
-    float *grad = n->lora->grad;
     struct place p;
-    for (int t = 0; t < LORA_TARGETS; t++) {
-        if (!begin(r, n, a, layer, t, which, product, x, &p))
+    for (int i = 0; i < m->adapters; i++) {
+        const struct adapter *ad = &m->adapter[i];
+        if (!begin(r, m, ad, product, a, x, &p))
             continue;
+        float *grad = ad->of->grad;
         const char *dy_columns = (const char *)dy + p.column_bytes;
-        linear_dw(r, &p.up, grad + p.ad->b, dy_columns, a->low, r->add);
+        linear_dw(r, &p.up, grad + ad->b, dy_columns, a->low, product->add);
         linear_dx(r, &p.up, a->dlow, dy_columns, p.b);
-        linear_dw(r, &p.down, grad + p.ad->a, a->dlow, p.x, r->add);
-        if (drops(n, a)) {
+        linear_dw(r, &p.down, grad + ad->a, a->dlow, p.x, product->add);
+        if (drops(ad, a)) {
             linear_dx(r, &p.down, a->dropped, a->dlow, p.a);
-            drop(r, n, a, &p, a->dropped, a->dropped);
-            OP(r, nj_add(r->s, n->T, dx, dx, a->dropped, (int64_t)p.down.rows * p.ad->in));
+            drop(r, a, &p, a->dropped, a->dropped);
+            OP(r, nj_add(r->s, m->T, dx, dx, a->dropped, (int64_t)p.down.rows * ad->in));
         } else {
             p.down.add = true;
             linear_dx(r, &p.down, dx, a->dlow, p.a);

@@ -11,9 +11,12 @@
 #include "net/carve.h"
 #include "net/net.h"
 
+/* The adapter of one tensor, which may be some rows of a matrix. */
 struct adapter {
+    const struct lora *of;
     int64_t a, b;        /* first elements of A [r, in] and B [out, r]; a < 0: none */
     int in, out, column; /* out columns of the fused product, from column on */
+    int mask;            /* number of its dropout masks */
 };
 
 struct lora {
@@ -41,13 +44,12 @@ void lora_free(struct lora *l);
 void lora_fill(const struct lora *l, uint64_t seed, size_t i, int64_t first, int64_t count,
                float *out);
 
-/* Adds the adapters of a product to y. */
-void lora_fwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
-              enum product which, const struct linear *product, void *y, const void *x);
-/* Their gradients, as r->add says; adds to dx. */
-void lora_bwd(struct work *r, const struct net *n, const struct lora_acts *a, int layer,
-              enum product which, const struct linear *product, void *dx, const void *dy,
-              const void *x);
+/* Add the adapters of a matrix to y. */
+void lora_fwd(struct work *r, const struct matrix *m, const struct matmul *product,
+              const struct lora_acts *a, void *y, const void *x);
+/* Compute their gradients, as product->add says, and add to dx. */
+void lora_bwd(struct work *r, const struct matrix *m, const struct matmul *product,
+              const struct lora_acts *a, void *dx, const void *dy, const void *x);
 /* Scratch of the adapters for that many rows. */
 void lora_carve(const struct net *n, int rows, bool train, struct carve *m, struct lora_acts *out);
 

@@ -6,7 +6,7 @@
 #ifndef NOJIT_TRAINER_NET_H
 #define NOJIT_TRAINER_NET_H
 
-#include "net/linear.h"
+#include "net/matrix.h"
 #include "net/params.h"
 
 #include <stddef.h>
@@ -19,7 +19,6 @@ enum recompute {
 };
 
 struct lora;
-struct quant_matrix;
 struct teacher_shard;
 
 /* GEMMs that no FP8 algorithm of the device does, as comes out when they are prepared: they run in T. */
@@ -32,15 +31,14 @@ struct net {
     enum nj_dtype T;
     enum recompute recompute;
     struct params p;
-    char *w;                    /* device, parameters as T */
-    float *grad;                /* device, float32; NULL: these weights have no gradients */
-    float *inv_freq;            /* device, [D/2] */
-    const struct lora *lora;    /* NULL: no adapters */
-    struct quant_matrix *quant; /* matrices that stay quantised (quant.h); NULL: none do */
-    char *expanded;             /* device: scratch that one of them is expanded into */
-    struct f8_matrix *f8; /* [layers * PRODUCTS + 1] matrices of each layer, then the head; NULL:
-                              * all of them are T, in w */
-    enum nj_f8_scales f8_scales; /* that the device's GEMMs take */
+    struct matrix *matrix; /* [matrices]: PRODUCTS of each layer, the head, the embedding */
+    int matrices;
+    struct matrix *head, *embedding; /* two of them; the same one where they are tied */
+    char *w;                         /* device, parameters as T */
+    float *grad;                     /* device, float32; NULL: these weights have no gradients */
+    float *inv_freq;                 /* device, [D/2] */
+    const struct lora *lora;         /* NULL: no adapters */
+    enum nj_f8_scales f8_scales;     /* that the device's GEMMs take */
     bool f8_gemm[PRODUCTS]; /* of a student: those with FP8 operands in training (student_f8.h) */
     bool f8_head;           /* the logits, too */
     struct f8_refusals *f8_refused; /* NULL: one that is refused is an error */
@@ -48,15 +46,24 @@ struct net {
     struct teacher_shard *shard; /* NULL: all layers are here */
 };
 
-size_t dtype_bytes(enum nj_dtype T);
 void *net_weight(const struct net *n, int64_t first); /* NULL for -1 */
 int net_qkv(const struct model_config *c);            /* (H + 2K) D */
 
+/* Place the parameters of n, whose configuration is set, and list its matrices. */
+int net_place(struct net *n, enum params_matrices here);
+void net_free(struct net *n);
+/* Say where the parameters lie, and the gradients of a model that is trained whole. */
+void net_connect(struct net *n, char *w, float *grad);
+/* Return whether all matrices are plain and without adapters. */
+bool net_is_plain(const struct net *n);
+struct matrix *net_layer_matrix(const struct net *n, int layer, enum product which);
 /* Rows and columns of a layer's matrix, for so many rows of x. */
 struct linear product_shape(const struct net *n, int rows, enum product which);
-/* The matrices that a GEMM reads, numbered: layer * PRODUCTS + product, then the head. That of a tensor, or -1. */
-int net_matrix(const struct net *n, const struct tensor_spec *s);
-int net_head(const struct net *n);
+/* Return the matrix that a tensor is rows of, from *row on, or NULL. A tied embedding is rows of the head. */
+struct matrix *net_matrix_of(const struct net *n, size_t spec, int *row);
+/* Take the memory of those matrices of a layer, or of head and embedding, that lie in no arena. */
+void net_carve_layer(const struct net *n, int layer, struct carve *m);
+void net_carve_ends(const struct net *n, struct carve *m);
 /* Where it is noted that GEMMs with this matrix are refused, for struct linear. */
 bool *net_f8_refused(const struct net *n, enum product which);
 /* Return what lines and receipts call a product of a layer: "gate_up". */

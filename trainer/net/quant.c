@@ -11,176 +11,150 @@
 #include "io/error.h"
 #include "nojit_ops.h"
 
-#include <stdlib.h>
-
-/* The embedding comes after the head; tied, it is the head. */
-static int matrices(const struct net *n)
-{
-    return net_head(n) + (n->c.tied ? 1 : 2);
-}
-
 static bool is_plain(enum nj_tensor_type type)
 {
     return tensor_type_block(type) == 1;
 }
 
-/* Adds a tensor's rows; those of the type before them join its part. */
-static void add_rows(struct quant_matrix *m, enum nj_tensor_type type, int rows)
+/* Add a tensor's rows; those of the type before them join its part. */
+static void add_rows(struct quant_matrix *q, enum nj_tensor_type type, int rows)
 {
-    if (m->parts == 0 || (m->part[m->parts - 1].type != type &&
-                          !(is_plain(type) && is_plain(m->part[m->parts - 1].type))))
-        m->part[m->parts++] = (struct quant_part){.type = type};
-    m->part[m->parts - 1].rows += rows;
-    m->rows += rows;
+    if (q->parts == 0 || (q->part[q->parts - 1].type != type &&
+                          !(is_plain(type) && is_plain(q->part[q->parts - 1].type))))
+        q->part[q->parts++] = (struct quant_part){.type = type};
+    q->part[q->parts - 1].rows += rows;
 }
 
-/* The matrix of a tensor, or -1. */
-static int matrix_of(const struct net *n, const struct tensor_spec *s)
+static size_t row_bytes(const struct matrix *m)
 {
-    return s->role == ROLE_EMBED && !n->c.tied ? net_head(n) + 1 : net_matrix(n, s);
+    return size_mul((size_t)m->cols, dtype_bytes(m->T));
+}
+
+/* A matrix without a quantized row is read where it lies. */
+static void choose_formats(struct net *n)
+{
+    for (int i = 0; i < n->matrices; i++) {
+        const struct quant_matrix *q = &n->matrix[i].quant;
+        const bool plain = q->parts == 1 && is_plain(q->part[0].type);
+        n->matrix[i].format = plain ? &matrix_plain : &matrix_quant;
+    }
+    const size_t scratch = quant_scratch_bytes(n);
+    for (int i = 0; i < n->matrices; i++) {
+        struct matrix *m = &n->matrix[i];
+        const size_t rows = scratch / row_bytes(m);
+        m->quant.at_once =
+            rows >= (size_t)m->rows ? m->rows : (int)(rows / QUANT_ROWS * QUANT_ROWS);
+    }
 }
 
 int quant_layout(struct net *n, const unsigned char *types)
 {
-    int rc = params_layout(&n->c, PARAMS_VECTORS, &n->p);
+    int rc = net_place(n, PARAMS_VECTORS);
     if (rc != 0)
         return rc;
-    n->quant = calloc((size_t)matrices(n), sizeof *n->quant);
-    if (!n->quant)
-        return fail(NJ_E_NOMEM, "no host memory for the list of %d matrices; free some",
-                    matrices(n));
     for (size_t i = 0; i < n->p.specs; i++) {
-        const struct tensor_spec *s = &n->p.spec[i];
-        const int k = matrix_of(n, s);
-        if (k < 0)
-            continue;
-        n->quant[k].columns = (int)s->shape[1];
-        add_rows(&n->quant[k], types ? (enum nj_tensor_type)types[i] : NJ_TYPE_F32,
-                 (int)s->shape[0]);
+        int row;
+        struct matrix *m = net_matrix_of(n, i, &row);
+        if (m)
+            add_rows(&m->quant, types ? (enum nj_tensor_type)types[i] : NJ_TYPE_F32,
+                     (int)n->p.spec[i].shape[0]);
     }
+    choose_formats(n);
     return 0;
 }
 
-void quant_free(struct net *n)
+size_t quant_rows_bytes(const struct matrix *m, int part, int64_t rows)
 {
-    free(n->quant);
-    n->quant = NULL;
+    const enum nj_tensor_type type = m->quant.part[part].type;
+    return size_mul((size_t)rows, is_plain(type) ? row_bytes(m) : tensor_type_bytes(type, m->cols));
 }
 
-size_t quant_rows_bytes(const struct net *n, const struct quant_matrix *m, int part, int64_t rows)
+static void carve(struct matrix *m, struct carve *c)
 {
-    const enum nj_tensor_type type = m->part[part].type;
-    const size_t each = is_plain(type) ? size_mul((size_t)m->columns, dtype_bytes(n->T))
-                                       : tensor_type_bytes(type, m->columns);
-    return size_mul((size_t)rows, each);
-}
-
-static void carve_matrices(const struct net *n, int from, int to, struct carve *m)
-{
-    for (int i = from; n->quant && i < to; i++) {
-        struct quant_matrix *q = &n->quant[i];
-        for (int p = 0; p < q->parts; p++)
-            q->part[p].data = carve_take(m, quant_rows_bytes(n, q, p, q->part[p].rows));
-    }
-}
-
-void quant_carve_layer(const struct net *n, int layer, struct carve *m)
-{
-    carve_matrices(n, layer * PRODUCTS, (layer + 1) * PRODUCTS, m);
-}
-
-void quant_carve_ends(const struct net *n, struct carve *m)
-{
-    carve_matrices(n, net_head(n), matrices(n), m);
-}
-
-/* Whether it can be read where it lies. */
-static bool lies_whole(const struct quant_matrix *m)
-{
-    return m->parts == 1 && is_plain(m->part[0].type);
-}
-
-static size_t row_bytes(const struct net *n, const struct quant_matrix *m)
-{
-    return size_mul((size_t)m->columns, dtype_bytes(n->T));
+    struct quant_matrix *q = &m->quant;
+    for (int p = 0; p < q->parts; p++)
+        q->part[p].data = carve_take(c, quant_rows_bytes(m, p, q->part[p].rows));
 }
 
 /* The largest matrix of a layer, or as few rows of the head as are expanded at a time. */
 size_t quant_scratch_bytes(const struct net *n)
 {
     size_t most = 0;
-    for (int i = 0; n->quant && i <= net_head(n); i++) {
-        const struct quant_matrix *m = &n->quant[i];
-        const int rows = i == net_head(n) ? QUANT_ROWS : m->rows;
-        const size_t bytes = size_mul((size_t)rows, row_bytes(n, m));
-        if (!lies_whole(m) && bytes > most)
+    for (const struct matrix *m = n->matrix; m <= n->head; m++) {
+        const int rows = m == n->head ? QUANT_ROWS : m->rows;
+        const size_t bytes = size_mul((size_t)rows, row_bytes(m));
+        if (m->format == &matrix_quant && bytes > most)
             most = bytes;
     }
     return most;
 }
 
-struct quant_matrix *quant_place(const struct net *n, size_t spec, int *part, int *row)
+void quant_connect(struct net *n, char *scratch)
 {
-    const int k = matrix_of(n, &n->p.spec[spec]);
-    *part = *row = 0;
-    if (k < 0)
-        return NULL;
-    /* Tensors that share a matrix come in a run. */
-    size_t first = spec;
-    while (first > 0 && matrix_of(n, &n->p.spec[first - 1]) == k)
-        first--;
-    for (; first < spec; first++)
-        *row += (int)n->p.spec[first].shape[0];
-    for (; *row >= n->quant[k].part[*part].rows; (*part)++)
-        *row -= n->quant[k].part[*part].rows;
-    return &n->quant[k];
+    for (int i = 0; i < n->matrices; i++)
+        if (n->matrix[i].format == &matrix_quant)
+            n->matrix[i].quant.expanded = scratch;
 }
 
-static void expand_part(struct work *r, const struct net *n, const struct quant_matrix *m, int part,
-                        int first, int rows, char *to)
+int quant_part_of(const struct matrix *m, int *row)
 {
-    const char *from = m->part[part].data + quant_rows_bytes(n, m, part, first);
-    const enum nj_tensor_type type = m->part[part].type;
-    if (is_plain(type))
-        OP(r, nj_copy(r->s, to, from, (size_t)rows * row_bytes(n, m)));
+    int part = 0;
+    for (; *row >= m->quant.part[part].rows; part++)
+        *row -= m->quant.part[part].rows;
+    return part;
+}
+
+static void expand_part(struct work *r, const struct matrix *m, int part, int first, int rows,
+                        char *to)
+{
+    const struct quant_part *p = &m->quant.part[part];
+    const char *from = p->data + quant_rows_bytes(m, part, first);
+    if (is_plain(p->type))
+        OP(r, nj_copy(r->s, to, from, (size_t)rows * row_bytes(m)));
     else
-        OP(r, nj_dequantize(r->s, n->T, (int)type, to, (const int32_t *)(const void *)from, NULL,
-                            rows, rows, m->columns));
+        OP(r, nj_dequantize(r->s, m->T, (int)p->type, to, (const int32_t *)(const void *)from, NULL,
+                            rows, rows, m->cols));
 }
 
-const void *quant_expand(struct work *r, const struct net *n, int matrix, int first, int rows)
+static const void *weight(struct work *r, const struct matrix *m, int first, int rows)
 {
-    const struct quant_matrix *m = &n->quant[matrix];
-    char *to = n->expanded;
-    if (lies_whole(m))
-        return m->part[0].data + (size_t)first * row_bytes(n, m);
-    for (int p = 0; p < m->parts && rows > 0; p++) {
-        const int left = m->part[p].rows - first, taken = left < rows ? left : rows;
+    char *to = m->quant.expanded;
+    for (int p = 0; p < m->quant.parts && rows > 0; p++) {
+        const int left = m->quant.part[p].rows - first, taken = left < rows ? left : rows;
         if (taken > 0) {
-            expand_part(r, n, m, p, first, taken, to);
-            to += (size_t)taken * row_bytes(n, m);
+            expand_part(r, m, p, first, taken, to);
+            to += (size_t)taken * row_bytes(m);
             rows -= taken;
         }
         first = left > 0 ? 0 : -left;
     }
-    return n->expanded;
+    return m->quant.expanded;
 }
 
-int quant_head_rows(const struct net *n)
+static void gather(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows)
 {
-    const struct quant_matrix *m = &n->quant[net_head(n)];
-    const size_t rows = quant_scratch_bytes(n) / row_bytes(n, m);
-    return lies_whole(m) || rows > (size_t)m->rows ? m->rows
-                                                   : (int)(rows / QUANT_ROWS * QUANT_ROWS);
+    const struct quant_part *p = &m->quant.part[0];
+    OP(r, nj_dequantize(r->s, m->T, (int)p->type, dst, (const int32_t *)(const void *)p->data, ids,
+                        rows, m->rows, m->cols));
 }
 
-void quant_embed(struct work *r, const struct net *n, void *dst, const int32_t *ids, int rows)
+/* The head goes in slices of the vocabulary, as many rows as the scratch holds. */
+static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
+                const void *x)
 {
-    const struct quant_matrix *m = &n->quant[net_head(n) + (n->c.tied ? 0 : 1)];
-    const struct quant_part *p = &m->part[0];
-    if (is_plain(p->type))
-        OP(r, nj_row_gather(r->s, n->T, dst, p->data, ids, rows, m->rows, m->columns));
-    else
-        OP(r, nj_dequantize(r->s, n->T, (int)p->type, dst, (const int32_t *)(const void *)p->data,
-                            ids, rows, m->rows, m->columns));
+    const int most = m->quant.at_once;
+    for (int from = 0; from < p->out; from += most) {
+        struct linear slice = matrix_shape(m, p);
+        slice.out = p->out - from < most ? p->out - from : most;
+        linear_fwd(r, &slice, (char *)y + (size_t)from * dtype_bytes(m->T), x,
+                   weight(r, m, from, slice.out));
+    }
 }
+
+const struct matrix_format matrix_quant = {
+    .name = "quantized",
+    .carve = carve,
+    .weight = weight,
+    .gather = gather,
+    .fwd = fwd,
+};

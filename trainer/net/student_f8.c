@@ -74,7 +74,7 @@ static int check_matrix(int multiple, int out, int in)
 static int check_sizes(const struct net *n, int64_t rows)
 {
     /* Logits are made of as many rows of the head as are wanted. */
-    const int multiple = f8_multiple(n);
+    const int multiple = f8_multiple(n->f8_scales);
     int rc = n->f8_head ? check_matrix(multiple, multiple, n->c.hidden_size) : 0;
     if (rows % multiple != 0)
         return fail(NJ_E_UNSUPPORTED,
@@ -194,13 +194,13 @@ void student_f8_carve(const struct net *n, int rows, struct carve *m, struct act
     const struct most most = most_of(n);
     const size_t in = size_mul((size_t)rows, (size_t)most.in);
     const size_t out = size_mul((size_t)rows, (size_t)most.out);
-    a->x = f8_room(n, in, rows, most.in, m);
-    a->f8.dy = f8_room(n, out, rows, most.out, m);
-    a->f8.dgu = f8_room(n, out, rows, most.out, m);
-    a->f8.w = f8_room(n, most.weight, most.out, most.in, m);
-    a->f8.xt = f8_room(n, in, most.in, rows, m);
-    a->f8.dyt = f8_room(n, out, most.out, rows, m);
-    a->f8.wt = f8_room(n, most.weight, most.in, most.out, m);
+    a->x = f8_room(n->f8_scales, in, rows, most.in, m);
+    a->f8.dy = f8_room(n->f8_scales, out, rows, most.out, m);
+    a->f8.dgu = f8_room(n->f8_scales, out, rows, most.out, m);
+    a->f8.w = f8_room(n->f8_scales, most.weight, most.out, most.in, m);
+    a->f8.xt = f8_room(n->f8_scales, in, most.in, rows, m);
+    a->f8.dyt = f8_room(n->f8_scales, out, most.out, rows, m);
+    a->f8.wt = f8_room(n->f8_scales, most.weight, most.in, most.out, m);
     a->f8.top = carve_take(m, top_bytes(n));
 }
 
@@ -214,7 +214,7 @@ static void quantize_weight(struct work *r, const struct net *n, const struct ac
                             enum product which, float *top)
 {
     const struct linear l = product_shape(n, 1, which);
-    quantize(r, n, &a->f8.w, top, net_weight(n, params_product(&n->p, layer, which)), l.out, l.in);
+    quantize(r, n, &a->f8.w, top, net_layer_matrix(n, layer, which)->data, l.out, l.in);
 }
 
 /* The columns of what has been quantised by rows, with the largest of their scales. */
@@ -280,7 +280,7 @@ void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, in
         quantize(r, n, &a->x, x_top, x, l.rows, l.in);
     transpose(r, &a->f8.xt, &a->x, x_top, l.rows, l.in);
     transpose(r, &a->f8.dyt, gradient_of(a, which), dy_top, l.rows, l.out);
-    linear_f8(r, &sum, n->grad + params_product(&n->p, layer, which), &a->f8.dyt, &a->f8.xt);
+    linear_f8(r, &sum, net_layer_matrix(n, layer, which)->grad, &a->f8.dyt, &a->f8.xt);
 }
 
 bool student_f8_head_on(const struct net *n, const struct acts *a)
@@ -291,8 +291,8 @@ bool student_f8_head_on(const struct net *n, const struct acts *a)
 void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
                            struct f8_head *out)
 {
-    out->w = f8_rows(n, ld, n->c.hidden_size, m);
-    out->x = f8_rows(n, chunk, n->c.hidden_size, m);
+    out->w = f8_rows(n->f8_scales, ld, n->c.hidden_size, m);
+    out->x = f8_rows(n->f8_scales, chunk, n->c.hidden_size, m);
     out->w_top = carve_take(m, sizeof *out->w_top);
     out->x_top = carve_take(m, sizeof *out->x_top);
     out->dy_scale = carve_take(m, sizeof *out->dy_scale);
@@ -305,8 +305,8 @@ bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, str
     /* That of the logits has one scale. */
     if (n->f8_scales == NJ_F8_BLOCKS || is_refused(gradients_refused(n)))
         return false;
-    out->wt = f8_rows(n, C, ld, &from);
-    out->xt = f8_rows(n, C, chunk, &from);
+    out->wt = f8_rows(n->f8_scales, C, ld, &from);
+    out->xt = f8_rows(n->f8_scales, C, chunk, &from);
     out->dyt = (struct f8_matrix){.rows = ld, .columns = chunk};
     out->dyt.q = carve_take(&from, size_mul((size_t)ld, (size_t)chunk));
     out->dyt.scale = out->dy_scale;
@@ -323,7 +323,7 @@ void student_f8_head_weight(struct work *r, const struct net *n, const struct f8
 {
     const int ld = h->w.rows, C = h->w.columns;
     const int rows = n->c.vocab_size < ld ? n->c.vocab_size : ld;
-    quantize(r, n, &h->w, NULL, net_weight(n, n->p.head), rows, C);
+    quantize(r, n, &h->w, NULL, n->head->data, rows, C);
     if (h->gradients)
         OP(r, nj_e4m3_top(r->s, NJ_F32, h->w_top, h->w.scale, rows));
     if (rows == ld)
@@ -357,7 +357,7 @@ static void head_dw(struct work *r, const struct net *n, const struct f8_head *h
     OP(r, nj_e5m2_transpose(r->s, NJ_F32, h->dyt.q, dy, chunk, h->dyt.rows, (int)ld));
     OP(r, nj_e4m3_top(r->s, NJ_F32, h->x_top, h->x.scale, chunk));
     transpose(r, &h->xt, &h->x, h->x_top, chunk, C);
-    linear_f8(r, &sum, n->grad + n->p.head, &h->dyt, &h->xt);
+    linear_f8(r, &sum, n->head->grad, &h->dyt, &h->xt);
 }
 
 void student_f8_head_backward(struct work *r, const struct net *n, const struct f8_head *h,
@@ -373,8 +373,8 @@ void student_f8_head_backward(struct work *r, const struct net *n, const struct 
                                 .one_scale = true,
                                 .x_e5m2 = true,
                                 .refused = gradients_refused(n)};
-    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale, NULL, false};
-    if (n->grad)
+    const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale, NULL};
+    if (n->head->grad)
         head_dw(r, n, h, vocab, dy, ld, add);
     transpose(r, &h->wt, &h->w, h->w_top, columns, C);
     linear_f8(r, &back, dx, &rows, &h->wt);

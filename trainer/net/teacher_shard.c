@@ -9,8 +9,6 @@
 
 #include "base/checked.h"
 #include "io/error.h"
-#include "net/f8.h"
-#include "net/quant.h"
 
 #include <stdlib.h>
 
@@ -47,17 +45,11 @@ void teacher_shard_free(struct net *n)
 
 /* ---- where layers lie ---- */
 
-static void carve_layer(const struct net *n, int layer, struct carve *m)
-{
-    f8_carve_layer(n, layer, m);
-    quant_carve_layer(n, layer, m);
-}
-
 /* Says that a layer lies at `at`; returns its bytes. */
 static size_t place_layer(const struct net *n, int layer, char *at)
 {
     struct carve c = {.base = at};
-    carve_layer(n, layer, &c);
+    net_carve_layer(n, layer, &c);
     return c.used;
 }
 
@@ -88,7 +80,7 @@ void teacher_shard_carve_layers(const struct net *n, struct carve *m)
         return;
     }
     for (int l = 0; l < n->c.layers; l++)
-        carve_layer(n, l, m);
+        net_carve_layer(n, l, m);
 }
 
 static size_t slot_bytes(const struct net *n)

@@ -57,7 +57,7 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
         out.student += 6.0 * tokens * adapter_parameters(student);
     if (teacher) {
         const struct flops t = forward_flops(teacher, tokens, S);
-        const double plain = 2.0 * tokens * (double)f8_plain_weights(teacher);
+        const double plain = 2.0 * tokens * (double)f8_elements(teacher, &matrix_f8_refused);
         out.teacher_f8 = o->teacher_f8 ? t.weights - plain : 0;
         out.teacher = t.weights - out.teacher_f8;
         out.teacher += t.attention;
@@ -134,7 +134,7 @@ struct step_work step_work_count(const struct net *student, const struct net *te
     const double passes = micro / (m->teacher_batches > 1 ? m->teacher_batches : 1);
     out.layers += teacher->c.layers * passes;
     out.bytes += wide * tokens * teacher->c.layers * layer_bytes(teacher, false);
-    if (teacher->quant) /* read as they are, written in 16 bits */
+    if (teacher->p.embed < 0) /* no matrix is in the arena: read as they are, written in 16 bits */
         out.bytes += 3 * passes * (double)config_parameters(&teacher->c);
     return out;
 }

@@ -223,8 +223,7 @@ static void layout_teacher(struct layout *l, const struct net *n, struct memory 
 {
     open_region(l);
     m->teacher_weights = carve_take(&l->device, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
-    f8_carve_head(n, &l->device);
-    quant_carve_ends(n, &l->device);
+    net_carve_ends(n, &l->device);
     m->teacher_common = size_sub(l->device.used, l->at);
     teacher_shard_carve_layers(n, &l->device);
     close_region(l, "teacher.weights");
@@ -233,7 +232,7 @@ static void layout_teacher(struct layout *l, const struct net *n, struct memory 
         teacher_shard_carve_slots(n, &l->device);
         close_region(l, "teacher.layers");
     }
-    if (n->quant && quant_scratch_bytes(n) > 0)
+    if (quant_scratch_bytes(n) > 0)
         m->teacher_expanded = region(l, "teacher.expanded", quant_scratch_bytes(n));
 }
 
@@ -253,18 +252,16 @@ int teacher_layout(struct net *n, const struct train_options *o)
         return f8_layout(n);
     if (o->teacher_types || shared)
         return quant_layout(n, o->teacher_types);
-    rc = params_layout(&n->c, PARAMS_ALL, &n->p);
+    rc = net_place(n, PARAMS_ALL);
     if (rc != 0 || !larger_than_a_piece(n, o))
         return rc;
-    params_free(&n->p); /* each matrix by itself */
+    net_free(n); /* each matrix by itself */
     return quant_layout(n, NULL);
 }
 
 void teacher_free(struct net *n)
 {
-    params_free(&n->p);
-    f8_free(n);
-    quant_free(n);
+    net_free(n);
     teacher_shard_free(n);
 }
 
@@ -347,8 +344,8 @@ static void layout_teacher_rows(struct layout *l, const struct net *n, const str
     open_region(l);
     m->teacher_hidden =
         carve_take(&l->device, size_product((size_t)s->padded, (size_t)C, dtype_bytes(n->T)));
-    if (n->f8)
-        m->teacher_x = f8_rows(n, s->chunk, C, &l->device);
+    if (n->head->format->e4m3)
+        m->teacher_x = f8_rows(n->f8_scales, s->chunk, C, &l->device);
     close_region(l, "teacher.hidden");
 }
 
@@ -591,7 +588,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
         rc = fail(NJ_E_NOMEM,
                   "this run needs more memory than can be addressed; lower the batch size or the "
                   "sequence length, and check the sizes in config.json");
-    params_free(&s.p);
+    net_free(&s);
     teacher_free(&t);
     lora_free(&lora);
     return rc;

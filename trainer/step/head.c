@@ -97,22 +97,22 @@ void head_gather(struct work *r, struct engine *e, int chunks)
         student_f8_head_weight(r, &e->student, &e->mem.f8_head); /* may lie in y */
 }
 
-static struct linear head_of(const struct engine *e)
+/* Return the product of a chunk's rows with the LM head. */
+static struct matmul head_of(const struct engine *e)
 {
     const struct shape *s = &e->shape;
-    return (struct linear){e->student.T, s->chunk, s->vocab, e->student.c.hidden_size,
-                           .ldy = s->ld};
+    return (struct matmul){.rows = s->chunk, .out = s->vocab, .ldy = s->ld};
 }
 
 char *head_logits(struct work *r, struct engine *e, int first)
 {
     const struct net *n = &e->student;
-    const struct linear head = head_of(e);
+    const struct matmul head = head_of(e);
     char *x = e->mem.hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
     if (student_f8_head_on(n, &e->mem.student))
         student_f8_head_logits(r, n, &e->mem.f8_head, e->mem.logits, x);
     else
-        linear_fwd(r, &head, e->mem.logits, x, net_weight(n, n->p.head));
+        matrix_fwd(r, n->head, &head, e->mem.logits, x);
     return x;
 }
 
@@ -137,16 +137,16 @@ static void chunk_gradients(struct work *r, struct engine *e, void *x, bool add)
 {
     const struct net *n = &e->student;
     struct memory *m = &e->mem;
-    const struct linear head = head_of(e);
+    struct matmul head = head_of(e);
 
     if (m->f8_head.gradients) {
         student_f8_head_backward(r, n, &m->f8_head, e->shape.vocab, x, rows_e5m2(e), ld_e5m2(e),
                                  add);
         return;
     }
-    if (n->grad)
-        linear_dw(r, &head, n->grad + n->p.head, m->logits, x, add);
-    linear_dx(r, &head, x, m->logits, net_weight(n, n->p.head));
+    head.add = add;
+    matrix_dw(r, n->head, &head, m->logits, x);
+    matrix_dx(r, n->head, &head, x, m->logits);
 }
 
 void head_losses(struct work *r, struct engine *e, int chunks, bool train)

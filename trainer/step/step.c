@@ -423,7 +423,7 @@ int scan_weights(struct engine *e, const char **what, const char **name)
     *name = NULL;
     if (e->has_teacher)
         rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, name);
-    if (rc == 0 && !*name && e->teacher.net.f8)
+    if (rc == 0 && !*name && e->has_teacher)
         rc = f8_scan(e, name);
     if (rc != 0 || *name)
         return rc;

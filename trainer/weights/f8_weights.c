@@ -6,30 +6,10 @@
 #include "weights/f8_weights.h"
 
 #include "io/error.h"
+#include "net/f8.h"
 #include "nojit_ops.h"
 
 #include <math.h>
-
-/* Where a tensor lies: rows of a matrix, from `row` on. */
-struct place {
-    const struct f8_matrix *matrix; /* NULL: not among them */
-    int row;
-};
-
-static const struct f8_matrix *matrix_of(const struct net *n, const struct tensor_spec *s)
-{
-    const int k = net_matrix(n, s);
-    return k < 0 ? NULL : &n->f8[k];
-}
-
-/* What shares a matrix comes in a run. */
-static struct place place_of(const struct net *n, size_t spec)
-{
-    struct place at = {.matrix = matrix_of(n, &n->p.spec[spec])};
-    for (; at.matrix && spec > 0 && matrix_of(n, &n->p.spec[spec - 1]) == at.matrix; spec--)
-        at.row += (int)n->p.spec[spec - 1].shape[0];
-    return at;
-}
 
 static int fill(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
                 char *staged)
@@ -70,26 +50,29 @@ static int refuse_plain(const struct engine *e, const char *path, const struct l
                 i->tensor->name);
 }
 
-bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
+void f8_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out)
 {
-    static const struct load_way rows = {"quantising weights", true, fill, send, NULL};
-    static const struct load_way plain = {LOADING_WEIGHTS, false, fill_plain, send_plain,
-                                          refuse_plain};
-    const struct net *n = &e->teacher.net;
-    const struct place at = place_of(n, spec);
-    const struct f8_matrix *m = at.matrix;
-    if (!m)
-        return false;
-    const size_t row_bytes = (size_t)m->columns * dtype_bytes(n->T);
-    *out = (struct load_item){.way = m->plain ? &plain : &rows,
+    static const struct load_way way = {"quantising weights", true, fill, send, NULL};
+    *out = (struct load_item){.way = &way,
+                              .tensor = t,
+                              .units = t->shape[0],
+                              .unit_bytes = (size_t)m->cols * dtype_bytes(m->T),
+                              .to = m->f8.q + (size_t)row * (size_t)m->cols,
+                              .T = m->T,
+                              .scale = m->f8.scale + row};
+}
+
+void f8_refused_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out)
+{
+    static const struct load_way way = {LOADING_WEIGHTS, false, fill_plain, send_plain,
+                                        refuse_plain};
+    const size_t row_bytes = (size_t)m->cols * dtype_bytes(m->T);
+    *out = (struct load_item){.way = &way,
                               .tensor = t,
                               .units = t->shape[0],
                               .unit_bytes = row_bytes,
-                              .to = m->q +
-                                    (size_t)at.row * (m->plain ? row_bytes : (size_t)m->columns),
-                              .T = n->T,
-                              .scale = m->plain ? NULL : m->scale + at.row};
-    return true;
+                              .to = m->data + (size_t)row * row_bytes,
+                              .T = m->T};
 }
 
 static int scan(struct engine *e, size_t spec, bool *finite)
@@ -97,11 +80,11 @@ static int scan(struct engine *e, size_t spec, bool *finite)
     const struct net *n = &e->teacher.net;
     const float *scale = (const float *)(void *)e->mem.transfer;
     const int64_t rows = n->p.spec[spec].shape[0];
-    const struct place at = place_of(n, spec);
-    if (!at.matrix || at.matrix->plain) /* which is looked at as it is read */
+    int row;
+    const struct matrix *m = net_matrix_of(n, spec, &row);
+    if (!m || m->format != &matrix_f8) /* others are looked at as they are read */
         return 0;
-    int rc = nj_copy(e->stream, e->mem.transfer, at.matrix->scale + at.row,
-                     (size_t)rows * sizeof *scale);
+    int rc = nj_copy(e->stream, e->mem.transfer, m->f8.scale + row, (size_t)rows * sizeof *scale);
     if (rc == 0)
         rc = nj_stream_sync(e->stream);
     for (int64_t k = 0; rc == 0 && *finite && k < rows; k++)

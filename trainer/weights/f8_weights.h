@@ -7,8 +7,11 @@
 
 #include "weights/loading.h"
 
-/* A matrix of the teacher on its way (weights_load()): as T, in pieces of whole rows, which the device quantises. */
-bool f8_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out);
+/* Fill in the way of a tensor to its rows of a matrix: as T, in pieces of whole rows, which the device quantizes, or
+ * which stay T. */
+void f8_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out);
+void f8_refused_item(const struct matrix *m, int row, const struct tensor *t,
+                     struct load_item *out);
 /* *name: first of its tensors with a row that has no finite scale, or NULL; of a teacher that ranks share out only
  * those of the ends, as its layers are not here. */
 int f8_scan(struct engine *e, const char **name);

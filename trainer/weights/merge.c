@@ -201,7 +201,7 @@ int merge_adapters(const char *base, const char *adapters, const char *out, size
 done:
     tensors_close(&m.base);
     tensors_close(&m.adapters);
-    params_free(&m.net.p);
+    net_free(&m.net);
     lora_free(&m.lora);
     free(m.block);
     free(m.rounded);

@@ -145,24 +145,21 @@ static void send_blocks(struct work *r, struct engine *e, const struct load_item
                         (const int32_t *)(const void *)e->mem.staging, NULL, rows, rows, columns));
 }
 
-bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
+void quant_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out)
 {
     static const struct load_way kept = {LOADING_WEIGHTS, false, fill, send_rows, refuse};
     static const struct load_way expanded = {LOADING_WEIGHTS, true, fill, send_blocks, refuse};
-    const struct net *n = &e->teacher.net;
-    int part, row;
-    const struct quant_matrix *m = quant_place(n, spec, &part, &row);
-    if (!m)
-        return false;
-    const enum nj_tensor_type type = m->part[part].type, staged = staged_as(t, type);
+    const bool plain = m->format == &matrix_plain;
+    const int part = plain ? 0 : quant_part_of(m, &row);
+    char *to = plain ? m->data : m->quant.part[part].data;
+    const enum nj_tensor_type type = m->quant.part[part].type, staged = staged_as(t, type);
     *out = (struct load_item){.way = staged == type ? &kept : &expanded,
                               .tensor = t,
                               .units = t->shape[0],
                               .unit_bytes = tensor_type_block(staged) == 1
-                                                ? quant_rows_bytes(n, m, part, 1)
+                                                ? quant_rows_bytes(m, part, 1)
                                                 : tensor_type_bytes(staged, t->shape[1]),
-                              .to = m->part[part].data + quant_rows_bytes(n, m, part, row),
-                              .T = n->T,
+                              .to = to + quant_rows_bytes(m, part, row),
+                              .T = m->T,
                               .type = type};
-    return true;
 }

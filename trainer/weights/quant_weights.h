@@ -8,8 +8,9 @@
 #include "base/tensor_type.h"
 #include "weights/loading.h"
 
-/* A matrix of the teacher on its way, in the type of the options (weights_load()). What is not finite is refused. */
-bool quant_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out);
+/* Fill in the way of a tensor to its rows of a matrix, in the type that those are kept in. What is not finite is
+ * refused. */
+void quant_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out);
 /* Whether the scales of blocks are, and so all elements. */
 bool quant_finite(enum nj_tensor_type type, const void *blocks, size_t bytes);
 

@@ -169,7 +169,7 @@ static size_t end_of_stretch(const struct reading *r)
 
 static int share_layer(const struct reading *r, const char *dir, int layer)
 {
-    const int rc = r->e->teacher.net.f8 ? f8_check(r->e, dir, layer) : 0;
+    const int rc = f8_check(r->e, dir, layer);
     return rc ? rc : ranks_share_layer(r->e, layer);
 }
 

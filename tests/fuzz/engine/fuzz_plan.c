@@ -313,7 +313,7 @@ static struct shape shape_of(const struct model_config *s, const struct model_co
     struct shape shape;
     FUZZ_CHECK(net_layout(&n, &o->lora, &lora) == 0);
     plan_shape(&n, t, o, &shape);
-    params_free(&n.p);
+    net_free(&n);
     lora_free(&lora);
     return shape;
 }

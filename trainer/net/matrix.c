@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * matrix.c: what matrices of all formats have in common, and the plain format.
+ */
+#include "net/matrix.h"
+
+#include "base/checked.h"
+#include "nojit_ops.h"
+
+size_t dtype_bytes(enum nj_dtype T)
+{
+    return T == NJ_F32 ? 4 : 2;
+}
+
+int64_t matrix_elements(const struct matrix *m)
+{
+    return (int64_t)m->count * m->rows * m->cols;
+}
+
+struct matmul matrix_matmul(const struct matrix *m, int rows)
+{
+    return (struct matmul){.rows = rows, .out = m->rows, .ldy = m->rows};
+}
+
+void matrix_fwd(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
+                const void *x)
+{
+    m->format->fwd(r, m, p, y, x);
+}
+
+void matrix_dx(struct work *r, const struct matrix *m, const struct matmul *p, void *dx,
+               const void *dy)
+{
+    if (m->format->dx)
+        m->format->dx(r, m, p, dx, dy);
+    else if (r->rc == 0)
+        r->rc = NJ_E_UNSUPPORTED;
+}
+
+void matrix_dw(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy,
+               const void *x)
+{
+    if (m->grad)
+        m->format->dw(r, m, p, dy, x);
+}
+
+struct linear matrix_shape(const struct matrix *m, const struct matmul *p)
+{
+    return (struct linear){m->T, p->rows, p->out, m->cols, .ldy = p->ldy};
+}
+
+void matrix_carve_plain(struct matrix *m, struct carve *c)
+{
+    const size_t elements = size_product((size_t)m->count, (size_t)m->rows, (size_t)m->cols);
+    m->data = carve_take(c, size_mul(elements, dtype_bytes(m->T)));
+}
+
+static const void *plain_weight(struct work *r, const struct matrix *m, int first, int rows)
+{
+    (void)r;
+    (void)rows;
+    return m->data + (size_t)first * (size_t)m->cols * dtype_bytes(m->T);
+}
+
+static void plain_gather(struct work *r, const struct matrix *m, void *dst, const int32_t *ids,
+                         int rows)
+{
+    OP(r, nj_row_gather(r->s, m->T, dst, m->data, ids, rows, m->rows, m->cols));
+}
+
+void matrix_fwd_plain(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
+                      const void *x)
+{
+    const struct linear l = matrix_shape(m, p);
+    linear_fwd(r, &l, y, x, m->data);
+}
+
+static void plain_dx(struct work *r, const struct matrix *m, const struct matmul *p, void *dx,
+                     const void *dy)
+{
+    const struct linear l = matrix_shape(m, p);
+    linear_dx(r, &l, dx, dy, m->data);
+}
+
+static void plain_dw(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy,
+                     const void *x)
+{
+    const struct linear l = matrix_shape(m, p);
+    linear_dw(r, &l, m->grad, dy, x, p->add);
+}
+
+const struct matrix_format matrix_plain = {
+    .name = "plain",
+    .carve = matrix_carve_plain,
+    .weight = plain_weight,
+    .gather = plain_gather,
+    .fwd = matrix_fwd_plain,
+    .dx = plain_dx,
+    .dw = plain_dw,
+};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * matrix_weights.c: see matrix_weights.h.
+ */
+#include "weights/matrix_weights.h"
+
+#include "net/f8.h"
+#include "net/quant.h"
+#include "weights/f8_weights.h"
+#include "weights/quant_weights.h"
+
+static const struct {
+    const struct matrix_format *format;
+    void (*item)(const struct matrix *m, int row, const struct tensor *t, struct load_item *out);
+} ways[] = {
+    {&matrix_plain, quant_item},
+    {&matrix_quant, quant_item},
+    {&matrix_f8, f8_item},
+    {&matrix_f8_refused, f8_refused_item},
+};
+
+bool matrix_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
+{
+    int row;
+    const struct matrix *m = net_matrix_of(&e->teacher.net, spec, &row);
+    if (!m || m->first >= 0)
+        return false;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (ways[i].format == m->format)
+            ways[i].item(m, row, t, out);
+    return true;
+}

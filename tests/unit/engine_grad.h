@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "engine_fixture.h"
 #include "step/micro_batch.h"
-#include "step/step.h"
+#include "step/micro_step.h"
 
 static double loss_at(struct engine *e, struct data *d)
 {

@@ -16,7 +16,8 @@
 #include "state/cost.h"
 #include "state/engine_struct.h"
 #include "state/ranks.h"
-#include "step/step.h"
+#include "step/graphs.h"
+#include "step/micro_step.h"
 #include "weights/adapters.h"
 #include "weights/matrix_weights.h"
 #include "weights/weights.h"
@@ -260,13 +261,12 @@ static int allocate(struct engine *e, size_t free_bytes)
         (struct carve){.base = e->device, .pieces = e->plan.pieces.limit > 0 ? &e->pieces : NULL},
         e->host);
     student_f8_head_name(&e->student, &e->mem.f8_head);
-    e->micro = calloc(2 * ((size_t)e->shape.chunks + 1), sizeof *e->micro);
     e->chunks_of = calloc((size_t)e->shape.slots, sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
     e->began = calloc((size_t)e->o.grad_accum + 1, sizeof *e->began);
-    if (!e->micro || !e->chunks_of || !e->scratch || !e->began)
+    if (!e->chunks_of || !e->scratch || !e->began)
         return fail(NJ_E_NOMEM, "no host memory to sort %d tokens; free some", e->shape.rows);
-    return 0;
+    return step_graphs_open(e);
 }
 
 /* The plan, which has to fit. */
@@ -467,16 +467,8 @@ void engine_destroy(struct engine *e)
 {
     if (!e)
         return;
-    for (int i = 0; e->micro && i < 2 * (e->shape.chunks + 1); i++)
-        nj_graph_destroy(e->micro[i]);
-    for (size_t i = 0; i < sizeof e->ahead / sizeof *e->ahead; i++)
-        nj_graph_destroy(e->ahead[i]);
-    for (size_t i = 0; i < sizeof e->back / sizeof *e->back; i++)
-        nj_graph_destroy(e->back[i]);
+    step_graphs_close(e);
     decode_graphs_free(e->decode);
-    nj_graph_destroy(e->pass);
-    nj_graph_destroy(e->clip);
-    nj_graph_destroy(e->update);
     if (e->stream && e->device && is_shared(e) && engine_join(e) == 0)
         (void)nj_stream_sync(e->stream);
     for (int i = 0; i < PIECES_MOST; i++)
@@ -489,7 +481,6 @@ void engine_destroy(struct engine *e)
     lora_free(&e->lora);
     teacher_free(&e->teacher.net);
     free(e->student_dir);
-    free(e->micro);
     free(e->chunks_of);
     free(e->began);
     free(e->scratch);

@@ -12,6 +12,7 @@
 #include "state/engine_struct.h"
 #include "state/ranks.h"
 #include "step/micro_batch.h"
+#include "step/micro_step.h"
 #include "step/step.h"
 
 #include <math.h>

@@ -29,18 +29,15 @@ struct engine {
     struct f8_refusals f8_refused[2]; /* of student and teacher */
     char f8_refused_names[2][64];
     uint64_t student_hash, teacher_hash;
-    double load_seen, load_bytes; /* of the model that is read */
-    int64_t step;                 /* optimiser steps done */
-    size_t step_comm_bytes;       /* that have come from other ranks in the last one */
-    int *chunks_of;               /* [slots] head chunks of each */
-    int64_t valid;                /* targets of the staged step */
-    int empty;                    /* its micro-batches that have none */
-    struct data_state *began;     /* [grad_accum] where in the data its micro-batches begin */
-    int32_t *scratch;             /* [rows] for sorting */
-    nj_graph **micro; /* [chunks + 1][2] by chunks in use, first or later; NULL until first used */
-    nj_graph *ahead[PIECE_GROUPS];          /* of a forward pass in parts, by groups of layers */
-    nj_graph *back[2 * (PIECE_GROUPS + 1)]; /* [part][2] of a backward one, first or later */
-    nj_graph *pass, *clip, *update;
+    double load_seen, load_bytes;    /* of the model that is read */
+    int64_t step;                    /* optimiser steps done */
+    size_t step_comm_bytes;          /* that have come from other ranks in the last one */
+    int *chunks_of;                  /* [slots] head chunks of each */
+    int64_t valid;                   /* targets of the staged step */
+    int empty;                       /* its micro-batches that have none */
+    struct data_state *began;        /* [grad_accum] where in the data its micro-batches begin */
+    int32_t *scratch;                /* [rows] for sorting */
+    nj_graph **step_graphs;          /* every graph of a step (graphs.c); NULL until first used */
     nj_event *gathered[PIECES_MOST]; /* the weights of a piece; NULL: shape.early is false */
     struct decode_graph *decode;     /* of steps of the decoder (decode.c); NULL until first used */
     nj_event *results;               /* of a step are in mem.pinned */

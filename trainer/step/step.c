@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step.c: one optimiser step. All micro-batches are fetched first, so that every one is normalised
- * by the valid tokens of the whole step; then each runs forward and backward: the first of a rank writes the
- * gradients, the others add to them. Those of the ranks are added (ranks.h); then one update. Micro-step and update
- * are CUDA graphs where the backend has them, and where groups of layers are exchanged during the backward pass, each
- * of them is one; what changes from step to step lies in the step state on the device (step_state.h).
+ * step.c: one optimizer step:
+ *   1. fetch() stages all micro-batches, so that each is normalized by the valid tokens of the whole step.
+ *   2. step_gradients() runs each forward and backward (run_micro()); the first of a rank writes the gradients, the
+ *      others add to them. ranks_add() then adds those of the ranks.
+ *   3. finish_step() clips, brings the losses to the host, and updates the weights.
+ *   4. report() makes means of the sums; a step whose loss or gradient is not finite is refused, before which the
+ *      tensor at fault is looked for.
  */
 #include "step/step.h"
 
 #include "io/error.h"
-#include "net/backward.h"
-#include "net/forward.h"
-#include "nojit_ops.h"
 #include "state/ranks.h"
 #include "state/schedule.h"
-#include "step/head.h"
+#include "step/graphs.h"
 #include "step/micro_batch.h"
 #include "step/train_step.h"
+#include "step/update.h"
 #include "weights/f8_weights.h"
 #include "weights/weights.h"
 
@@ -24,214 +24,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-
-/* Finite steps before float16's loss scale doubles. */
-enum { LOSS_SCALE_GROWTH = 2000 };
-
-/* What no product of the first micro-batch writes starts from zero: gains and biases, rows of the
- * head beyond the shared vocabulary, an embedding that is not the head. Nothing here is in the
- * layers' matrices, where the head's logits may lie until the backward pass. */
-static void clear_gradients(struct work *r, const struct engine *e, int chunks)
-{
-    const struct params *p = &e->student.p;
-    const int64_t table = (int64_t)e->student.c.vocab_size * e->student.c.hidden_size;
-    const int64_t written = chunks > 0 ? (int64_t)e->shape.vocab * e->student.c.hidden_size : 0;
-    float *grad = e->student.grad;
-    const struct {
-        int64_t first, count;
-    } part[] = {
-        {p->decayed, p->count - p->decayed},
-        {p->head + written, table - written},
-        {p->embed, p->embed == p->head ? 0 : table},
-    };
-    for (int i = 0; i < 3; i++)
-        if (part[i].count > 0)
-            OP(r, nj_zero(r->s, grad + part[i].first, (size_t)part[i].count * sizeof *grad));
-}
-
-/* What comes before the student's forward pass. */
-static void micro_teacher(struct work *r, struct engine *e, bool train)
-{
-    if (e->has_teacher) {
-        if (!train || !e->teacher.apart)
-            teacher_forward(r, &e->teacher, &e->mem.rows);
-        teacher_keep(r, &e->teacher, &e->mem.rows, e->shape.padded);
-    }
-    e->mem.student.lora.key = train ? e->mem.rows.key : NULL;
-}
-
-/* What comes behind it. */
-static void micro_losses(struct work *r, struct engine *e, int chunks, bool train)
-{
-    if (train && e->student.grad && !r->add)
-        clear_gradients(r, e, chunks);
-    head_losses(r, e, chunks, train);
-}
-
-void micro_step(struct work *r, struct engine *e, int chunks, bool train)
-{
-    micro_teacher(r, e, train);
-    net_forward(r, &e->student, &e->mem.student, &e->mem.rows);
-    micro_losses(r, e, chunks, train);
-    if (train)
-        net_backward(r, &e->student, &e->mem.student, &e->mem.rows);
-}
-
-static bool loss_scaling(const struct engine *e)
-{
-    return e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
-}
-
-static void clip(struct work *r, struct engine *e)
-{
-    struct memory *m = &e->mem;
-    const struct train_options *o = &e->o;
-    const int parts = ranks_sumsq(r, e);
-    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, parts, o->max_grad_norm, o->beta1,
-                        o->beta2, loss_scaling(e) ? LOSS_SCALE_GROWTH : 0));
-}
-
-static void update_shard(struct work *r, struct engine *e, const struct shard *s)
-{
-    struct memory *m = &e->mem;
-    const struct train_options *o = &e->o;
-    const size_t element = dtype_bytes(o->dtype);
-    const size_t moment = optimizer_state_bytes((enum optimizer_state)o->optimizer_state);
-    const float *grad = m->total + s->first;
-    char *weights = m->trained + (size_t)s->first * element;
-    void *m1 = (char *)m->m + (size_t)s->kept * moment;
-    void *m2 = (char *)m->v + (size_t)s->kept * moment;
-    const int32_t seed[] = {(int32_t)o->seed, (int32_t)(o->seed >> 32)};
-    if (o->optimizer_state == STATE_BF16) {
-        OP(r,
-           nj_adamw_bf16(r->s, o->dtype, weights, m1, m2, grad, m->state, s->count, s->decayed,
-                         s->first, o->beta1, o->beta2, o->eps, o->weight_decay, seed[0], seed[1]));
-    } else {
-        const bool whole = o->dtype == NJ_F32;
-        OP(r, nj_adamw(r->s, o->dtype, whole ? NULL : weights,
-                       m->master + (whole ? s->first : s->kept), m1, m2, grad, m->state, s->count,
-                       s->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
-    }
-}
-
-static void update(struct work *r, struct engine *e)
-{
-    const int parts = ranks_parts(e);
-    for (int i = 0; i < parts; i++) {
-        const int part = parts > 1 ? pieces_updated(&e->shape.pieces, i) : 0;
-        const struct shard s = ranks_held(e, part);
-        if (s.count > 0)
-            update_shard(r, e, &s);
-        ranks_gather(r, e, part);
-    }
-}
-
-/* A part of the forward pass by itself: a group of layers, before the first of which goes all else. */
-static void forward_part(struct work *r, struct engine *e, int group)
-{
-    const int *layer = e->shape.pieces.layer;
-    if (group == 0) {
-        micro_teacher(r, e, true);
-        net_forward_embedding(r, &e->student, &e->mem.student, &e->mem.rows);
-    }
-    net_forward_layers(r, &e->student, &e->mem.student, &e->mem.rows, layer[group],
-                       layer[group + 1]);
-}
-
-/* A part of the backward pass by itself: the groups of layers, from the last one to the first; then the embedding. */
-static void backward_part(struct work *r, struct engine *e, int part)
-{
-    const struct pieces *p = &e->shape.pieces;
-    const int group = p->groups - 1 - part;
-    if (group >= 0)
-        net_backward_layers(r, &e->student, &e->mem.student, &e->mem.rows, p->layer[group],
-                            p->layer[group + 1]);
-    else
-        net_backward_embedding(r, &e->student, &e->mem.student, &e->mem.rows);
-}
-
-/* Work that a graph holds: one of these; from FORWARD downwards, the place in e->ahead of a part of the forward pass,
- * its group; from BACKWARD downwards, the place in e->back of a part of the backward pass, 2 * part + later; or the
- * place in e->micro of a micro-step, or of what of it lies between these parts, 2 * chunks + later. */
-enum { CLIP = -1, UPDATE = -2, TEACHER = -3, FORWARD = -4, BACKWARD = FORWARD - PIECE_GROUPS };
-
-static nj_graph **graph_of(struct engine *e, int what)
-{
-    switch (what) {
-    case CLIP:
-        return &e->clip;
-    case UPDATE:
-        return &e->update;
-    case TEACHER:
-        return &e->pass;
-    default:
-        return what >= 0         ? &e->micro[what]
-               : what > BACKWARD ? &e->ahead[FORWARD - what]
-                                 : &e->back[BACKWARD - what];
-    }
-}
-
-static void enqueue(struct work *r, struct engine *e, int what)
-{
-    if (what == CLIP)
-        clip(r, e);
-    else if (what == UPDATE)
-        update(r, e);
-    else if (what == TEACHER && e->teacher.batches > 1)
-        teacher_pass(r, &e->teacher);
-    else if (what == TEACHER)
-        teacher_forward(r, &e->teacher, &e->mem.rows);
-    else if (what < 0 && what > BACKWARD)
-        forward_part(r, e, FORWARD - what);
-    else if (what <= BACKWARD) {
-        r->add = (BACKWARD - what) % 2;
-        backward_part(r, e, (BACKWARD - what) / 2);
-    } else {
-        r->add = what % 2;
-        if (e->shape.early) {
-            micro_losses(r, e, what / 2, true);
-            net_backward_norm(r, &e->student, &e->mem.student);
-        } else
-            micro_step(r, e, what / 2, true);
-    }
-}
-
-static int capture(struct engine *e, int what, nj_graph **graph)
-{
-    int rc = nj_graph_begin(e->stream);
-    if (rc == NJ_E_UNSUPPORTED)
-        e->graphs = false;
-    if (rc != 0)
-        return rc == NJ_E_UNSUPPORTED ? 0 : rc;
-    struct work r = {.ctx = e->ctx, .s = e->stream};
-    enqueue(&r, e, what);
-    rc = nj_graph_end(e->stream, graph);
-    return r.rc != 0 ? r.rc : rc;
-}
-
-/* Each graph is captured when it is first needed. */
-static int make_ready(struct engine *e, int what)
-{
-    nj_graph **graph = graph_of(e, what);
-    const bool transfers =
-        e->shape.rank != RANKS_HERE &&
-        (what == CLIP || what == UPDATE || (what == TEACHER && e->teacher.net.shard));
-    return e->graphs && !*graph && !transfers ? capture(e, what, graph) : 0;
-}
-
-/* Enqueues the work, as a graph if there are graphs. */
-static int launch(struct engine *e, int what)
-{
-    nj_graph **graph = graph_of(e, what);
-    const int rc = make_ready(e, what);
-    if (rc != 0)
-        return rc;
-    if (*graph)
-        return nj_graph_launch(*graph, e->stream);
-    struct work r = {.ctx = e->ctx, .s = e->stream};
-    enqueue(&r, e, what);
-    return r.rc;
-}
 
 static int fetch_all(struct engine *e, struct data *d)
 {
@@ -276,76 +68,98 @@ static int begin_step(struct engine *e)
     return rc;
 }
 
-/* The teacher's rows of a micro-batch, where it runs over several at once: with the first of them, those of all. */
-static int run_pass(struct engine *e, int slot)
+/* Run the teacher over several micro-batches, before the first of them, and take this one's rows. */
+static int run_teacher_pass(struct engine *e, int slot)
 {
     struct work w = {.ctx = e->ctx, .s = e->stream};
     const int batch = slot % e->teacher.batches;
     if (batch == 0)
         w.rc = send_pass(e, slot);
     if (batch == 0 && w.rc == 0)
-        w.rc = launch(e, TEACHER);
+        w.rc = step_graph_launch(e, (struct step_graph){.kind = STEP_TEACHER_PASS});
     teacher_rows(&w, &e->teacher, batch);
     return w.rc;
 }
 
-/* A micro-batch without a target adds nothing to gradients that are there. */
-static bool is_empty(const struct engine *e, int slot)
+/* Send the micro-batch, and run the teacher where it runs by itself. */
+static int begin_micro(struct engine *e, int slot)
 {
-    return e->chunks_of[slot] == 0 && slot % e->shape.micro > 0 && e->teacher.batches <= 1 &&
-           !e->teacher.net.shard;
+    const bool several = e->teacher.batches > 1;
+    int rc = several ? run_teacher_pass(e, slot) : 0;
+    if (rc == 0)
+        rc = send_batch(e, slot);
+    if (rc == 0 && e->teacher.apart && !several)
+        rc = step_graph_launch(e, (struct step_graph){.kind = STEP_TEACHER});
+    return rc;
 }
 
-/* Each group of layers when its weights have come. */
+/* Run each group of layers forward when its weights have come. */
 static int run_forward(struct engine *e)
 {
     struct work r = {.ctx = e->ctx, .s = e->stream};
     for (int group = 0; r.rc == 0 && group < e->shape.pieces.groups; group++) {
         ranks_arrive(&r, e, group);
         if (r.rc == 0)
-            r.rc = launch(e, FORWARD - group);
+            r.rc = step_graph_launch(e, (struct step_graph){.kind = STEP_FORWARD, .index = group});
     }
     return r.rc;
 }
 
-/* Behind the losses. The gradients that a part has finished are exchanged beside the next ones, if these are the
- * last. To make a graph may wait for the device, and a transfer on it for the other ranks: so all graphs are made
- * first. */
-static int run_backward(struct engine *e, bool later, bool last)
+/* Run the parts of the backward pass. If `last`, the gradients that a part has finished are exchanged beside the next
+ * parts. Capturing a graph may wait for the device, and a transfer on it for the other ranks: so all graphs are
+ * captured first. */
+static int run_backward(struct engine *e, bool add, bool last)
 {
     const int groups = e->shape.pieces.groups;
     struct work r = {.ctx = e->ctx, .s = e->stream};
     for (int part = 0; r.rc == 0 && part <= groups; part++)
-        r.rc = make_ready(e, BACKWARD - (2 * part + later));
+        r.rc = step_graph_capture(e, (struct step_graph){STEP_BACKWARD, part, add});
     for (int part = 0; r.rc == 0 && part <= groups; part++) {
-        r.rc = launch(e, BACKWARD - (2 * part + later));
+        r.rc = step_graph_launch(e, (struct step_graph){STEP_BACKWARD, part, add});
         if (last && part < groups)
             ranks_exchange(&r, e, groups - part - 1);
     }
     return r.rc;
 }
 
-/* The teacher goes before the weights that other ranks have updated, and so beside their transfer. last: no other
- * micro-batch adds to the gradients, and they are exchanged. */
-static int run_micro(struct engine *e, int slot, bool last)
+/* Run the student in parts: weights come, and gradients go, by groups of layers. */
+static int run_in_parts(struct engine *e, int chunks, bool add, bool last)
 {
-    const bool later = slot % e->shape.micro > 0;
-    const bool several = e->teacher.batches > 1;
-    if (is_empty(e, slot))
-        return 0;
-    int rc = several ? run_pass(e, slot) : 0;
+    int rc = run_forward(e);
     if (rc == 0)
-        rc = send_batch(e, slot);
-    if (rc == 0 && e->teacher.apart && !several)
-        rc = launch(e, TEACHER);
-    if (rc == 0)
-        rc = e->shape.early ? run_forward(e) : engine_join(e);
-    if (rc == 0)
-        rc = launch(e, 2 * e->chunks_of[slot] + later);
-    return rc == 0 && e->shape.early ? run_backward(e, later, last) : rc;
+        rc = step_graph_launch(e, (struct step_graph){STEP_HEAD, chunks, add});
+    return rc == 0 ? run_backward(e, add, last) : rc;
 }
 
-/* Of a rank that is a process; the first is never empty. */
+/* Run the student in one go, when all weights have come. */
+static int run_whole(struct engine *e, int chunks, bool add)
+{
+    const int rc = engine_join(e);
+    return rc == 0 ? step_graph_launch(e, (struct step_graph){STEP_MICRO, chunks, add}) : rc;
+}
+
+/* Return whether a micro-batch is left out: without a target it adds nothing to gradients that are there. */
+static bool is_empty(const struct engine *e, int slot)
+{
+    return e->chunks_of[slot] == 0 && slot % e->shape.micro > 0 && e->teacher.batches <= 1 &&
+           !e->teacher.net.shard;
+}
+
+/* Run one micro-batch forward and backward. The teacher comes before the engine waits for the weights that other ranks
+ * have updated, and so runs beside their transfer. last: no other micro-batch adds to the gradients. */
+static int run_micro(struct engine *e, int slot, bool last)
+{
+    const bool add = slot % e->shape.micro > 0;
+    const int chunks = e->chunks_of[slot];
+    if (is_empty(e, slot))
+        return 0;
+    const int rc = begin_micro(e, slot);
+    if (rc != 0)
+        return rc;
+    return e->shape.early ? run_in_parts(e, chunks, add, last) : run_whole(e, chunks, add);
+}
+
+/* Return the last slot that is computed, of a rank that is a process; its first is never empty. */
 static int last_slot(const struct engine *e)
 {
     int slot = e->shape.slots - 1;
@@ -370,13 +184,13 @@ int step_gradients(struct engine *e)
  * batch, while the device is still at the update. */
 static int finish_step(struct engine *e)
 {
-    int rc = launch(e, CLIP);
+    int rc = step_graph_launch(e, (struct step_graph){.kind = STEP_CLIP});
     if (rc == 0)
         rc = engine_copy_results(e, e->mem.total_sums);
     if (rc == 0)
         rc = nj_event_record(e->results, e->stream);
     if (rc == 0)
-        rc = launch(e, UPDATE);
+        rc = step_graph_launch(e, (struct step_graph){.kind = STEP_UPDATE});
     return rc != 0 ? rc : nj_event_sync(e->results);
 }
 
@@ -499,7 +313,7 @@ static bool is_broken(const struct engine *e, const struct step_result *out, flo
 {
     if (!isfinite(out->loss))
         return true;
-    bool may_shrink = loss_scaling(e) && scale_before > 1.0f;
+    bool may_shrink = update_scales_loss(e) && scale_before > 1.0f;
     return !isfinite(out->grad_norm) && !may_shrink;
 }
 

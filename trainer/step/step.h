@@ -7,9 +7,6 @@
 
 #include "state/engine_struct.h"
 
-/* Teacher, student, head, backward of the micro-batch in e->mem.rows; train = false makes no
- * gradients, and may leave logits in those of the layers. */
-void micro_step(struct work *r, struct engine *e, int chunks, bool train);
 /* The first tensor of the models that holds a NaN or an infinity, and what it is; *name NULL: none does. */
 int scan_weights(struct engine *e, const char **what, const char **name);
 /* The objective, from the means of its two parts over the valid rows (docs/objective.md). */

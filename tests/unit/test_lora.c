@@ -57,7 +57,7 @@ static double loss_with_masks(struct engine *e, struct data *d)
     data_seek(d, &(struct data_state){0});
     while (stage_next(e, d, 0, 0) == 0) {
         struct work w = engine_work(e);
-        ok(nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums));
+        ok(nj_zero(e->stream, e->mem.sums, sizeof *e->mem.sums));
         ok(send_batch(e, 0));
         teacher_forward(&w, &e->teacher, &e->mem.rows);
         teacher_keep(&w, &e->teacher, &e->mem.rows, e->shape.padded);
@@ -66,8 +66,8 @@ static double loss_with_masks(struct engine *e, struct data *d)
         head_losses(&w, e, e->chunks_of[0], false);
         ok(w.rc);
         ok(engine_read_back(e));
-        sum[0] += (double)e->mem.pinned->sums[0];
-        sum[1] += (double)e->mem.pinned->sums[1];
+        sum[0] += (double)e->mem.pinned->sums.objective.kd_loss;
+        sum[1] += (double)e->mem.pinned->sums.objective.class_loss;
     }
     double T = (double)e->o.temperature, r = (double)e->o.kd_ratio;
     return ((1 - r) * sum[1] + r * T * T * sum[0]) / (double)e->valid;

@@ -69,8 +69,9 @@ static void sum_of_ranks(const char *teacher, int ranks, int micro, float **grad
         ok(nj_stream_sync(e->stream));
         for (int64_t i = 0; i < count; i++)
             (*grad)[i] = rank == 0 ? e->mem.grad[i] : (*grad)[i] + e->mem.grad[i];
+        const float *here = (const float *)e->mem.sums;
         for (int i = 0; i < LOSS_SUMS; i++)
-            sums[i] = rank == 0 ? e->mem.sums[i] : sums[i] + e->mem.sums[i];
+            sums[i] = rank == 0 ? here[i] : sums[i] + here[i];
     }
     data_close(d);
     engine_destroy(e);

@@ -12,6 +12,7 @@
 #include "decode/speculate.h"
 #include "model/config.h"
 #include "nojit.h"
+#include "objective/losses.h"
 #include "state/cost.h"
 #include "state/plan.h"
 #include "state/schedule.h"
@@ -42,7 +43,9 @@ uint64_t engine_student_hash(const struct engine *e); /* of the weights as loade
 uint64_t engine_teacher_hash(const struct engine *e);
 
 struct eval_result {
-    double loss, kd_loss, class_loss, teacher_entropy, agreement, perplexity;
+    double loss;
+    OBJECTIVE_SUMS(MEAN_FIELD) /* means over valid tokens */
+    double perplexity;
     int64_t valid_tokens;
     /* Token by token; only from an engine with a teacher and steps == 0. */
     double kd_p50, kd_p90, kd_p99, kd_max; /* of the tokens' divergences */

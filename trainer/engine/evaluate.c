@@ -20,7 +20,10 @@
 
 /* Sums and values over the tokens of one pass. */
 struct tally {
-    double sums[4], teacher_ce, distance;
+    struct {
+        OBJECTIVE_SUMS(MEAN_FIELD)
+    } sum;
+    double teacher_ce, distance;
     float *kd; /* one a token; NULL where the engine does not compare */
     size_t count, capacity;
 };
@@ -61,7 +64,7 @@ static int slot_of(const struct engine *e, int64_t batch)
 static int run_batch(struct engine *e)
 {
     struct work r = engine_work(e);
-    OP(&r, nj_zero(r.s, e->mem.sums, sizeof e->mem.pinned->sums));
+    OP(&r, nj_zero(r.s, e->mem.sums, sizeof *e->mem.sums));
     OP(&r, send_batch(e, 0));
     micro_step(&r, e, e->chunks_of[0], false);
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "evaluation");
@@ -71,16 +74,16 @@ static int run_batch(struct engine *e)
 static int add_batches(struct engine *e, struct tally *t, int batches)
 {
     struct work r = engine_work(e);
-    const float *host = (const float *)(const void *)e->mem.transfer;
-    const float *sums = ranks_losses(&r, e);
-    OP(&r, nj_copy(r.s, e->mem.transfer, sums, (size_t)batches * sizeof e->mem.pinned->sums));
+    const struct losses *host = (const struct losses *)(const void *)e->mem.transfer;
+    const struct losses *sums = ranks_losses(&r, e);
+    OP(&r, nj_copy(r.s, e->mem.transfer, sums, (size_t)batches * sizeof *sums));
     OP(&r, nj_stream_sync(r.s));
     if (r.rc != 0)
         return engine_fail(e, r.rc, "evaluation");
     for (int batch = 0; batch < batches; batch++) {
-        for (int i = 0; i < 4; i++)
-            t->sums[i] += (double)host[batch * LOSS_SUMS + i];
-        t->distance += (double)host[batch * LOSS_SUMS + DISTANCE_SUMS];
+#define ADD_SUM(name) t->sum.name += (double)host[batch].objective.name;
+        OBJECTIVE_SUMS(ADD_SUM)
+        t->distance += (double)host[batch].distance.kd_loss;
     }
     return 0;
 }
@@ -142,14 +145,9 @@ static double percentile(const struct tally *t, int percent)
 static void report(const struct engine *e, struct tally *t, struct eval_result *out)
 {
     const double n = (double)e->valid;
-    *out = (struct eval_result){
-        .kd_loss = t->sums[0] / n,
-        .class_loss = t->sums[1] / n,
-        .teacher_entropy = t->sums[2] / n,
-        .agreement = t->sums[3] / n,
-        .perplexity = exp(t->sums[1] / n),
-        .valid_tokens = e->valid,
-    };
+#define MEAN(name) .name = t->sum.name / n,
+    *out = (struct eval_result){.valid_tokens = e->valid, OBJECTIVE_SUMS(MEAN)};
+    out->perplexity = exp(out->class_loss);
     out->loss = loss_of(e, out->kd_loss, out->class_loss);
     if (!t->kd)
         return;

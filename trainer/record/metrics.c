@@ -102,6 +102,9 @@ static int put_row(struct metrics *m, int64_t step, const struct field *f, size_
 
 enum { ROLLOUT_FIELDS = 8 };
 
+#define STEP_FIELD(name) {#name, r->name},
+#define EVAL_FIELD(name) {"eval_" #name, r->name},
+
 int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
                  const struct rollout_stats *answers)
 {
@@ -109,10 +112,7 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
     const double seconds = r->passed_over ? NAN : r->step_ms * 1e-3;
     const struct field fields[] = {
         {"loss", r->loss},
-        {"kd_loss", r->kd_loss},
-        {"class_loss", r->class_loss},
-        {"teacher_entropy", r->teacher_entropy},
-        {"agreement", r->agreement},
+        OBJECTIVE_SUMS(STEP_FIELD) /* kd_loss, ... */
         {"lr", r->lr},
         {"grad_norm", r->grad_norm},
         {"tokens", (double)r->tokens},
@@ -142,10 +142,7 @@ int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r)
     best_add(&m->best, step, r->loss);
     const struct field fields[] = {
         {"eval_loss", r->loss},
-        {"eval_kd_loss", r->kd_loss},
-        {"eval_class_loss", r->class_loss},
-        {"eval_teacher_entropy", r->teacher_entropy},
-        {"eval_agreement", r->agreement},
+        OBJECTIVE_SUMS(EVAL_FIELD) /* eval_kd_loss, ... */
         {"eval_perplexity", r->perplexity},
         {"eval_tokens", (double)r->valid_tokens},
     };

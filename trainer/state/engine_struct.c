@@ -44,11 +44,11 @@ bool engine_reads(const struct engine *e)
     return !e->o.given || e->shape.rank <= 0;
 }
 
-int engine_copy_results(struct engine *e, const float *sums)
+int engine_copy_results(struct engine *e, const struct losses *sums)
 {
     struct pinned *box = e->mem.pinned;
     int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
-    return rc != 0 ? rc : nj_copy(e->stream, box->sums, sums, sizeof box->sums);
+    return rc != 0 ? rc : nj_copy(e->stream, &box->sums, sums, sizeof box->sums);
 }
 
 int engine_read_back(struct engine *e)

@@ -64,7 +64,7 @@ bool engine_gathers(const struct engine *e);
 /* Files; else rank 0 does, which sends what is in them. */
 bool engine_reads(const struct engine *e);
 /* Copy the step state and these sums of losses to the host; engine_read_back() also waits, for those of one rank. */
-int engine_copy_results(struct engine *e, const float *sums);
+int engine_copy_results(struct engine *e, const struct losses *sums);
 int engine_read_back(struct engine *e);
 /* "while doing what", from the context's sentence. */
 int engine_fail(const struct engine *e, int rc, const char *what);

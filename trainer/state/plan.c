@@ -461,11 +461,10 @@ static void layout_small(struct layout *l, const struct model_config *student,
     close_region(l, "batch");
     open_region(l);
     m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));
-    m->sums = carve_take(&l->device, size_mul(LOSS_SUMS, sizeof(float)));
+    m->sums = carve_take(&l->device, sizeof *m->sums);
     m->total_sums = m->sums;
     if (s->ranks > 1)
-        m->total_sums =
-            carve_take(&l->device, size_product((size_t)s->ranks, LOSS_SUMS, sizeof(float)));
+        m->total_sums = carve_take(&l->device, size_mul((size_t)s->ranks, sizeof *m->sums));
     m->sumsq =
         carve_take(&l->device,
                    size_product((size_t)s->ranks, (size_t)pieces_sumsq(&s->pieces), sizeof(float)));
@@ -515,7 +514,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
 static size_t step_comm_bytes(const struct train_options *o, const struct shape *s)
 {
     const size_t wire = o->reduce_dtype == REDUCE_BF16 ? sizeof(uint16_t) : sizeof(float);
-    const size_t losses = (size_t)(s->ranks - 1) * LOSS_SUMS * sizeof(float);
+    const size_t losses = (size_t)(s->ranks - 1) * sizeof(struct losses);
     return ranks_apart(o) ? losses + pieces_received(&s->pieces, wire, dtype_bytes(o->dtype)) : 0;
 }
 

@@ -9,6 +9,7 @@
 #include "net/acts.h"
 #include "net/decoder.h"
 #include "net/student_f8.h"
+#include "objective/losses.h"
 #include "state/pieces.h"
 #include "state/plan.h"
 
@@ -31,19 +32,14 @@ struct shape {
                                * backward pass writes later */
 };
 
-/* Of the objective, over the rows of a step: divergence, cross-entropy, teacher's entropy, agreement; then how many
- * ranks are to stop, or, of an evaluation that measures acceptance, the same four with the distance, at temperature
- * 1; then, of the rows of answers: forward and reverse divergence, student's entropy, their number. */
-enum { LOSS_SUMS = 12, STOP_SUM = 4, DISTANCE_SUMS = 4, ANSWER_SUMS = 8 };
-
 enum { NO_SLOT = -1 }; /* of a micro-batch that another rank computes */
 
 /* What the host writes and reads while steps run: pinned. */
 struct pinned {
     float host_slots[NJ_STEP_HOST_SLOTS]; /* to the device: first slots of the step state */
     float state[NJ_STEP_SLOTS];           /* from the device */
-    float sums[LOSS_SUMS];
-    float stop; /* to the device: STOP_SUM */
+    struct losses sums;
+    float stop; /* to the device: losses.stopping */
 };
 
 /* Every pointer into the two arenas. NULL where a run does not need it. */
@@ -73,9 +69,10 @@ struct memory {
     char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
     struct f8_head f8_head;           /* of a student whose logits are FP8 GEMMs */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
-    float *state, *sums, *sumsq;
-    float *
-        total_sums; /* of all ranks; with one rank sums. [ranks, LOSS_SUMS] where they are processes */
+    float *state, *sumsq;
+    struct losses *sums;
+    struct losses
+        *total_sums; /* of all ranks; with one rank sums. [ranks] where they are processes */
     struct rows rows;
     size_t rows_bytes;
     /* One after the other in the same memory, but teacher_pass.y, which student and decoder leave alone. */

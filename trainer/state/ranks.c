@@ -60,6 +60,11 @@ static void add_rounded(struct work *r, struct engine *e, int rank)
     OP(r, nj_accumulate(r->s, NJ_LP, m->total, m->received, count));
 }
 
+static void add_losses(struct work *r, struct losses *total, const struct losses *sums)
+{
+    OP(r, nj_accumulate(r->s, NJ_F32, (float *)total, sums, LOSS_SUMS));
+}
+
 static void add_here(struct work *r, struct engine *e, int rank)
 {
     const struct memory *m = &e->mem;
@@ -71,17 +76,17 @@ static void add_here(struct work *r, struct engine *e, int rank)
     else
         OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->grad, count));
     if (rank == 0)
-        OP(r, nj_copy(r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
+        OP(r, nj_copy(r->s, m->total_sums, m->sums, sizeof *m->sums));
     else
-        OP(r, nj_accumulate(r->s, NJ_F32, m->total_sums, m->sums, LOSS_SUMS));
+        add_losses(r, m->total_sums, m->sums);
 }
 
-const float *ranks_losses(struct work *r, struct engine *e)
+const struct losses *ranks_losses(struct work *r, struct engine *e)
 {
     const struct memory *m = &e->mem;
     if (are_here(e))
         return m->sums;
-    OP(r, nj_all_gather(e->o.comm, r->s, m->total_sums, m->sums, sizeof m->pinned->sums));
+    OP(r, nj_all_gather(e->o.comm, r->s, m->total_sums, m->sums, sizeof *m->sums));
     return m->total_sums;
 }
 
@@ -155,13 +160,13 @@ void ranks_exchange(struct work *r, struct engine *e, int group)
 
 static void add_received(struct work *r, struct engine *e)
 {
-    float *sums = e->mem.total_sums;
+    struct losses *sums = e->mem.total_sums;
     for (int piece = 0; piece < e->shape.pieces.count; piece++)
         if (!is_early(e, piece))
             exchange_piece(r, e, piece);
     ranks_losses(r, e); /* which joins */
     for (int rank = 1; rank < e->shape.ranks; rank++)
-        OP(r, nj_accumulate(r->s, NJ_F32, sums, sums + rank * LOSS_SUMS, LOSS_SUMS));
+        add_losses(r, sums, sums + rank);
 }
 
 int ranks_add(struct engine *e, int rank)
@@ -173,7 +178,7 @@ int ranks_add(struct engine *e, int rank)
         add_here(&r, e, rank);
     else
         add_received(&r, e);
-    OP(&r, nj_zero(r.s, e->mem.sums, sizeof e->mem.pinned->sums));
+    OP(&r, nj_zero(r.s, e->mem.sums, sizeof *e->mem.sums));
     return r.rc;
 }
 

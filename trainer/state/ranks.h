@@ -24,7 +24,7 @@ void ranks_exchange(struct work *r, struct engine *e, int group);
  * ranks that are processes, those of all; their groups of layers have been exchanged if shape.early says so. */
 int ranks_add(struct engine *e, int rank);
 /* The losses of each rank that is a process, one after another; else those of this one, which has all. */
-const float *ranks_losses(struct work *r, struct engine *e);
+const struct losses *ranks_losses(struct work *r, struct engine *e);
 /* Squares of the summed gradients, shard by shard: so many partial sums. */
 int ranks_sumsq(struct work *r, struct engine *e);
 /* Brings the part of the weights that each rank has updated to all, beside what is enqueued before engine_join(). Where

@@ -16,8 +16,8 @@ static void add_distances(struct work *r, struct engine *e, int first)
     OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree,
                      m->teacher_logits, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld,
                      s->ld, 1, 0, false));
-    OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums + DISTANCE_SUMS, m->kd, m->ce, m->entropy, m->agree,
-                         s->chunk));
+    OP(r, nj_loss_reduce(r->s, NJ_F32, (float *)&m->sums->distance, m->kd, m->ce, m->entropy,
+                         m->agree, s->chunk));
 }
 
 /* Of a chunk's tokens those of answers, before the logits become their gradient. This reads the logits once more, but
@@ -29,8 +29,8 @@ static void add_answers(struct work *r, struct engine *e, int first)
     OP(r, nj_kl_rows(r->s, e->student.T, m->kd, m->ce, m->entropy, m->agree, m->logits,
                      m->teacher_logits, m->rows.answer + first, s->chunk, s->vocab, s->ld, s->ld,
                      e->o.temperature));
-    OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums + ANSWER_SUMS, m->kd, m->ce, m->entropy, m->agree,
-                         s->chunk));
+    OP(r, nj_loss_reduce(r->s, NJ_F32, (float *)&m->sums->answers, m->kd, m->ce, m->entropy,
+                         m->agree, s->chunk));
 }
 
 /* At the end of the logits' rows: where their gradient lies as e5m2. */
@@ -68,7 +68,8 @@ static void chunk_losses(struct work *r, struct engine *e, int first, bool train
         OP(r, nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
                          m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
                          e->o.temperature, e->o.kd_ratio, e->o.beta));
-    OP(r, nj_loss_reduce(r->s, NJ_F32, m->sums, m->kd, m->ce, m->entropy, m->agree, s->chunk));
+    OP(r, nj_loss_reduce(r->s, NJ_F32, (float *)&m->sums->objective, m->kd, m->ce, m->entropy,
+                         m->agree, s->chunk));
 }
 
 /* Brings the divergences of a chunk's tokens and the teacher's cross-entropies to the host. The

@@ -61,10 +61,10 @@ static int begin_step(struct engine *e)
     slots[NJ_STEP_INV_VALID] = (float)(1.0 / (double)e->valid);
     int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.pinned->host_slots);
     if (rc == 0)
-        rc = nj_zero(e->stream, e->mem.sums, sizeof e->mem.pinned->sums);
+        rc = nj_zero(e->stream, e->mem.sums, sizeof *e->mem.sums);
     e->mem.pinned->stop = e->o.stopping && e->o.stopping();
     if (rc == 0 && e->mem.pinned->stop > 0)
-        rc = nj_copy(e->stream, e->mem.sums + STOP_SUM, &e->mem.pinned->stop, sizeof(float));
+        rc = nj_copy(e->stream, &e->mem.sums->stopping, &e->mem.pinned->stop, sizeof(float));
     return rc;
 }
 
@@ -202,25 +202,22 @@ double loss_of(const struct engine *e, double kd, double ce)
 
 static void report(const struct engine *e, struct step_result *out)
 {
-    const float *sums = e->mem.pinned->sums, *state = e->mem.pinned->state;
+    const struct losses *sums = &e->mem.pinned->sums;
+    const float *state = e->mem.pinned->state;
     const double n = (double)e->valid;
-    out->kd_loss = (double)sums[0] / n;
-    out->class_loss = (double)sums[1] / n;
-    out->teacher_entropy = (double)sums[2] / n;
-    out->agreement = (double)sums[3] / n;
+    const double answers = (double)sums->answers.tokens; /* 0: their means are NaN */
+#define MEAN(name) out->name = (double)sums->objective.name / n;
+#define ANSWER_MEAN(name) out->name = (double)sums->answers.name / answers;
+    OBJECTIVE_SUMS(MEAN)
+    ANSWER_SUMS(ANSWER_MEAN)
     out->loss = loss_of(e, out->kd_loss, out->class_loss);
-    const float *answers = sums + ANSWER_SUMS;
-    const double tokens = (double)answers[3]; /* 0: there are no means */
-    out->forward_kl = (double)answers[0] / tokens;
-    out->reverse_kl = (double)answers[1] / tokens;
-    out->student_entropy = (double)answers[2] / tokens;
     out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
     out->lr = (double)state[NJ_STEP_LR];
     out->valid_tokens = e->valid;
     out->empty = e->empty;
     out->tokens = (int64_t)e->shape.rows * e->o.grad_accum;
     out->skipped_updates = (int64_t)state[NJ_STEP_SKIPPED];
-    out->stopping = sums[STOP_SUM] > 0;
+    out->stopping = sums->stopping > 0;
     out->loss_scale = state[NJ_STEP_LOSS_SCALE];
 }
 
@@ -253,7 +250,7 @@ int scan_weights(struct engine *e, const char **what, const char **name)
 static int repeat_step(struct engine *e, struct fault *f)
 {
     const struct params *p = engine_trained(e);
-    const float *sums = e->mem.pinned->sums;
+    const struct objective_sums *sums = &e->mem.pinned->sums.objective;
     const char *gradient = NULL;
     bool found = false;
     int rc = begin_step(e);
@@ -264,7 +261,7 @@ static int repeat_step(struct engine *e, struct fault *f)
             rc = engine_read_back(e);
         if (rc == 0)
             rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
-        found = gradient || !isfinite(sums[0] + sums[1]);
+        found = gradient || !isfinite(sums->kd_loss + sums->class_loss);
     }
     if (!found && e->shape.rank != RANKS_HERE)
         f->micro = NO_SLOT;
@@ -328,21 +325,16 @@ static double now_ms(void)
 static void pass_over(struct engine *e, struct step_result *out)
 {
     const float *state = e->mem.pinned->state;
+#define NO_MEAN(name) .name = NAN,
     *out = (struct step_result){.loss = NAN,
-                                .kd_loss = NAN,
-                                .class_loss = NAN,
-                                .teacher_entropy = NAN,
-                                .agreement = NAN,
-                                .forward_kl = NAN,
-                                .reverse_kl = NAN,
-                                .student_entropy = NAN,
                                 .grad_norm = NAN,
                                 .lr = rate_of(e),
                                 .tokens = (int64_t)e->shape.rows * e->o.grad_accum,
                                 .skipped_updates = (int64_t)state[NJ_STEP_SKIPPED],
                                 .loss_scale = state[NJ_STEP_LOSS_SCALE],
                                 .empty = e->empty,
-                                .passed_over = true};
+                                .passed_over = true,
+                                OBJECTIVE_SUMS(NO_MEAN) ANSWER_SUMS(NO_MEAN)};
     e->step++;
 }
 

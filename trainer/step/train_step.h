@@ -5,6 +5,8 @@
 #ifndef NOJIT_TRAINER_TRAIN_STEP_H
 #define NOJIT_TRAINER_TRAIN_STEP_H
 
+#include "objective/losses.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,10 +14,10 @@ struct data;
 struct engine;
 
 struct step_result {
-    double loss, kd_loss, class_loss, teacher_entropy,
-        agreement; /* means over valid tokens, nats */
-    /* With options.answers: means over the targets of these rows, nats; NaN where a step has none. */
-    double student_entropy, forward_kl, reverse_kl;
+    double loss;
+    OBJECTIVE_SUMS(MEAN_FIELD) /* means over valid tokens */
+    /* With options.answers: means over the tokens of answers; NaN where a step has none. */
+    ANSWER_SUMS(MEAN_FIELD)
     double grad_norm, lr;
     int64_t valid_tokens, tokens;
     int64_t skipped_updates; /* float16: updates skipped so far */

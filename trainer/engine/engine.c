@@ -87,14 +87,6 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     return rc != 0 ? rc : teacher_layout(&e->teacher.net, &e->o);
 }
 
-static size_t region_bytes(const struct plan *p, const char *name)
-{
-    for (int i = 0; i < p->count; i++)
-        if (strcmp(p->region[i].name, name) == 0)
-            return p->region[i].bytes;
-    return 0;
-}
-
 static int check_budget(const struct engine *e)
 {
     const double gib = 1.0 / (1 << 30);
@@ -106,7 +98,7 @@ static int check_budget(const struct engine *e)
     if (e->plan.total_bytes <= budget)
         return plan_check_array(&e->plan, &e->o);
     const size_t logits =
-        region_bytes(&e->plan, "head.logits") + region_bytes(&e->plan, "teacher.logits");
+        plan_bytes(&e->plan, REGION_HEAD_LOGITS) + plan_bytes(&e->plan, REGION_TEACHER_LOGITS);
     return fail(
         NJ_E_NOMEM,
         "this run needs %.2f GiB of device memory and %.2f GiB are available; activations take "
@@ -114,7 +106,7 @@ static int check_budget(const struct engine *e)
         "GiB and logits %.2f GiB: lower the batch size (and raise gradient accumulation), the "
         "sequence length or, where logits take memory, the head chunk; `nojit plan` says what fits",
         (double)e->plan.total_bytes * gib, (double)budget * gib,
-        (double)region_bytes(&e->plan, "activations") * gib, (double)logits * gib);
+        (double)plan_bytes(&e->plan, REGION_ACTIVATIONS) * gib, (double)logits * gib);
 }
 
 size_t memory_taken(nj_context *ctx, size_t before)
@@ -395,7 +387,7 @@ static int share_models(struct engine *e)
     if (e->has_teacher)
         ranks_send(&w, e, e->mem.teacher_weights,
                    e->teacher.net.shard ? e->mem.teacher_common
-                                        : region_bytes(&e->plan, "teacher.weights"));
+                                        : plan_bytes(&e->plan, REGION_TEACHER_WEIGHTS));
     OP(&w, ranks_tell(e, hash, sizeof hash));
     e->student_hash = hash[0];
     e->teacher_hash = hash[1];

@@ -13,8 +13,44 @@ enum plan_place {
     PLAN_LIBRARY, /* device memory that a library keeps */
     PLAN_HOST     /* in the one pinned host arena */
 };
+enum region {
+    REGION_STUDENT_WEIGHTS,
+    REGION_ADAPTERS_WEIGHTS,
+    REGION_MASTER,
+    REGION_MOMENT1,
+    REGION_MOMENT2,
+    REGION_GRADIENTS,
+    REGION_GRADIENTS_SUM,
+    REGION_TEACHER_WEIGHTS,
+    REGION_TEACHER_LAYERS,
+    REGION_TEACHER_EXPANDED,
+    REGION_ACTIVATIONS,
+    REGION_GRADIENTS_RECEIVED,
+    REGION_GRADIENTS_ROUNDED,
+    REGION_GRADIENTS_EARLY,
+    REGION_HEAD_HIDDEN,
+    REGION_HEAD_LOGITS,
+    REGION_TEACHER_PASS,
+    REGION_TEACHER_HIDDEN,
+    REGION_TEACHER_LOGITS,
+    REGION_STUDENT_FP8,
+    REGION_HEAD_FP8,
+    REGION_HEAD_FP8_GRADIENTS,
+    REGION_HEAD_LOSSES,
+    REGION_BATCH,
+    REGION_STEP_STATE,
+    REGION_HOST_BATCHES,
+    REGION_HOST_PINNED,
+    REGION_HOST_DECODER,
+    REGION_HOST_TOKEN_KD,
+    REGION_HOST_TOKEN_CE,
+    REGION_HOST_TRANSFER,
+    REGION_GEMM_WORKSPACE,
+    PLAN_REGIONS
+};
 struct plan_region {
-    char name[48]; /* "student.master", "teacher.weights", "activations", "head.logits", ... */
+    enum region region;
+    const char *name; /* as `nojit plan` prints it */
     enum plan_place place;
     size_t bytes;
     const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
@@ -26,7 +62,6 @@ struct step_work {
     double bytes;                    /* that kernels beside GEMMs and attention move */
     double layers;                   /* that are passed through: forward, and twice back */
 };
-enum { PLAN_REGIONS = 32 };
 struct plan {
     struct plan_region region[PLAN_REGIONS];
     int count;
@@ -34,7 +69,7 @@ struct plan {
     size_t host_bytes;          /* PLAN_HOST */
     struct carve_pieces pieces; /* of the device arena, with piece_bytes */
     size_t array_bytes;         /* with them: of the largest array */
-    char array_in[48];          /* and its region */
+    const char *array_in;       /* and its region's name */
     size_t
         step_comm_bytes; /* that come to a rank from the others in a step, without layers of the teacher */
     struct step_work work;
@@ -43,6 +78,8 @@ struct plan {
  * gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
+/* Return the bytes of a region; 0: the run has none, or it lies within another. */
+size_t plan_bytes(const struct plan *p, enum region which);
 /* In memory of so many bytes, with no array above array_bytes. */
 bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget);
 /* 0, or the sentence that names what an array above array_bytes is in. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_layout.h: what plan.c lays out in the two arenas.
+ * plan_layout.h: every array of a run, and where it lies in the two arenas.
  */
 #ifndef NOJIT_TRAINER_PLAN_LAYOUT_H
 #define NOJIT_TRAINER_PLAN_LAYOUT_H
@@ -10,27 +10,8 @@
 #include "net/decoder.h"
 #include "net/student_f8.h"
 #include "objective/losses.h"
-#include "state/pieces.h"
 #include "state/plan.h"
-
-/* Sizes that follow from models and options. */
-struct shape {
-    int rows;          /* N = B S */
-    int chunk, chunks; /* rows of logits at a time; how many of them hold N rows */
-    int padded;        /* chunk chunks */
-    int vocab;         /* tokens that student and teacher share: the columns of the logits */
-    int ld;            /* elements from one row of logits to the next */
-    bool train;
-    bool teacher_apart;       /* it reads rows of its own */
-    bool answers;             /* those of a step are measured by themselves */
-    int ranks, micro;         /* ranks of a step, micro-batches of each */
-    int rank;                 /* this process, or RANKS_HERE */
-    int slots;                /* micro-batches of a step that are computed here */
-    struct pieces pieces;     /* of what is trained */
-    bool early;               /* groups of layers are exchanged during the backward pass */
-    bool logits_in_gradients; /* the student's, in the memory of the layers' gradients, which the
-                               * backward pass writes later */
-};
+#include "state/shape.h"
 
 enum { NO_SLOT = -1 }; /* of a micro-batch that another rank computes */
 
@@ -96,13 +77,15 @@ struct memory {
 /* Places the parameters of a teacher, in the form that the options give it. */
 int teacher_layout(struct net *n, const struct train_options *o);
 void teacher_free(struct net *n);
-void plan_shape(const struct net *student, const struct model_config *teacher,
-                const struct train_options *o, struct shape *out);
 /* Lays out both arenas; lists each region in plan. Without bases it only counts. teacher: NULL
  * without one. */
 void plan_layout(const struct net *student, const struct net *teacher,
                  const struct train_options *o, struct carve device, char *host, struct memory *out,
                  struct plan *plan);
+/* The memory that GEMMs keep, which a library allocates. */
+void plan_add_workspace(struct plan *p, size_t bytes);
+/* Return the device bytes that never fall as the batch grows. */
+size_t plan_bytes_growing(const struct plan *p);
 /* Of a plan, to count in. */
 struct carve plan_arena(struct plan *p, const struct train_options *o);
 /* Of a moment. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * head.c: logits, objective and its gradient, in chunks of rows that have a target. Two buffers of
- * logits are reused; the student's, which may lie in gradients that are still idle (plan.c), become their
+ * logits are reused; the student's, which may lie in gradients that are still idle (plan_layout.c), become their
  * gradient in place (docs/objective.md). An FP8 student's is e5m2, in half the bytes.
  */
 #include "step/head.h"

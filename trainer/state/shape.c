@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shape.c: see shape.h.
+ */
+#include "state/shape.h"
+
+#include "base/checked.h"
+#include "net/f8.h"
+#include "net/lora.h"
+
+enum { HEAD_CHUNK_ROWS = 2048 };
+
+static int ceil_div(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. A multiple of 8, and
+ * of what FP8 GEMMs take. */
+static int equal_chunks(int rows, int most, bool f8)
+{
+    const int multiple = f8 ? F8_MULTIPLE : 8;
+    return ceil_div(ceil_div(rows, ceil_div(rows, most)), multiple) * multiple;
+}
+
+int shape_ranks(const struct train_options *o)
+{
+    return o->steps > 0 && o->ranks > 1 ? o->ranks : 1;
+}
+
+bool shape_ranks_apart(const struct train_options *o)
+{
+    return shape_ranks(o) > 1 && o->rank != RANKS_HERE;
+}
+
+int shape_micro(const struct train_options *o)
+{
+    return o->steps > 0 ? o->grad_accum / shape_ranks(o) : 1;
+}
+
+size_t shape_idle_gradients(const struct net *student, const struct train_options *o)
+{
+    if (o->steps == 0 || shape_micro(o) != 1 || student->lora)
+        return 0;
+    return size_mul((size_t)params_matrices(&student->p), sizeof(float));
+}
+
+void plan_shape(const struct net *student, const struct model_config *teacher,
+                const struct train_options *o, struct shape *out)
+{
+    const int rows = o->batch_size * o->seq_len;
+    int vocab = config_common_vocab(&student->c, teacher), chunk = o->head_chunk;
+    if (o->vocab > 0 && o->vocab < vocab)
+        vocab = o->vocab;
+    const int ld = o->teacher_f8 || student->f8_head ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
+    const size_t idle_rows =
+        shape_idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
+    if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
+        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student->f8_head);
+        if ((size_t)chunk > idle_rows)
+            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student->f8_head);
+    } else if (chunk > rows)
+        chunk = rows;
+    const int chunks = ceil_div(rows, chunk);
+    *out = (struct shape){
+        .rows = rows,
+        .chunk = chunk,
+        .chunks = chunks,
+        .padded = chunks * chunk,
+        .vocab = vocab,
+        .ld = ld,
+        .train = o->steps > 0,
+        .ranks = shape_ranks(o),
+        .micro = shape_micro(o),
+        .rank = shape_ranks_apart(o) ? o->rank : RANKS_HERE,
+        .slots = shape_micro(o) * (shape_ranks_apart(o) ? 1 : shape_ranks(o)),
+        .logits_in_gradients = (size_t)chunk <= idle_rows,
+        .teacher_apart = teacher && o->teacher_apart,
+        .answers = teacher && o->steps > 0 && o->answers,
+    };
+    pieces_cut(student->lora ? &student->lora->p : &student->p,
+               student->lora ? 0 : student->c.layers, out->ranks, &out->pieces);
+    out->early = shape_ranks_apart(o) && out->pieces.groups > 0;
+}

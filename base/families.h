@@ -22,13 +22,12 @@ static const struct family {
     int max_positions;
     double rms_eps, rope_theta;
     bool tied;
-    bool bias_refused; /* attention_bias true adds biases that the family's engine does not have */
-    int window;        /* sliding_window where it is always on; 0: use_sliding_window switches it */
+    int window; /* sliding_window where it is always on; 0: use_sliding_window switches it */
 } families[] = {
-    {"llama", "LlamaForCausalLM", false, false, 0, 0, 2048, 1e-6, 1e4, false, true, 0},
-    {"mistral", "MistralForCausalLM", false, false, 0, 8, 131072, 1e-6, 1e4, false, true, 4096},
-    {"qwen2", "Qwen2ForCausalLM", true, false, 0, 32, 32768, 1e-6, 1e4, false, false, 0},
-    {"qwen3", "Qwen3ForCausalLM", false, true, 128, 32, 32768, 1e-6, 1e4, false, true, 0},
+    {"llama", "LlamaForCausalLM", false, false, 0, 0, 2048, 1e-6, 1e4, false, 0},
+    {"mistral", "MistralForCausalLM", false, false, 0, 8, 131072, 1e-6, 1e4, false, 4096},
+    {"qwen2", "Qwen2ForCausalLM", true, false, 0, 32, 32768, 1e-6, 1e4, false, 0},
+    {"qwen3", "Qwen3ForCausalLM", false, true, 128, 32, 32768, 1e-6, 1e4, false, 0},
 };
 
 /* hidden_act, and the kernels that compute it. The first is the one of a config.json without it. */

@@ -557,7 +557,10 @@ write_all("json", {
 })
 
 write_all("config", {
-    "valid_words_unread": config()[:-1] + ',"a":Infinity,"b":[NaN],"c":1000000000000000019884624838656}',
+    "valid_fields_unread": config()[:-1] + ',"temperature":Infinity,"id2label":[NaN],"model_max_length":1000000000000000019884624838656,"zzq":null}',
+    "field_unknown": config()[:-1] + ',"zzq":1}',
+    "field_unknown_with_a_tab": config()[:-1] + ',"z\\tq":1}',
+    "layers_of_their_own": config(per_layer_config={"0": {"intermediate_size": 512}}),
     "theta_infinite": config()[:-1] + ',"rope_theta":Infinity}',
     "valid": config(),
     "valid_llama3_scaling": config(model_type="llama", rope_scaling=scaling),

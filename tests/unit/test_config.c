@@ -226,6 +226,33 @@ static void dropout_that_is_not_done_is_said_once(void **state)
     notes_to(NULL);
 }
 
+/* Each is what transformers writes, what a later version may write, or what a program adds. */
+static void fields_that_change_nothing_are_read(void **state)
+{
+    (void)state;
+    static const char *const fields[] = {
+        "\"attention_bias\":false,\"mlp_bias\":false,\"is_causal\":true",
+        "\"num_local_experts\":1,\"num_experts\":0,\"n_routed_experts\":null",
+        "\"embedding_multiplier\":1.0,\"residual_multiplier\":1,\"logits_scaling\":1.0",
+        "\"final_logit_softcapping\":null,\"zzq\":null,\"per_layer_config\":null",
+        "\"pruned_heads\":{},\"is_encoder_decoder\":false,\"add_cross_attention\":false",
+        "\"pretraining_tp\":2,\"use_cache\":false,\"id2label\":{\"0\":\"LABEL_0\"}",
+        "\"_name_or_path\":\"a/b\",\"transformers_version\":\"5.24.0\",\"temperature\":0.6",
+        "\"tokenizer_model_max_length\":1000000000000000019884624838656,"
+        "\"time_step_limit\":[0.0,Infinity]",
+    };
+    struct model_config plain, c;
+    check_ok(read_json("{" LLAMA "}", &plain), "plain");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        char json[512];
+        snprintf(json, sizeof json, "{" LLAMA ",%s}", fields[i]);
+        check_ok(read_json(json, &c), json);
+        assert_memory_equal(&c, &plain, sizeof c);
+    }
+    check_ok(read_json("{" QWEN2 ",\"attention_bias\":true}", &c), "Qwen2 has no such field");
+    check_ok(read_json("{" QWEN3 ",\"use_qk_norm\":true}", &c), "Qwen3 has the norms");
+}
+
 static const struct {
     const char *json;
     int code;
@@ -298,6 +325,15 @@ static const struct {
     {"{" QWEN2 ",\"quantization_config\":{\"quant_method\":\"mxfp4\"}}", NJ_E_UNSUPPORTED,
      "quantization_config: quant_method is \"mxfp4\"; bitsandbytes (NF4), gptq, awq, "},
     {"{" LLAMA ",\"partial_rotary_factor\":0.5}", NJ_E_UNSUPPORTED, "partial_rotary_factor is 0.5"},
+    {"{" LLAMA ",\"zzq\":[1]}", NJ_E_UNSUPPORTED, "zzq is [1]; this field is not known"},
+    {"{" LLAMA ",\"zzq\":false}", NJ_E_UNSUPPORTED, "zzq is false; this field is not known"},
+    {"{" LLAMA ",\"mlp_bias\":1}", NJ_E_UNSUPPORTED, "mlp_bias is 1; biases in the MLP"},
+    {"{" LLAMA ",\"per_layer_config\":{\"0\":{\"intermediate_size\":512}}}", NJ_E_UNSUPPORTED,
+     "per_layer_config is {\"0\":{\"intermediate_size\":512}}; layers must be alike"},
+    {"{" LLAMA ",\"residual_multiplier\":0.22}", NJ_E_UNSUPPORTED, "residual_multiplier is 0.22;"},
+    {"{" LLAMA ",\"final_logit_softcapping\":30.0}", NJ_E_UNSUPPORTED,
+     "final_logit_softcapping is 30.0; caps of"},
+    {"{" QWEN2 ",\"use_qk_norm\":true}", NJ_E_UNSUPPORTED, "use_qk_norm is true; norms of queries"},
     {"{" LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":4.0}}", NJ_E_UNSUPPORTED,
      "rope_scaling.rope_type is \"yarn\"; default and llama3 are supported"},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2.0}}", NJ_E_UNSUPPORTED,
@@ -487,6 +523,7 @@ int main(void)
         cmocka_unit_test(the_object_of_rope_that_counts_is_read),
         cmocka_unit_test(switched_windows_without_a_layer_are_none),
         cmocka_unit_test(dropout_that_is_not_done_is_said_once),
+        cmocka_unit_test(fields_that_change_nothing_are_read),
         cmocka_unit_test(other_configurations_are_refused),
         cmocka_unit_test(written_configurations_read_back),
         cmocka_unit_test(written_files_say_what_transformers_reads),

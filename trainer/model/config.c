@@ -10,6 +10,7 @@
 #include "io/json_text.h"
 #include "io/notes.h"
 #include "io/path.h"
+#include "model/config_known.h"
 #include "model/config_rope.h"
 #include "model/quantized_scheme.h"
 #include "model/tensor_names.h"
@@ -36,18 +37,6 @@ static int refuse_layer_types(const struct fields *f)
             return field_refuse(f, NJ_E_UNSUPPORTED, "layer_types", type,
                                 "only full_attention is supported; use a model without sliding "
                                 "windows");
-    }
-    return NJ_OK;
-}
-
-static int refuse_experts(const struct fields *f)
-{
-    static const char *const names[] = {"num_local_experts", "num_experts", "n_routed_experts"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const json_t *experts = field_get(f, names[i]);
-        if (experts && !(json_is_integer(experts) && json_integer_value(experts) <= 1))
-            return field_refuse(f, NJ_E_UNSUPPORTED, names[i], experts,
-                                "mixtures of experts are not supported; use a dense model");
     }
     return NJ_OK;
 }
@@ -109,41 +98,18 @@ static void note_dropout(const struct fields *f)
              field_called(f->file, "attention_dropout").text, dropout);
 }
 
-/* Features that would change the computation and that nojit does not compute. */
+/* Refuse features that would change the computation and that nojit does not compute. */
 static int refuse_features(const struct fields *f, const struct family *family)
 {
-    const struct {
-        const char *name, *remedy;
-        bool applies;
-    } switches[] = {
-        {"attention_bias", "biases of this family are not supported; use a model without them",
-         family->bias_refused},
-        {"mlp_bias", "biases in the MLP are not supported; use a model without them", true},
-    };
-    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
-        bool on;
-        int rc = field_bool(f, switches[i].name, false, &on);
-        if (rc)
-            return rc;
-        if (on && switches[i].applies)
-            return field_refuse(f, NJ_E_UNSUPPORTED, switches[i].name, json_true(),
-                                switches[i].remedy);
-    }
-    bool causal;
-    int rc = field_bool(f, "is_causal", true, &causal);
-    if (rc)
-        return rc;
-    if (!causal)
-        return field_refuse(f, NJ_E_UNSUPPORTED, "is_causal", json_false(),
-                            "only causal models are supported; use a language model");
-    note_dropout(f);
     const json_t *quantised = field_get(f, "quantization_config");
     struct quantised_scheme scheme;
+    int rc = config_refuse_values(f, family->model_type);
+    if (rc)
+        return rc;
+    note_dropout(f);
     rc = quantised ? quantised_scheme(f->file->path, quantised, &scheme) : NJ_OK;
     if (!rc)
         rc = config_check_rotary(f);
-    if (!rc)
-        rc = refuse_experts(f);
     return rc ? rc : refuse_layer_types(f);
 }
 
@@ -264,9 +230,12 @@ int config_read(const char *dir, struct model_config *out)
     int rc = json_read_file(path, "fetch the model again", &root);
     if (rc)
         return rc;
+    const struct config_file file = {.path = path};
     rc = json_is_object(root)
-             ? config_from(&(struct config_file){.path = path}, root, out)
+             ? config_from(&file, root, out)
              : fail(NJ_E_FORMAT, "%s: not a JSON object; fetch the file again", path);
+    if (!rc)
+        rc = config_refuse_unknown(&(struct fields){&file, root});
     json_decref(root);
     return rc;
 }

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config_known.c: see config_known.h. The lists hold the fields of the classes of transformers 5.24 (LlamaConfig,
+ * MistralConfig, Qwen2Config, Qwen3Config and what they inherit), those of earlier versions, and what other programs
+ * add to files of these families.
+ */
+#include "model/config_known.h"
+
+#include "io/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Fields that config.c, config_rope.c, the tokenizer or the settings of generation read. */
+static const char *const read_fields[] = {
+    "attention_dropout",
+    "audio_config",
+    "bos_token_id",
+    "eos_token_id",
+    "head_dim",
+    "hidden_act",
+    "hidden_size",
+    "intermediate_size",
+    "layer_types",
+    "max_position_embeddings",
+    "max_window_layers",
+    "model_type",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "original_max_position_embeddings",
+    "partial_rotary_factor",
+    "quantization_config",
+    "rms_norm_eps",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "sliding_window",
+    "text_config",
+    "tie_word_embeddings",
+    "use_sliding_window",
+    "vision_config",
+    "vocab_size",
+};
+
+/* Fields that change nothing of what a model computes. */
+static const char *const unused_fields[] = {
+    /* where the model comes from, and which class loads it */
+    "_commit_hash",
+    "_name_or_path",
+    "architectures",
+    "auto_map",
+    "base_model_name_or_path",
+    "dtype",
+    "is_llama_config",
+    "model_name",
+    "name_or_path",
+    "torch_dtype",
+    "transformers.js_config",
+    "transformers_version",
+    "unsloth_fixed",
+    "unsloth_version",
+    /* how it is computed, not what */
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_attn_implementation_internal",
+    "_experts_implementation_internal",
+    "_flash_attn_2_enabled",
+    "attn_implementation",
+    "chunk_size_feed_forward",
+    "experts_implementation",
+    "pretraining_tp", /* cuts products into parts whose sum is the same */
+    "torchscript",
+    "use_bfloat16",
+    "use_cache",
+    /* how it is initialized and trained */
+    "attn_pdrop",
+    "embd_pdrop",
+    "gradient_checkpointing",
+    "hidden_dropout",
+    "initializer_range",
+    "loss_type",
+    "resid_pdrop",
+    "tf_legacy_loss",
+    /* which outputs a class returns */
+    "finetuning_task",
+    "id2label",
+    "is_decoder",
+    "label2id",
+    "num_labels",
+    "output_attentions",
+    "output_hidden_states",
+    "problem_type",
+    "return_dict",
+    "task_specific_params",
+    "tie_encoder_decoder",
+    "tie_last_hidden_states",
+    "use_return_dict",
+    /* tokens and texts */
+    "cls_token_id",
+    "decoder_start_token_id",
+    "mask_token_id",
+    "max_sequence_length",
+    "model_max_length",
+    "pad_token_id",
+    "prefix",
+    "sep_token_id",
+    "tokenizer_class",
+    "tokenizer_model_max_length",
+    "unk_token_id",
+    /* generation, as earlier versions wrote it */
+    "assistant_confidence_threshold",
+    "assistant_lookbehind",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "encoder_repetition_penalty",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "exponential_decay_length_penalty",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "length_penalty",
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_assistant_tokens",
+    "num_assistant_tokens_schedule",
+    "num_beam_groups",
+    "num_beams",
+    "num_return_sequences",
+    "output_scores",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict_in_generate",
+    "suppress_tokens",
+    "target_lookbehind",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+    /* of blocks that no model of these families has */
+    "time_step_limit",
+};
+
+#define NO_EXPERTS "mixtures of experts are not supported; use a dense model"
+#define NO_CAPS "caps of scores and logits are not supported; use a model without them"
+#define NO_MULTIPLIERS "multipliers are not supported; use a model without them"
+#define NO_DECODER "only models of a decoder alone are supported; use a language model"
+#define NO_PAIRS "heads must rotate their two halves; use a model that does"
+
+/* Fields that would change what is computed, and their values that do not. */
+static const struct neutral_field {
+    const char *name;
+    const char *neutral;  /* in JSON, with spaces between; null always changes nothing */
+    const char *families; /* those that have it, each with a space after it; NULL: all */
+    const char *remedy;
+} neutral_fields[] = {
+    {"attention_bias", "false", "llama mistral qwen3 ",
+     "biases of this family are not supported; use a model without them"},
+    {"mlp_bias", "false", NULL, "biases in the MLP are not supported; use a model without them"},
+    {"is_causal", "true", NULL, "only causal models are supported; use a language model"},
+    {"num_local_experts", "0 1", NULL, NO_EXPERTS},
+    {"num_experts", "0 1", NULL, NO_EXPERTS},
+    {"n_routed_experts", "0 1", NULL, NO_EXPERTS},
+    {"is_encoder_decoder", "false", NULL, NO_DECODER},
+    {"add_cross_attention", "false", NULL, NO_DECODER},
+    {"per_layer_config", "{}", NULL, "layers must be alike; use a model whose layers are"},
+    {"pruned_heads", "{}", NULL, "all layers must have all heads; use a model without pruned ones"},
+    {"rope_interleaved", "false", NULL, NO_PAIRS},
+    {"rope_traditional", "false", NULL, NO_PAIRS},
+    {"use_mrope", "false", NULL, "only positions of text are supported; use a language model"},
+    {"use_qk_norm", "false", "llama mistral qwen2 ",
+     "norms of queries and keys are not supported in this family; use a model without them"},
+    {"embedding_multiplier", "1", NULL, NO_MULTIPLIERS},
+    {"residual_multiplier", "1", NULL, NO_MULTIPLIERS},
+    {"logits_scaling", "1", NULL, NO_MULTIPLIERS},
+    {"attn_logit_softcapping", "", NULL, NO_CAPS},
+    {"final_logit_softcapping", "", NULL, NO_CAPS},
+};
+
+enum {
+    READ_FIELDS = sizeof read_fields / sizeof *read_fields,
+    UNUSED_FIELDS = sizeof unused_fields / sizeof *unused_fields,
+    NEUTRAL_FIELDS = sizeof neutral_fields / sizeof *neutral_fields
+};
+
+/* Return whether a value equals one word of JSON; numbers by what they are, so that 1.0 is 1. */
+static bool is_value(const json_t *value, const char *word, size_t bytes)
+{
+    char text[16] = "";
+    if (bytes >= sizeof text)
+        return false;
+    memcpy(text, word, bytes);
+    if (json_is_number(value))
+        return text[strspn(text, "0123456789")] == '\0' &&
+               json_number_value(value) == strtod(text, NULL);
+    return (json_is_true(value) && strcmp(text, "true") == 0) ||
+           (json_is_false(value) && strcmp(text, "false") == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0 && strcmp(text, "{}") == 0);
+}
+
+static bool is_neutral(const struct neutral_field *row, const json_t *value)
+{
+    for (const char *at = row->neutral; *at != '\0'; at += strspn(at, " ")) {
+        const size_t bytes = strcspn(at, " ");
+        if (is_value(value, at, bytes))
+            return true;
+        at += bytes;
+    }
+    return false;
+}
+
+/* Return whether the family is one of the row's, whose names all end in a space. */
+static bool is_of(const struct neutral_field *row, const char *model_type)
+{
+    const char *at = row->families ? strstr(row->families, model_type) : NULL;
+    return !row->families || (at && at[strlen(model_type)] == ' ');
+}
+
+int config_refuse_values(const struct fields *f, const char *model_type)
+{
+    for (int i = 0; i < NEUTRAL_FIELDS; i++) {
+        const struct neutral_field *row = &neutral_fields[i];
+        const json_t *value = field_get(f, row->name);
+        if (value && is_of(row, model_type) && !is_neutral(row, value))
+            return field_refuse(f, NJ_E_UNSUPPORTED, row->name, value, row->remedy);
+    }
+    return NJ_OK;
+}
+
+static bool is_listed(const char *const *list, int count, const char *name)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_known(const char *name)
+{
+    for (int i = 0; i < NEUTRAL_FIELDS; i++)
+        if (strcmp(neutral_fields[i].name, name) == 0)
+            return true;
+    return is_listed(read_fields, READ_FIELDS, name) ||
+           is_listed(unused_fields, UNUSED_FIELDS, name);
+}
+
+int config_refuse_unknown(const struct fields *f)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(f->object, name, value)
+    {
+        if (!json_is_null(value) && !is_known(name))
+            return field_refuse(f, NJ_E_UNSUPPORTED, name, value,
+                                "this field is not known, and may change what the model computes; "
+                                "remove it if the model is the same without it");
+    }
+    return NJ_OK;
+}

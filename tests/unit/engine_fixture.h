@@ -31,11 +31,8 @@ static char base[200];
 static const struct model_config qwen2 = {
     .model_type = "qwen2",
     .hidden_size = 72,
-    .intermediate_size = 96,
+    CONFIG_PLAIN(2, 1, 64, 96, FEATURE_BIT(FEATURE_QKV_BIAS)),
     .layers = 1,
-    .heads = 2,
-    .kv_heads = 1,
-    .head_dim = 64,
     .vocab_size = VOCAB,
     .max_positions = 128,
     .bos_id = -1,
@@ -43,32 +40,24 @@ static const struct model_config qwen2 = {
     .rms_eps = 1e-6f,
     .rope_theta = 1e4,
     .tied = true,
-    .qkv_bias = true,
 };
 static const struct model_config qwen3 = {
     .model_type = "qwen3",
     .hidden_size = 64,
-    .intermediate_size = 96,
+    CONFIG_PLAIN(2, 2, 64, 96, FEATURE_BIT(FEATURE_QK_NORM)),
     .layers = 2,
-    .heads = 2,
-    .kv_heads = 2,
-    .head_dim = 64,
     .vocab_size = VOCAB,
     .max_positions = 128,
     .bos_id = -1,
     .eos_id = END_OF_TEXT,
     .rms_eps = 1e-6f,
     .rope_theta = 1e4,
-    .qk_norm = true,
 };
 static const struct model_config teacher_config = {
     .model_type = "llama",
     .hidden_size = 128,
-    .intermediate_size = 160,
+    CONFIG_PLAIN(2, 1, 64, 160, 0),
     .layers = 2,
-    .heads = 2,
-    .kv_heads = 1,
-    .head_dim = 64,
     .vocab_size = VOCAB + 3,
     .max_positions = 128,
     .bos_id = -1,
@@ -212,6 +201,8 @@ static int fixture_open(void **state)
     struct model_config gelu = qwen2, gelu_tanh = qwen3;
     gelu.hidden_act = hidden_act_find("gelu");
     gelu_tanh.hidden_act = hidden_act_find("gelu_pytorch_tanh");
+    config_plain_layers(&gelu);
+    config_plain_layers(&gelu_tanh);
     ok(init_model(path_of("gelu"), &gelu, 1, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("gelu-tanh"), &gelu_tanh, 2, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("teacher"), &teacher_config, 3, NJ_TYPE_F32, 1 << 30, NULL));

@@ -8,28 +8,28 @@
 #include "model_fixture.h"
 
 #define COMMON                                                                                     \
-    .hidden_size = 256, .intermediate_size = 256, .layers = 2, .heads = 4, .kv_heads = 2,          \
-    .vocab_size = 61, .max_positions = 512, .bos_id = -1, .eos_id = 60
+    .hidden_size = 256, .layers = 2, .vocab_size = 61, .max_positions = 512, .bos_id = -1,         \
+    .eos_id = 60
 
 static const struct model_config llama = {.model_type = "llama",
-                                          .head_dim = 64,
+                                          CONFIG_PLAIN(4, 2, 64, 256, 0),
                                           .rms_eps = 1e-5f,
                                           .rope_theta = 5e5,
                                           .tied = true,
                                           COMMON};
-static const struct model_config qwen2 = {.model_type = "qwen2",
-                                          .head_dim = 64,
-                                          .rms_eps = 1e-6f,
-                                          .rope_theta = 1e6,
-                                          .qkv_bias = true,
-                                          .tied = true,
-                                          COMMON};
-static const struct model_config qwen3 = {.model_type = "qwen3",
-                                          .head_dim = 128,
-                                          .rms_eps = 1e-6f,
-                                          .rope_theta = 1e6,
-                                          .qk_norm = true,
-                                          COMMON};
+static const struct model_config qwen2 = {
+    .model_type = "qwen2",
+    CONFIG_PLAIN(4, 2, 64, 256, FEATURE_BIT(FEATURE_QKV_BIAS)),
+    .rms_eps = 1e-6f,
+    .rope_theta = 1e6,
+    .tied = true,
+    COMMON};
+static const struct model_config qwen3 = {
+    .model_type = "qwen3",
+    CONFIG_PLAIN(4, 2, 128, 256, FEATURE_BIT(FEATURE_QK_NORM)),
+    .rms_eps = 1e-6f,
+    .rope_theta = 1e6,
+    COMMON};
 static const struct model_config *const models[] = {&llama, &qwen2, &qwen3};
 enum { MODELS = sizeof models / sizeof *models };
 

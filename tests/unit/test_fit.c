@@ -51,6 +51,7 @@ static void an_evaluation_norms_heads_in_place(void **state)
     struct model_config plain = *normed;
     struct train_options o = training;
     plain.qk_norm = false;
+    config_plain_layers(&plain);
     const size_t rows = 8 * (size_t)o.seq_len;
     const size_t roots = rows * (size_t)(plain.heads + plain.kv_heads) * sizeof(float);
     o.steps = 0;

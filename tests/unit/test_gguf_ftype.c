@@ -41,6 +41,7 @@ static bool next_line(FILE *table, struct line *l)
     c->vocab_size = 64;
     c->qkv_bias = strcmp(c->model_type, "qwen2") == 0;
     c->qk_norm = strcmp(c->model_type, "qwen3") == 0;
+    config_plain_layers(c);
     for (int r = 0; r < ROLES; r++)
         assert_int_equal(fscanf(table, "%127s", l->types[r]), 1);
     return true;

@@ -16,38 +16,29 @@
 /* key-value heads fewer than heads, and more than one: their count decides the order of k's rows */
 static const struct model_config llama = {.model_type = "llama",
                                           .hidden_size = 96,
-                                          .intermediate_size = 160,
+                                          CONFIG_PLAIN(4, 2, 64, 160, 0),
                                           .layers = 2,
-                                          .heads = 4,
-                                          .kv_heads = 2,
-                                          .head_dim = 64,
                                           .rms_eps = 1e-5f,
                                           .rope_theta = 5e5,
                                           .tied = true,
                                           COMMON};
-static const struct model_config qwen2 = {.model_type = "qwen2",
-                                          .hidden_size = 96,
-                                          .intermediate_size = 160,
-                                          .layers = 2,
-                                          .heads = 4,
-                                          .kv_heads = 2,
-                                          .head_dim = 64,
-                                          .rms_eps = 1e-6f,
-                                          .rope_theta = 1e6,
-                                          .qkv_bias = true,
-                                          .tied = true,
-                                          COMMON};
-static const struct model_config qwen3 = {.model_type = "qwen3",
-                                          .hidden_size = 96,
-                                          .intermediate_size = 160,
-                                          .layers = 2,
-                                          .heads = 4,
-                                          .kv_heads = 2,
-                                          .head_dim = 128,
-                                          .rms_eps = 1e-6f,
-                                          .rope_theta = 1e6,
-                                          .qk_norm = true,
-                                          COMMON};
+static const struct model_config qwen2 = {
+    .model_type = "qwen2",
+    .hidden_size = 96,
+    CONFIG_PLAIN(4, 2, 64, 160, FEATURE_BIT(FEATURE_QKV_BIAS)),
+    .layers = 2,
+    .rms_eps = 1e-6f,
+    .rope_theta = 1e6,
+    .tied = true,
+    COMMON};
+static const struct model_config qwen3 = {
+    .model_type = "qwen3",
+    .hidden_size = 96,
+    CONFIG_PLAIN(4, 2, 128, 160, FEATURE_BIT(FEATURE_QK_NORM)),
+    .layers = 2,
+    .rms_eps = 1e-6f,
+    .rope_theta = 1e6,
+    COMMON};
 
 static float rounded(float x, enum nj_tensor_type dtype)
 {
@@ -165,6 +156,7 @@ static void tensors_have_llama_cpps_names(void **state)
     char name[128];
     c.tied = false;
     c.qk_norm = true; /* no family has both; all roles are there */
+    config_plain_layers(&c);
     check_ok(tensor_specs(&c, &spec, &specs), "specs");
     for (size_t i = 0; i < specs; i++)
         for (size_t k = 0; k < sizeof same / sizeof *same; k++)
@@ -212,6 +204,7 @@ static void llama3_scaling_is_found_in_the_divisors(void **state)
         char dir[32], file[32];
         float divisors[64], inv_freq[64];
         c.head_dim = models[i].head_dim;
+        config_plain_layers(&c);
         c.rope_theta = models[i].theta;
         c.rope_scaling = models[i].scaling;
         c.max_positions = 131072;
@@ -280,6 +273,7 @@ static void gguf_values_may_be_arrays_and_absent(void **state)
     };
     const struct gguf_form least = {.dtype = NJ_TYPE_F32, .change = fewer};
     c.kv_heads = 4;
+    config_plain_layers(&c);
     c.rope_theta = 1e4;
     write_folder(at("least"), &c);
     check_ok(gguf_of(at("least"), at("least.gguf"), &least), "write");

@@ -17,11 +17,8 @@
 static const struct model_config large = {
     .model_type = "llama",
     .hidden_size = 1024,
-    .intermediate_size = 1408,
+    CONFIG_PLAIN(8, 2, 128, 1408, 0),
     .layers = 2,
-    .heads = 8,
-    .kv_heads = 2,
-    .head_dim = 128,
     .vocab_size = VOCAB,
     .max_positions = 128,
     .bos_id = -1,

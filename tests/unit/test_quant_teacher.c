@@ -23,11 +23,8 @@ enum { WORDS = 1301, SPECS_MOST = 64 };
 static const struct model_config untied = {
     .model_type = "llama",
     .hidden_size = 256,
-    .intermediate_size = 256,
+    CONFIG_PLAIN(4, 2, 64, 256, 0),
     .layers = 2,
-    .heads = 4,
-    .kv_heads = 2,
-    .head_dim = 64,
     .vocab_size = WORDS,
     .max_positions = 128,
     .bos_id = -1,

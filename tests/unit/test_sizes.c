@@ -37,11 +37,8 @@ static void sums_and_products_stick(void **state)
 static const struct model_config widest = {
     .model_type = "qwen2",
     .hidden_size = 1 << 24,
-    .intermediate_size = 1 << 24,
+    CONFIG_PLAIN(1, 1, 64, 1 << 24, 0),
     .layers = 1024,
-    .heads = 1,
-    .kv_heads = 1,
-    .head_dim = 64,
     .vocab_size = 8,
     .max_positions = 1 << 12,
     .bos_id = -1,

@@ -123,6 +123,7 @@ static int change_shape(const struct settings *s, struct model_config *c)
     if (s->tie_embeddings != TIE_AUTO)
         c->tied = s->tie_embeddings == TIE_TRUE;
     const int err = fit_heads(s, filled, c);
+    config_plain_layers(c);
     return err ? err : config_check(c, "the new model");
 }
 
@@ -173,6 +174,8 @@ static int keep_layers(const struct settings *s, struct model_config *c, const c
     c->layers = 0;
     for (size_t i = 0; i < s->layers.count && !err; i++)
         err = add_layers(s->layers.path[i], most, layers, &c->layers);
+    if (!err)
+        arch_keep(&c->arch, layers, c->layers);
     if (!err)
         err = init_from_layers(s->out, c, like, layers, dtype, s->shard_bytes);
     if (!err)

@@ -195,7 +195,17 @@ static int read_fields(const struct fields *f, struct model_config *c)
     c->rms_eps = (float)eps;
     c->qkv_bias = family->qkv_bias;
     c->qk_norm = family->qk_norm;
+    config_plain_layers(c);
     return config_check_file(c, f->file);
+}
+
+void config_plain_layers(struct model_config *c)
+{
+    const bool silu = hidden_acts[c->hidden_act].kernels == NJ_SILU;
+    c->arch = (struct arch)ARCH_PLAIN(c->heads, c->kv_heads, c->head_dim, c->intermediate_size,
+                                      (c->qkv_bias ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0) |
+                                          (c->qk_norm ? FEATURE_BIT(FEATURE_QK_NORM) : 0),
+                                      silu ? FEATURE_BIT(FEATURE_SILU) : 0);
 }
 
 int config_from(const struct config_file *f, json_t *object, struct model_config *out)
@@ -357,13 +367,5 @@ void config_inv_freq(const struct model_config *c, float *inv_freq)
 
 int64_t config_parameters(const struct model_config *c)
 {
-    struct tensor_spec *spec;
-    size_t count;
-    int64_t sum = 0;
-    if (tensor_specs(c, &spec, &count))
-        return NJ_E_NOMEM;
-    for (size_t i = 0; i < count; i++)
-        sum += tensor_elements(&spec[i]);
-    free(spec);
-    return sum;
+    return tensors_elements(c);
 }

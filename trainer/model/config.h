@@ -5,11 +5,13 @@
 #ifndef NOJIT_TRAINER_CONFIG_H
 #define NOJIT_TRAINER_CONFIG_H
 
+#include "model/arch.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 /* What config_check() lets pass. */
-enum { CONFIG_SIZE_MOST = 1 << 24, CONFIG_LAYERS_MOST = 1024, CONFIG_HEADS_MOST = 1024 };
+enum { CONFIG_SIZE_MOST = 1 << 24, CONFIG_LAYERS_MOST = LAYERS_MOST, CONFIG_HEADS_MOST = 1024 };
 enum { CONFIG_HEAD_DIM_MOST = 128 };
 
 struct rope_scaling { /* Llama 3: factor > 0 */
@@ -29,7 +31,19 @@ struct model_config {
     bool tied;      /* the head is the embedding table */
     bool qkv_bias;  /* by family */
     bool qk_norm;   /* by family */
+    struct arch arch;
 };
+
+/* Initializers for a model whose layers are all alike, with H query heads, K key heads of size D, a gated MLP of SiLU,
+ * and these features of attention. */
+#define CONFIG_PLAIN(H, K, D, ffn, attention_features)                                             \
+    .intermediate_size = (ffn), .heads = (H), .kv_heads = (K), .head_dim = (D),                    \
+    .qkv_bias = ((attention_features)&FEATURE_BIT(FEATURE_QKV_BIAS)) != 0,                         \
+    .qk_norm = ((attention_features)&FEATURE_BIT(FEATURE_QK_NORM)) != 0,                           \
+    .arch = ARCH_PLAIN(H, K, D, ffn, attention_features, FEATURE_BIT(FEATURE_SILU))
+
+/* Set c->arch to layers that are all alike, attention and a gated MLP, by the sizes and switches of c. */
+void config_plain_layers(struct model_config *c);
 
 /* Reads and checks DIR/config.json. Every refusal names the file, the field, its value and the
  * remedy. Returns 0, NJ_E_IO, NJ_E_FORMAT or NJ_E_UNSUPPORTED. */

@@ -20,16 +20,16 @@
 /* ---- tables ---- */
 
 /* The first row of an architecture is the family that its files are read as. */
-static const struct arch {
+static const struct architecture {
     const char *name, *model_type;
     bool pairs; /* heads rotate neighbours: rows of their two halves alternate */
-} archs[] = {
+} architectures[] = {
     {"llama", "llama", true},
     {"llama", "mistral", true},
     {"qwen2", "qwen2", false},
     {"qwen3", "qwen3", false},
 };
-enum { ARCHS = sizeof archs / sizeof *archs };
+enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
 /* After "blk.N." for tensors of a layer. */
 static const struct role_name {
@@ -55,17 +55,17 @@ static const struct role_name {
     [ROLE_HEAD] = {"output.weight", NULL},
 };
 
-static const struct arch *arch_of(const char *model_type)
+static const struct architecture *arch_of(const char *model_type)
 {
-    for (int i = 0; i < ARCHS; i++)
-        if (strcmp(archs[i].model_type, model_type) == 0)
-            return &archs[i];
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (strcmp(architectures[i].model_type, model_type) == 0)
+            return &architectures[i];
     return NULL;
 }
 
 const char *gguf_arch(const char *model_type)
 {
-    const struct arch *a = arch_of(model_type);
+    const struct architecture *a = arch_of(model_type);
     return a ? a->name : NULL;
 }
 
@@ -84,7 +84,7 @@ void gguf_tensor_name(const struct tensor_spec *spec, char out[128])
 
 int gguf_pairs(const struct model_config *c, enum tensor_role role)
 {
-    const struct arch *a = arch_of(c->model_type);
+    const struct architecture *a = arch_of(c->model_type);
     if (!a || !a->pairs)
         return 0;
     return role == ROLE_Q_WEIGHT || role == ROLE_Q_BIAS   ? c->heads
@@ -166,22 +166,22 @@ static int read_number(const struct fields *f, const char *name, double missing,
     return NJ_OK;
 }
 
-static int read_arch(const struct gguf *g, const struct arch **out)
+static int read_arch(const struct gguf *g, const struct architecture **out)
 {
     char supported[NAMES_BYTES] = "";
     struct gguf_text arch;
     const int rc = gguf_string(g, "general.architecture", &arch);
     if (rc)
         return rc;
-    for (int i = 0; i < ARCHS && arch.text; i++)
-        if (strlen(archs[i].name) == arch.bytes &&
-            memcmp(archs[i].name, arch.text, arch.bytes) == 0) {
-            *out = &archs[i];
+    for (int i = 0; i < ARCHITECTURES && arch.text; i++)
+        if (strlen(architectures[i].name) == arch.bytes &&
+            memcmp(architectures[i].name, arch.text, arch.bytes) == 0) {
+            *out = &architectures[i];
             return NJ_OK;
         }
-    for (int i = 0; i < ARCHS; i++)
-        if (i == 0 || strcmp(archs[i].name, archs[i - 1].name) != 0)
-            name_append(supported, archs[i].name, i, ARCHS);
+    for (int i = 0; i < ARCHITECTURES; i++)
+        if (i == 0 || strcmp(architectures[i].name, architectures[i - 1].name) != 0)
+            name_append(supported, architectures[i].name, i, ARCHITECTURES);
     if (!arch.text)
         return fail(NJ_E_FORMAT, "%s: general.architecture is missing; %s", g->path, supported);
     return fail(NJ_E_UNSUPPORTED, "%s: general.architecture is %.*s; %s", g->path, gguf_shown(arch),
@@ -427,7 +427,7 @@ static struct config_name name_of(const void *of, const char *field)
 
 static int read_config(const struct gguf *g, struct model_config *c)
 {
-    const struct arch *arch = NULL;
+    const struct architecture *arch = NULL;
     double eps;
     int rc = refuse_kind(g);
     if (!rc)
@@ -447,6 +447,7 @@ static int read_config(const struct gguf *g, struct model_config *c)
         (rc = read_token(g, "tokenizer.ggml.eos_token_id", &c->eos_id)))
         return rc;
     c->rms_eps = (float)eps;
+    config_plain_layers(c);
     rc = config_check_file(c, &(struct config_file){g->path, name_of, &f, CONVERT});
     return rc ? rc : gguf_read_rope_freqs(g->path, &g->tensors, c);
 }

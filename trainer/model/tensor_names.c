@@ -7,37 +7,47 @@
 #include "formats/tensors.h"
 #include "io/error.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* A dimension is a product of sizes of the model; the table names which. */
-enum dim { DIM_ONE, DIM_VOCAB, DIM_HIDDEN, DIM_INTERMEDIATE, DIM_Q, DIM_KV, DIM_HEAD };
-enum presence { ALWAYS, WITH_BIAS, WITH_QK_NORM, UNTIED };
+enum dim { DIM_ONE, DIM_VOCAB, DIM_HIDDEN, DIM_FFN, DIM_Q, DIM_KV, DIM_HEAD };
+/* A feature of the block that a tensor belongs to, or: */
+enum presence { ALWAYS = -1, UNTIED = -2 };
 
 static const struct role_row {
-    const char *name; /* after "model.layers.N." for tensors of a layer */
-    int in_layer;
+    const char *name; /* after "model.layers.N." for tensors of a block */
     int rank;
     enum dim rows, columns;
-    enum presence presence;
+    int presence;
 } roles[ROLE_COUNT] = {
-    [ROLE_EMBED] = {"model.embed_tokens.weight", 0, 2, DIM_VOCAB, DIM_HIDDEN, ALWAYS},
-    [ROLE_INPUT_NORM] = {"input_layernorm.weight", 1, 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
-    [ROLE_Q_WEIGHT] = {"self_attn.q_proj.weight", 1, 2, DIM_Q, DIM_HIDDEN, ALWAYS},
-    [ROLE_K_WEIGHT] = {"self_attn.k_proj.weight", 1, 2, DIM_KV, DIM_HIDDEN, ALWAYS},
-    [ROLE_V_WEIGHT] = {"self_attn.v_proj.weight", 1, 2, DIM_KV, DIM_HIDDEN, ALWAYS},
-    [ROLE_Q_BIAS] = {"self_attn.q_proj.bias", 1, 1, DIM_Q, DIM_ONE, WITH_BIAS},
-    [ROLE_K_BIAS] = {"self_attn.k_proj.bias", 1, 1, DIM_KV, DIM_ONE, WITH_BIAS},
-    [ROLE_V_BIAS] = {"self_attn.v_proj.bias", 1, 1, DIM_KV, DIM_ONE, WITH_BIAS},
-    [ROLE_Q_NORM] = {"self_attn.q_norm.weight", 1, 1, DIM_HEAD, DIM_ONE, WITH_QK_NORM},
-    [ROLE_K_NORM] = {"self_attn.k_norm.weight", 1, 1, DIM_HEAD, DIM_ONE, WITH_QK_NORM},
-    [ROLE_O_WEIGHT] = {"self_attn.o_proj.weight", 1, 2, DIM_HIDDEN, DIM_Q, ALWAYS},
-    [ROLE_POST_NORM] = {"post_attention_layernorm.weight", 1, 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
-    [ROLE_GATE_WEIGHT] = {"mlp.gate_proj.weight", 1, 2, DIM_INTERMEDIATE, DIM_HIDDEN, ALWAYS},
-    [ROLE_UP_WEIGHT] = {"mlp.up_proj.weight", 1, 2, DIM_INTERMEDIATE, DIM_HIDDEN, ALWAYS},
-    [ROLE_DOWN_WEIGHT] = {"mlp.down_proj.weight", 1, 2, DIM_HIDDEN, DIM_INTERMEDIATE, ALWAYS},
-    [ROLE_FINAL_NORM] = {"model.norm.weight", 0, 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
-    [ROLE_HEAD] = {"lm_head.weight", 0, 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
+    [ROLE_EMBED] = {"model.embed_tokens.weight", 2, DIM_VOCAB, DIM_HIDDEN, ALWAYS},
+    [ROLE_INPUT_NORM] = {"input_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
+    [ROLE_Q_WEIGHT] = {"self_attn.q_proj.weight", 2, DIM_Q, DIM_HIDDEN, ALWAYS},
+    [ROLE_K_WEIGHT] = {"self_attn.k_proj.weight", 2, DIM_KV, DIM_HIDDEN, ALWAYS},
+    [ROLE_V_WEIGHT] = {"self_attn.v_proj.weight", 2, DIM_KV, DIM_HIDDEN, ALWAYS},
+    [ROLE_Q_BIAS] = {"self_attn.q_proj.bias", 1, DIM_Q, DIM_ONE, FEATURE_QKV_BIAS},
+    [ROLE_K_BIAS] = {"self_attn.k_proj.bias", 1, DIM_KV, DIM_ONE, FEATURE_QKV_BIAS},
+    [ROLE_V_BIAS] = {"self_attn.v_proj.bias", 1, DIM_KV, DIM_ONE, FEATURE_QKV_BIAS},
+    [ROLE_Q_NORM] = {"self_attn.q_norm.weight", 1, DIM_HEAD, DIM_ONE, FEATURE_QK_NORM},
+    [ROLE_K_NORM] = {"self_attn.k_norm.weight", 1, DIM_HEAD, DIM_ONE, FEATURE_QK_NORM},
+    [ROLE_O_WEIGHT] = {"self_attn.o_proj.weight", 2, DIM_HIDDEN, DIM_Q, ALWAYS},
+    [ROLE_POST_NORM] = {"post_attention_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
+    [ROLE_GATE_WEIGHT] = {"mlp.gate_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
+    [ROLE_UP_WEIGHT] = {"mlp.up_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
+    [ROLE_DOWN_WEIGHT] = {"mlp.down_proj.weight", 2, DIM_HIDDEN, DIM_FFN, ALWAYS},
+    [ROLE_FINAL_NORM] = {"model.norm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
+    [ROLE_HEAD] = {"lm_head.weight", 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
+};
+
+/* The roles that belong to a block of each kind. */
+static const struct role_run {
+    enum tensor_role first, last;
+} before_layers = {ROLE_EMBED, ROLE_EMBED}, after_layers = {ROLE_FINAL_NORM, ROLE_HEAD},
+  in_block[BLOCK_KINDS] = {
+      [BLOCK_ATTENTION] = {ROLE_INPUT_NORM, ROLE_O_WEIGHT},
+      [BLOCK_GLU] = {ROLE_POST_NORM, ROLE_DOWN_WEIGHT},
 };
 
 /* The matrices of all layers, embedding and head; norms and biases are a part of what is left to 2^60. So
@@ -48,65 +58,96 @@ _Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(
                    (int64_t)1 << 60,
                "a model has fewer than 2^60 elements");
 
-static int64_t dim_size(const struct model_config *c, enum dim d)
+static int64_t dim_size(const struct model_config *c, const struct block *b, enum dim d)
 {
     const int64_t size[] = {
         [DIM_ONE] = 1,
         [DIM_VOCAB] = c->vocab_size,
         [DIM_HIDDEN] = c->hidden_size,
-        [DIM_INTERMEDIATE] = c->intermediate_size,
-        [DIM_Q] = (int64_t)c->heads * c->head_dim,
-        [DIM_KV] = (int64_t)c->kv_heads * c->head_dim,
-        [DIM_HEAD] = c->head_dim,
+        [DIM_FFN] = b->ffn_size,
+        [DIM_Q] = (int64_t)b->heads * b->head_dim,
+        [DIM_KV] = (int64_t)b->kv_heads * b->head_dim,
+        [DIM_HEAD] = b->head_dim,
     };
     return size[d];
 }
 
-static int is_present(const struct model_config *c, enum presence p)
+static bool is_present(const struct model_config *c, const struct block *b, int presence)
 {
-    const int present[] = {
-        [ALWAYS] = 1, [WITH_BIAS] = c->qkv_bias, [WITH_QK_NORM] = c->qk_norm, [UNTIED] = !c->tied};
-    return present[p];
+    if (presence < 0)
+        return presence == ALWAYS || !c->tied;
+    return block_has(b, (enum feature)presence);
 }
 
-/* Appends the roles first..last that the model has. */
-static struct tensor_spec *append(struct tensor_spec *to, const struct model_config *c, int first,
-                                  int last, int layer)
+static const struct block outside; /* of all layers */
+
+/* Where tensors of a model are listed or counted. */
+struct listing {
+    const struct model_config *c;
+    struct tensor_spec *to; /* NULL: they are counted */
+    size_t count;
+    int64_t elements;
+};
+
+static void list_tensor(struct listing *l, const struct block *b, int role, int layer)
 {
-    for (int r = first; r <= last; r++) {
-        const struct role_row *row = &roles[r];
-        if (!is_present(c, row->presence))
-            continue;
-        if (row->in_layer)
+    const struct role_row *row = &roles[role];
+    const struct tensor_spec spec = {
+        .rank = row->rank,
+        .shape = {dim_size(l->c, b, row->rows), dim_size(l->c, b, row->columns)},
+        .role = (enum tensor_role)role,
+        .layer = layer};
+    l->elements += tensor_elements(&spec);
+    if (l->to) {
+        struct tensor_spec *to = &l->to[l->count];
+        *to = spec;
+        if (layer >= 0)
             snprintf(to->name, sizeof to->name, "model.layers.%d.%s", layer, row->name);
         else
             snprintf(to->name, sizeof to->name, "%s", row->name);
-        to->rank = row->rank;
-        to->shape[0] = dim_size(c, row->rows);
-        to->shape[1] = dim_size(c, row->columns);
-        to->role = (enum tensor_role)r;
-        to->layer = layer;
-        to++;
     }
-    return to;
+    l->count++;
+}
+
+static void list_run(struct listing *l, struct role_run run, const struct block *b, int layer)
+{
+    for (int role = (int)run.first; role <= (int)run.last; role++)
+        if (is_present(l->c, b, roles[role].presence))
+            list_tensor(l, b, role, layer);
+}
+
+static void list_all(struct listing *l)
+{
+    list_run(l, before_layers, &outside, -1);
+    for (int i = 0; i < l->c->layers; i++) {
+        const struct layer *layer = arch_layer(&l->c->arch, i);
+        for (int b = 0; b < layer->blocks; b++)
+            list_run(l, in_block[layer->block[b].kind], &layer->block[b], i);
+    }
+    list_run(l, after_layers, &outside, -1);
 }
 
 int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count)
 {
+    struct listing size = {.c = c}, list = {.c = c};
+    assert(arch_layer(&c->arch, 0)->blocks > 0);
     *out = NULL;
     *count = 0;
-    size_t most = ((size_t)c->layers + 1) * ROLE_COUNT;
-    struct tensor_spec *spec = calloc(most, sizeof *spec);
-    if (!spec)
+    list_all(&size);
+    list.to = calloc(size.count, sizeof *list.to);
+    if (!list.to)
         return fail(NJ_E_NOMEM, "out of memory for the tensor list of %d layers", c->layers);
-
-    struct tensor_spec *end = append(spec, c, ROLE_EMBED, ROLE_EMBED, -1);
-    for (int layer = 0; layer < c->layers; layer++)
-        end = append(end, c, ROLE_INPUT_NORM, ROLE_DOWN_WEIGHT, layer);
-    end = append(end, c, ROLE_FINAL_NORM, ROLE_HEAD, -1);
-    *out = spec;
-    *count = (size_t)(end - spec);
+    list_all(&list);
+    *out = list.to;
+    *count = list.count;
     return NJ_OK;
+}
+
+int64_t tensors_elements(const struct model_config *c)
+{
+    struct listing l = {.c = c};
+    list_all(&l);
+    return l.elements;
 }
 
 int64_t tensor_elements(const struct tensor_spec *s)

@@ -48,6 +48,8 @@ struct tensor_spec {
  * malloc'ed; free() it. The configuration must have passed config_check(). Returns 0 or NJ_E_NOMEM.
  */
 int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count);
+/* Return the elements of all tensors of a model, which are its parameters. */
+int64_t tensors_elements(const struct model_config *c);
 /* Elements of one tensor. */
 int64_t tensor_elements(const struct tensor_spec *s);
 /* t, found under the name of spec (NULL: it was not) in the model dir, is what spec says. Returns 0 or

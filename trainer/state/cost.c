@@ -18,9 +18,21 @@ static double adapter_parameters(const struct net *n)
     return count;
 }
 
+/* Return the operations of attention for one token in all layers: a query sees (S + 1) / 2 keys on average. */
+static double attention_flops(const struct model_config *c, double seq_len)
+{
+    double sum = 0;
+    for (int l = 0; l < c->layers; l++) {
+        const struct layer *layer = arch_layer(&c->arch, l);
+        for (int b = 0; b < layer->blocks; b++)
+            sum += block_attention_flops(&layer->block[b], (seq_len + 1.0) / 2);
+    }
+    return sum;
+}
+
 /* Forward: 2 operations a weight and token (the embedding table counts where it is the head, not
- * where it is looked up) and 4 H D a layer for each of the (S + 1) / 2 keys that a query sees on
- * average. Backward: as much for what flows back, and again for weights that are trained. */
+ * where it is looked up), and attention. Backward: as much for what flows back, and again for weights
+ * that are trained. */
 struct flops {
     double weights, attention; /* forward */
 };
@@ -31,8 +43,7 @@ static struct flops forward_flops(const struct net *n, double tokens, double seq
     double weights = (double)config_parameters(c);
     if (!c->tied)
         weights -= (double)c->vocab_size * c->hidden_size;
-    double attention = 2.0 * c->layers * c->heads * c->head_dim * (seq_len + 1.0);
-    return (struct flops){tokens * 2.0 * weights, tokens * attention};
+    return (struct flops){tokens * 2.0 * weights, tokens * attention_flops(c, seq_len)};
 }
 
 static double tokens_of(const struct train_options *o)
@@ -90,13 +101,21 @@ static void add_recomputed(const struct net *n, double tokens, double seq_len,
         out->attention += forward_flops(n, tokens, seq_len).attention;
 }
 
-/* Bytes that kernels between GEMMs move, forward and (of a student) back, per token and layer: 16-bit elements of
- * the MLP's width I, of the residual stream C, of queries, keys and values. */
-static double layer_bytes(const struct net *n, bool train)
+/* Return the bytes that kernels between the GEMMs of all layers move per token, forward and (of a student) back: 16-bit
+ * elements of the MLP's width, of the residual stream, of queries, keys and values. */
+static double layers_bytes(const struct model_config *c, bool train)
 {
-    const struct model_config *c = &n->c;
-    const double I = c->intermediate_size, C = c->hidden_size, qkv = net_qkv(c);
-    return train ? 18 * I + 40 * C + 8 * qkv : 6 * I + 16 * C + 4 * qkv;
+    const double stream = (train ? 20.0 : 8.0) * c->hidden_size;
+    double sum = 0;
+    for (int l = 0; l < c->layers; l++) {
+        const struct layer *layer = arch_layer(&c->arch, l);
+        for (int i = 0; i < layer->blocks; i++) {
+            const struct block *b = &layer->block[i];
+            const double ffn = b->ffn_size, qkv = (double)block_qkv_size(b);
+            sum += stream + (train ? 18 * ffn + 8 * qkv : 6 * ffn + 4 * qkv);
+        }
+    }
+    return sum;
 }
 
 /* Bytes that an update moves per parameter: AdamW, and the gradient once more for its norm. */
@@ -126,14 +145,14 @@ struct step_work step_work_count(const struct net *student, const struct net *te
     add_recomputed(student, tokens, o->seq_len, &out);
     out.layers = 3 * student->c.layers * micro;
     out.bytes = trained * update_bytes(o) / ranks;
-    out.bytes += wide * tokens * student->c.layers * layer_bytes(student, true);
+    out.bytes += wide * tokens * layers_bytes(&student->c, true);
     /* the objective reads logits and writes their gradient in place */
     out.bytes += wide * tokens * student->c.vocab_size * (teacher ? 6 : 4);
     if (!teacher)
         return out;
     const double passes = micro / (m->teacher_batches > 1 ? m->teacher_batches : 1);
     out.layers += teacher->c.layers * passes;
-    out.bytes += wide * tokens * teacher->c.layers * layer_bytes(teacher, false);
+    out.bytes += wide * tokens * layers_bytes(&teacher->c, false);
     if (teacher->p.embed < 0) /* no matrix is in the arena: read as they are, written in 16 bits */
         out.bytes += 3 * passes * (double)config_parameters(&teacher->c);
     return out;

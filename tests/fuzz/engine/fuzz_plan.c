@@ -30,7 +30,7 @@ enum { POSITIONS_MOST = 1 << 21 };
 
 static struct model_config config_of(const struct model *m)
 {
-    return (struct model_config){
+    struct model_config c = {
         .model_type = "qwen2",
         .hidden_size = m->hidden,
         .intermediate_size = m->intermediate,
@@ -48,6 +48,8 @@ static struct model_config config_of(const struct model *m)
         .qkv_bias = m->qkv_bias != 0,
         .qk_norm = m->qk_norm != 0,
     };
+    config_plain_layers(&c);
+    return c;
 }
 
 static struct train_options options_of(const struct input *in)

@@ -25,11 +25,8 @@ enum { LAYOUT_AT = 16, HASHES_AT = 120, HEADER_HASH_AT = 144, HEADER_BYTES = 152
 static const struct model_config smallest = {
     .model_type = "llama",
     .hidden_size = 8,
-    .intermediate_size = 8,
+    CONFIG_PLAIN(1, 1, 64, 8, 0),
     .layers = 1,
-    .heads = 1,
-    .kv_heads = 1,
-    .head_dim = 64,
     .vocab_size = 8,
     .max_positions = 8,
     .bos_id = -1,

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch.c: see arch.h.
+ */
+#include "model/arch.h"
+
+#include <stddef.h>
+
+const struct layer *arch_layer(const struct arch *a, int layer)
+{
+    return &a->kind[a->kind_of[layer]];
+}
+
+const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind)
+{
+    const struct layer *l = arch_layer(a, layer);
+    for (int b = 0; b < l->blocks; b++)
+        if (l->block[b].kind == kind)
+            return &l->block[b];
+    return NULL;
+}
+
+void arch_keep(struct arch *a, const int *layers, int count)
+{
+    const struct arch old = *a;
+    for (int i = 0; i < count; i++)
+        a->kind_of[i] = old.kind_of[layers[i]];
+}
+
+bool block_has(const struct block *b, enum feature feature)
+{
+    return (b->features & FEATURE_BIT(feature)) != 0;
+}
+
+int64_t block_qkv_size(const struct block *b)
+{
+    return ((int64_t)b->heads + 2 * (int64_t)b->kv_heads) * b->head_dim;
+}
+
+double block_attention_flops(const struct block *b, double keys)
+{
+    return 4.0 * b->heads * b->head_dim * keys;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arch.h: a model as layers, each a list of blocks with their sizes. Readers of configurations fill it; names of
+ * tensors, counts of parameters and operations and the targets of adapters are made from it. Code asks which blocks a
+ * layer has, never for the family.
+ *
+ * A new kind of block is a value of block_kind, its sizes in struct block, its tensors in tensor_names.c and its
+ * operations in arch.c. Layers that differ in a size, such as a window or a number of heads, are kinds of layers.
+ */
+#ifndef NOJIT_TRAINER_ARCH_H
+#define NOJIT_TRAINER_ARCH_H
+
+#include "base/features.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A block norms the residual stream, computes, and adds its output to the stream. */
+enum block_kind {
+    BLOCK_ATTENTION,
+    BLOCK_GLU, /* gated MLP: down(act(gate x) * up x) */
+    BLOCK_KINDS
+};
+
+struct block {
+    enum block_kind kind;
+    unsigned features;             /* FEATURE_BIT() of each that it has */
+    int heads, kv_heads, head_dim; /* BLOCK_ATTENTION */
+    int ffn_size;                  /* BLOCK_GLU: rows of gate and of up */
+};
+
+enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = 3 };
+
+struct layer {
+    int blocks;
+    struct block block[LAYER_BLOCKS_MOST]; /* in the order in which they are computed */
+};
+
+struct arch {
+    struct layer kind[LAYER_KINDS_MOST];
+    uint8_t kind_of[LAYERS_MOST]; /* row of `kind` for each layer */
+};
+
+/* The arch of a model with layers that are all alike: attention and a gated MLP, with their features. */
+#define ARCH_PLAIN(H, K, D, ffn, attention_features, glu_features)                                 \
+    {                                                                                              \
+        .kind =                                                                                    \
+        { {2,                                                                                      \
+           {{BLOCK_ATTENTION, attention_features, .heads = (H), .kv_heads = (K), .head_dim = (D)}, \
+            {BLOCK_GLU, glu_features, .ffn_size = (ffn)}}} }                                       \
+    }
+
+/* Return the blocks of a layer. */
+const struct layer *arch_layer(const struct arch *a, int layer);
+/* Return the block of a kind in a layer; NULL: it has none. */
+const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind);
+/* Take over the layers of a model that are named: layer i becomes the one that was number layers[i]. */
+void arch_keep(struct arch *a, const int *layers, int count);
+/* Return whether the block has the feature. */
+bool block_has(const struct block *b, enum feature feature);
+/* Return the rows of the product of queries, keys and values, (H + 2K) D; 0 for a block without one. */
+int64_t block_qkv_size(const struct block *b);
+/* Return the operations that attention takes for a query that sees so many keys, a score and a sum of values for each
+ * head; 0 for a block without attention. */
+double block_attention_flops(const struct block *b, double keys);
+
+#endif

@@ -5,6 +5,8 @@
  */
 #include "contract.h"
 
+#include "base/features.h"
+
 #include <string.h>
 
 static void read_op(void *into, const struct node *n)
@@ -204,6 +206,18 @@ static void read_only(void *into, const struct node *n)
     c->only_line = n->line;
 }
 
+/* `when` is "FEATURE" or "not FEATURE". */
+static void read_when(void *into, const struct node *n)
+{
+    struct contract *c = into;
+    const bool negated = strncmp(n->text, "not ", 4) == 0;
+    const struct node word = {
+        .kind = NODE_SCALAR, .line = n->line, .text = n->text + (negated ? 4 : 0)};
+    int feature;
+    if (read_word(c->file, &word, "feature", feature_names, FEATURES, &feature) != NULL)
+        c->when = n->text;
+}
+
 static const struct field contract_fields[] = {
     {"op", true, NODE_SCALAR, read_op},
     {"summary", true, NODE_SCALAR, read_summary},
@@ -221,6 +235,7 @@ static const struct field contract_fields[] = {
     {"bench", false, NODE_MAP, read_bench},
     {"cost", true, NODE_MAP, read_cost},
     {"only", false, NODE_SCALAR, read_only},
+    {"when", false, NODE_SCALAR, read_when},
     {"allow_spill", false, NODE_MAP, read_spills},
     {"arch_smem", false, NODE_MAP, read_arch_smem},
     {"falsifiers", false, NODE_LIST, read_falsifiers},

@@ -148,6 +148,8 @@ struct contract {
     struct test tests[MAX_LINES];
     const struct expr *flops, *bytes;
     const char *only; /* the one architecture that has it, or NULL */
+    const char
+        *when; /* the feature of a model that needs it, or "not " and one; NULL: all models do */
     struct arch_list spills, arch_smem;
     struct falsifier falsifiers[MAX_LINES];
     struct param params[2 * MAX_ARGS + MAX_DIMS + MAX_SCALARS];

@@ -90,6 +90,8 @@ static void put_facts(struct text *t, const struct contract *c)
     put(t, "\n- Cost: `%s` operations, `%s` bytes\n", c->flops->source, c->bytes->source);
     if (c->only)
         put(t, "- Only architecture: %s\n", c->only);
+    if (c->when)
+        put(t, "- Only models with the feature: %s\n", c->when);
     put_arch_list(t, &c->arch_smem, "Dynamic shared memory, at least");
     put_arch_list(t, &c->spills, "May spill");
     for (int i = 0; i < c->falsifier_count; i++) {

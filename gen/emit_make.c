@@ -18,7 +18,7 @@ static void put_keys(struct text *t, const struct gen *g)
             k->c->only ? k->c->only : keep_format("%d", LOWEST_SM), k->c->param_bytes);
         for (int p = 0; p < k->c->block_count; p++)
             put(t, "%s%d:%d", p ? "," : "", k->c->params[p].offset, k->c->params[p].bytes);
-        put(t, "\n");
+        put(t, k->c->when ? "\t%s\n" : "\n", k->c->when);
     }
 }
 

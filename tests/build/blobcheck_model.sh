@@ -35,7 +35,7 @@ if grep -q '"attn_fwd.lp.d64"' "$scratch/json" && grep -q '"model_type": *"mistr
 config '"model_type": "llama", "head_dim": 64'
 uses silu "swiglu_fwd.lp swiglu_bwd.f32" "glu_fwd.lp.act1 glu_bwd.f32.act2"
 config '"model_type": "llama", "head_dim": 64, "hidden_act": "gelu_new"'
-uses gelu "glu_fwd.lp.act2 glu_bwd.f32.act2 glu_quantize.lp.act2" "swiglu_fwd.lp glu_fwd.lp.act1"
+uses gelu "glu_fwd.lp.act2 glu_bwd.f32.act2 glu_quantize.lp.act2" "swiglu_fwd.lp glu_fwd.lp.act1 gemv_norm_swiglu.lp.m1"
 config '"model_type": "llama", "head_dim": 64, "hidden_act": "relu"'
 refuses "blobcheck --model refuses an unknown activation" 2 'hidden_act is relu; silu, swish, gelu, gelu_python, gelu_pytorch_tanh, gelu_python_tanh and gelu_new are supported' check
 config '"model_type": "llama", "head_dim": 96'

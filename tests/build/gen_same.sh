@@ -87,6 +87,8 @@ generate "$CONTRACTS" "$KERNELS" "$scratch/e" --only 'rope_*'
 check "--only changes no header" "launchers are missing" cmp -s "$scratch/a/nojit_ops.h" "$scratch/e/nojit_ops.h"
 check "--only leaves the keys that it selects" "other keys are there" \
     [ "$(cut -f1 "$scratch/e/keys.txt" | tr '\n' ' ')" = "rope_bwd.f32 rope_bwd.lp rope_fwd.f32 rope_fwd.lp " ]
+check "keys.txt has the feature that the contract of a key names" "the features are not there" \
+    [ "$(cut -f1,8 "$scratch/e/keys.txt" | tr '\t\n' '  ')" = "rope_bwd.f32 not qk_norm rope_bwd.lp not qk_norm rope_fwd.f32 not qk_norm rope_fwd.lp not qk_norm " ]
 check "keys.txt is sorted by key" "keys.txt is not sorted by key" [ "$(cut -f1 "$scratch/a/keys.txt" | sort)" = "$(cut -f1 "$scratch/a/keys.txt")" ]
 
 # What is written compiles without a warning.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * modelkeys.c: which keys a model uses. Most ops serve every model; the tables here say what
- * depends on a switch.
+ * modelkeys.c: finds the keys that a model uses. Most ops serve every model; the key list says which need a feature.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -11,24 +10,10 @@
 #include <sys/stat.h>
 
 #include "base/families.h"
+#include "base/features.h"
 #include "base/python_json.h"
 #include "check/blobcheck.h"
 #include "check/gguf_keys.h"
-
-enum op_condition { WITH_QK_NORM, WITHOUT_QK_NORM, WITH_SILU, WITHOUT_SILU };
-
-/* Ops that only some models use. */
-static const struct {
-    const char *op;
-    enum op_condition when;
-} conditional_ops[] = {
-    {"gemm_swiglu", WITH_SILU},        {"glu_bwd", WITHOUT_SILU},
-    {"glu_fwd", WITHOUT_SILU},         {"glu_quantize", WITHOUT_SILU},
-    {"qknorm_rope_bwd", WITH_QK_NORM}, {"qknorm_rope_fwd", WITH_QK_NORM},
-    {"rope_bwd", WITHOUT_QK_NORM},     {"rope_fwd", WITHOUT_QK_NORM},
-    {"swiglu_bwd", WITH_SILU},         {"swiglu_fwd", WITH_SILU},
-    {"swiglu_quantize", WITH_SILU},
-};
 
 static int integer(const json_t *config, const char *field)
 {
@@ -63,18 +48,17 @@ static int read_config(const json_t *config, struct model_keys *out, char why[WH
     return 0;
 }
 
-static bool op_applies(const struct model_keys *m, const char *op, size_t op_bytes)
+static unsigned features_of(const struct model_keys *m)
 {
-    const bool silu = m->activation == NJ_SILU;
-    const bool holds[] = {[WITH_QK_NORM] = m->qk_norm,
-                          [WITHOUT_QK_NORM] = !m->qk_norm,
-                          [WITH_SILU] = silu,
-                          [WITHOUT_SILU] = !silu};
-    for (size_t i = 0; i < sizeof(conditional_ops) / sizeof(*conditional_ops); i++)
-        if (strlen(conditional_ops[i].op) == op_bytes &&
-            !memcmp(conditional_ops[i].op, op, op_bytes))
-            return holds[conditional_ops[i].when];
-    return true;
+    return (m->qkv_bias ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0) |
+           (m->qk_norm ? FEATURE_BIT(FEATURE_QK_NORM) : 0) |
+           (m->activation == NJ_SILU ? FEATURE_BIT(FEATURE_SILU) : 0);
+}
+
+/* Return whether the op of a key serves a model with these features, as its contract says under `when`. */
+static bool op_applies(const struct key *k, unsigned features)
+{
+    return !k->when || features_meet(features, k->when);
 }
 
 /* Whether an axis of a key ("attn_fwd.lp.d64": ".d") has this value, or the key lacks it. */
@@ -86,10 +70,11 @@ static bool key_fits(const char *key, const char *axis, int value)
 
 static void mark_keys(struct model_keys *m, const struct key_table *keys, struct report *r)
 {
+    const unsigned features = features_of(m);
     for (uint32_t i = 0; i < keys->count;) {
         const char *op = keys->keys[i].key;
         size_t op_bytes = strcspn(op, ".");
-        bool applies = op_applies(m, op, op_bytes), found = false;
+        bool applies = op_applies(&keys->keys[i], features), found = false;
         for (; i < keys->count && strcspn(keys->keys[i].key, ".") == op_bytes &&
                !memcmp(keys->keys[i].key, op, op_bytes);
              i++) {

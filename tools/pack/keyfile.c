@@ -113,6 +113,19 @@ static bool parse_archs(char *text, struct key *k)
     return known;
 }
 
+/* "FEATURE" or "not FEATURE", after the parameters; it may be left out. */
+static bool parse_when(char *line, struct key *k)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+    char *tab = strchr(line, '\t');
+    if (!tab)
+        return true;
+    *tab = 0;
+    k->when = tab + 1;
+    const char *feature = k->when + (strncmp(k->when, "not ", 4) == 0 ? 4 : 0);
+    return feature[0] && !feature[strspn(feature, letters)];
+}
+
 static bool parse_key(char *line, struct key *k, struct nji_param *params)
 {
     uint32_t param_bytes;
@@ -126,7 +139,7 @@ static bool parse_key(char *line, struct key *k, struct nji_param *params)
         !parse_number(cut(&line, '\t'), UINT16_MAX, &param_bytes))
         return false;
     k->param_bytes = (uint16_t)param_bytes;
-    return line && parse_params(line, k, params);
+    return line && parse_when(line, k) && parse_params(line, k, params);
 }
 
 int keys_parse(struct span text, struct key_table *out, char why[WHY_BYTES])

@@ -15,7 +15,9 @@ struct key {
     uint32_t threads, max_shared_bytes;
     uint16_t min_sm, param_bytes, param_count;
     const char *only; /* the one arch that has it, or NULL: all from min_sm on */
-    bool spare;       /* its spare code, which only some of those archs have */
+    const char
+        *when;  /* the feature of a model that needs it, "qk_norm" or "not qk_norm"; NULL: all do */
+    bool spare; /* its spare code, which only some of those archs have */
     const struct nji_param *params;
 };
 

@@ -7,27 +7,61 @@
 #define NOJIT_FAMILIES_H
 
 #include "base/activation.h"
+#include "base/features.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What a family implies, and what its fields are when config.json leaves them out. */
+/* A family of models: the facts that its name implies, and the values of fields that config.json leaves out. */
 static const struct family {
-    const char *model_type, *architecture;
-    bool qkv_bias, qk_norm;
-    int head_dim; /* 0: hidden_size / heads */
-    int kv_heads; /* 0: as many as heads */
+    const char *model_type, *architecture; /* of transformers */
+    unsigned attention;                    /* features of its attention blocks */
+    int head_dim;                          /* 0: hidden_size / heads */
+    int kv_heads;                          /* 0: as many as heads */
     int max_positions;
     double rms_eps, rope_theta;
     bool tied;
     int window; /* sliding_window where it is always on; 0: use_sliding_window switches it */
+    /* Its name in GGUF files, which the first family of that name reads; and whether heads there rotate neighbours, so
+     * that rows of their two halves alternate. */
+    const char *gguf;
+    bool gguf_pairs;
 } families[] = {
-    {"llama", "LlamaForCausalLM", false, false, 0, 0, 2048, 1e-6, 1e4, false, 0},
-    {"mistral", "MistralForCausalLM", false, false, 0, 8, 131072, 1e-6, 1e4, false, 4096},
-    {"qwen2", "Qwen2ForCausalLM", true, false, 0, 32, 32768, 1e-6, 1e4, false, 0},
-    {"qwen3", "Qwen3ForCausalLM", false, true, 128, 32, 32768, 1e-6, 1e4, false, 0},
+    {.model_type = "llama",
+     .architecture = "LlamaForCausalLM",
+     .max_positions = 2048,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .gguf = "llama",
+     .gguf_pairs = true},
+    {.model_type = "mistral",
+     .architecture = "MistralForCausalLM",
+     .kv_heads = 8,
+     .max_positions = 131072,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .window = 4096,
+     .gguf = "llama",
+     .gguf_pairs = true},
+    {.model_type = "qwen2",
+     .architecture = "Qwen2ForCausalLM",
+     .attention = FEATURE_BIT(FEATURE_QKV_BIAS),
+     .kv_heads = 32,
+     .max_positions = 32768,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .gguf = "qwen2"},
+    {.model_type = "qwen3",
+     .architecture = "Qwen3ForCausalLM",
+     .attention = FEATURE_BIT(FEATURE_QK_NORM),
+     .head_dim = 128,
+     .kv_heads = 32,
+     .max_positions = 32768,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .gguf = "qwen3"},
 };
 
 /* hidden_act, and the kernels that compute it. The first is the one of a config.json without it. */

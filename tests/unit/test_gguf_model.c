@@ -180,9 +180,10 @@ static void rows_alternate_in_queries_and_keys_of_llama(void **state)
         const int heads = r == ROLE_Q_WEIGHT || r == ROLE_Q_BIAS   ? llama.heads
                           : r == ROLE_K_WEIGHT || r == ROLE_K_BIAS ? llama.kv_heads
                                                                    : 0;
-        assert_int_equal(gguf_pairs(&llama, (enum tensor_role)r), heads);
-        assert_int_equal(gguf_pairs(&qwen2, (enum tensor_role)r), 0);
-        assert_int_equal(gguf_pairs(&qwen3, (enum tensor_role)r), 0);
+        const struct tensor_spec spec = {.role = (enum tensor_role)r, .layer = 1};
+        assert_int_equal(gguf_pairs(&llama, &spec), heads);
+        assert_int_equal(gguf_pairs(&qwen2, &spec), 0);
+        assert_int_equal(gguf_pairs(&qwen3, &spec), 0);
     }
 }
 

@@ -65,9 +65,9 @@ int print_json(const struct check *c, const struct model_keys *model);
 struct model_keys {
     char model_type[32];
     int head_dim;
-    bool qkv_bias, qk_norm;
-    int activation; /* enum nj_activation */
-    bool *used;     /* [keys.count] */
+    unsigned features; /* FEATURE_BIT() of each that its blocks have */
+    int activation;    /* enum nj_activation */
+    bool *used;        /* [keys.count] */
 };
 
 /* Reads config.json of a folder, or a GGUF file, and marks the keys; an op without a variant for the model goes to the

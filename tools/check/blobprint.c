@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "assemblers.h"
+#include "base/features.h"
 #include "base/plural.h"
 #include "check/blobcheck.h"
 
@@ -126,11 +127,17 @@ void print_summary(const struct check *c)
                index_assembler(&c->shaders, 0));
 }
 
+static bool has(const struct model_keys *m, enum feature feature)
+{
+    return (m->features & FEATURE_BIT(feature)) != 0;
+}
+
 void print_model(const struct check *c, const struct model_keys *m)
 {
     uint32_t used = 0;
     printf("%s, head size %d%s%s uses\n", m->model_type, m->head_dim,
-           m->qkv_bias ? ", query-key-value bias" : "", m->qk_norm ? ", query-key norm" : "");
+           has(m, FEATURE_QKV_BIAS) ? ", query-key-value bias" : "",
+           has(m, FEATURE_QK_NORM) ? ", query-key norm" : "");
     for (uint32_t i = 0; i < c->keys.count; i++) {
         if (!m->used[i])
             continue;
@@ -220,7 +227,8 @@ static json_t *json_model(const struct check *c, const struct model_keys *m)
         if (m->used[i])
             json_array_append_new(keys, json_string(c->keys.keys[i].key));
     return json_pack("{s:s, s:i, s:b, s:b, s:o}", "model_type", m->model_type, "head_dim",
-                     m->head_dim, "qkv_bias", m->qkv_bias, "qk_norm", m->qk_norm, "keys", keys);
+                     m->head_dim, "qkv_bias", has(m, FEATURE_QKV_BIAS), "qk_norm",
+                     has(m, FEATURE_QK_NORM), "keys", keys);
 }
 
 int print_json(const struct check *c, const struct model_keys *model)

@@ -34,9 +34,9 @@ static int read_config(const json_t *config, struct model_keys *out, char why[WH
     if (hidden_act < 0)
         return fail(why, "hidden_act is %.40s; %s", act, hidden_acts_supported(supported));
     snprintf(out->model_type, sizeof(out->model_type), "%s", type);
-    out->qkv_bias = family->qkv_bias;
-    out->qk_norm = family->qk_norm;
     out->activation = (int)hidden_acts[hidden_act].kernels;
+    out->features =
+        family->attention | (out->activation == NJ_SILU ? FEATURE_BIT(FEATURE_SILU) : 0);
     out->head_dim = integer(config, "head_dim");
     if (!out->head_dim)
         out->head_dim = family->head_dim;
@@ -46,13 +46,6 @@ static int read_config(const json_t *config, struct model_keys *out, char why[WH
     if (!out->head_dim)
         return fail(why, "gives neither head_dim nor hidden_size and num_attention_heads");
     return 0;
-}
-
-static unsigned features_of(const struct model_keys *m)
-{
-    return (m->qkv_bias ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0) |
-           (m->qk_norm ? FEATURE_BIT(FEATURE_QK_NORM) : 0) |
-           (m->activation == NJ_SILU ? FEATURE_BIT(FEATURE_SILU) : 0);
 }
 
 /* Return whether the op of a key serves a model with these features, as its contract says under `when`. */
@@ -70,11 +63,10 @@ static bool key_fits(const char *key, const char *axis, int value)
 
 static void mark_keys(struct model_keys *m, const struct key_table *keys, struct report *r)
 {
-    const unsigned features = features_of(m);
     for (uint32_t i = 0; i < keys->count;) {
         const char *op = keys->keys[i].key;
         size_t op_bytes = strcspn(op, ".");
-        bool applies = op_applies(&keys->keys[i], features), found = false;
+        bool applies = op_applies(&keys->keys[i], m->features), found = false;
         for (; i < keys->count && strcspn(keys->keys[i].key, ".") == op_bytes &&
                !memcmp(keys->keys[i].key, op, op_bytes);
              i++) {

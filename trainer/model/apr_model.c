@@ -141,7 +141,7 @@ static json_t *translate(const struct apr *a, const struct family *family)
  * aprender's import of a Llama's safetensors says 0 as well, and keeps the rows as they were. */
 static int read_pairs(const struct apr *a, const struct model_config *c, bool *out)
 {
-    const bool llama = gguf_pairs(c, ROLE_Q_WEIGHT) != 0;
+    const bool llama = gguf_rotates_pairs(c);
     const json_t *value = apr_value(a, "rope_type");
     const char *format = json_string_value(apr_value(a, "original_format"));
     const json_int_t type = value ? json_integer_value(value) : llama ? 0 : 2;
@@ -218,7 +218,7 @@ static int take(const struct apr *a, const struct model_config *c, bool pairs,
     used[t - a->tensors.tensor] = true;
     *out = *t;
     memcpy(out->name, spec->name, sizeof out->name);
-    out->pairs = pairs ? gguf_pairs(c, spec->role) : 0;
+    out->pairs = pairs ? gguf_pairs(c, spec) : 0;
     return 0;
 }
 

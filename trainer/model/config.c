@@ -191,12 +191,18 @@ static int read_fields(const struct fields *f, struct model_config *c)
         (rc = field_token(f, "eos_token_id", &c->eos_id)) ||
         (rc = config_rope(f, family->rope_theta, c)))
         return rc;
-    snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
     c->rms_eps = (float)eps;
-    c->qkv_bias = family->qkv_bias;
-    c->qk_norm = family->qk_norm;
+    config_set_family(c, family->model_type);
     config_plain_layers(c);
     return config_check_file(c, f->file);
+}
+
+void config_set_family(struct model_config *c, const char *model_type)
+{
+    const struct family *family = family_find(model_type);
+    snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
+    c->qkv_bias = (family->attention & FEATURE_BIT(FEATURE_QKV_BIAS)) != 0;
+    c->qk_norm = (family->attention & FEATURE_BIT(FEATURE_QK_NORM)) != 0;
 }
 
 void config_plain_layers(struct model_config *c)

@@ -42,6 +42,8 @@ struct model_config {
     .qk_norm = ((attention_features)&FEATURE_BIT(FEATURE_QK_NORM)) != 0,                           \
     .arch = ARCH_PLAIN(H, K, D, ffn, attention_features, FEATURE_BIT(FEATURE_SILU))
 
+/* Set the family of c, a row of families.h, and the switches that it implies. */
+void config_set_family(struct model_config *c, const char *model_type);
 /* Set c->arch to layers that are all alike, attention and a gated MLP, by the sizes and switches of c. */
 void config_plain_layers(struct model_config *c);
 

@@ -89,7 +89,7 @@ static int put_tokenizer(const struct writing *x)
 static int64_t row_of(const struct writing *x, const struct tensor_spec *s, int64_t r)
 {
     const int64_t D = x->c.head_dim, in_head = r % D;
-    return gguf_pairs(&x->c, s->role) == 0 ? r : r - in_head + in_head / 2 + in_head % 2 * (D / 2);
+    return gguf_pairs(&x->c, s) == 0 ? r : r - in_head + in_head / 2 + in_head % 2 * (D / 2);
 }
 
 /* Rows as they lie in the source, which has the type that is wanted. */

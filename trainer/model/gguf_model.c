@@ -19,18 +19,6 @@
 
 /* ---- tables ---- */
 
-/* The first row of an architecture is the family that its files are read as. */
-static const struct architecture {
-    const char *name, *model_type;
-    bool pairs; /* heads rotate neighbours: rows of their two halves alternate */
-} architectures[] = {
-    {"llama", "llama", true},
-    {"llama", "mistral", true},
-    {"qwen2", "qwen2", false},
-    {"qwen3", "qwen3", false},
-};
-enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
-
 /* After "blk.N." for tensors of a layer. */
 static const struct role_name {
     const char *name;
@@ -55,18 +43,10 @@ static const struct role_name {
     [ROLE_HEAD] = {"output.weight", NULL},
 };
 
-static const struct architecture *arch_of(const char *model_type)
-{
-    for (int i = 0; i < ARCHITECTURES; i++)
-        if (strcmp(architectures[i].model_type, model_type) == 0)
-            return &architectures[i];
-    return NULL;
-}
-
 const char *gguf_arch(const char *model_type)
 {
-    const struct architecture *a = arch_of(model_type);
-    return a ? a->name : NULL;
+    const struct family *family = family_find(model_type);
+    return family ? family->gguf : NULL;
 }
 
 static void name_in_layer(int layer, const char *name, char out[128])
@@ -82,14 +62,20 @@ void gguf_tensor_name(const struct tensor_spec *spec, char out[128])
     name_in_layer(spec->layer, names[spec->role].name, out);
 }
 
-int gguf_pairs(const struct model_config *c, enum tensor_role role)
+bool gguf_rotates_pairs(const struct model_config *c)
 {
-    const struct architecture *a = arch_of(c->model_type);
-    if (!a || !a->pairs)
+    const struct family *family = family_find(c->model_type);
+    return family && family->gguf_pairs;
+}
+
+int gguf_pairs(const struct model_config *c, const struct tensor_spec *spec)
+{
+    const bool q = spec->role == ROLE_Q_WEIGHT || spec->role == ROLE_Q_BIAS;
+    const bool k = spec->role == ROLE_K_WEIGHT || spec->role == ROLE_K_BIAS;
+    if (!(q || k) || !gguf_rotates_pairs(c))
         return 0;
-    return role == ROLE_Q_WEIGHT || role == ROLE_Q_BIAS   ? c->heads
-           : role == ROLE_K_WEIGHT || role == ROLE_K_BIAS ? c->kv_heads
-                                                          : 0;
+    const struct block *b = arch_block(&c->arch, spec->layer, BLOCK_ATTENTION);
+    return q ? b->heads : b->kv_heads;
 }
 
 void gguf_rope_freqs(const struct model_config *c, float *divisors)
@@ -166,22 +152,23 @@ static int read_number(const struct fields *f, const char *name, double missing,
     return NJ_OK;
 }
 
-static int read_arch(const struct gguf *g, const struct architecture **out)
+/* Find the first family that files of this architecture are read as. */
+static int read_arch(const struct gguf *g, const struct family **out)
 {
     char supported[NAMES_BYTES] = "";
     struct gguf_text arch;
     const int rc = gguf_string(g, "general.architecture", &arch);
     if (rc)
         return rc;
-    for (int i = 0; i < ARCHITECTURES && arch.text; i++)
-        if (strlen(architectures[i].name) == arch.bytes &&
-            memcmp(architectures[i].name, arch.text, arch.bytes) == 0) {
-            *out = &architectures[i];
+    for (int i = 0; i < FAMILIES && arch.text; i++)
+        if (strlen(families[i].gguf) == arch.bytes &&
+            memcmp(families[i].gguf, arch.text, arch.bytes) == 0) {
+            *out = &families[i];
             return NJ_OK;
         }
-    for (int i = 0; i < ARCHITECTURES; i++)
-        if (i == 0 || strcmp(architectures[i].name, architectures[i - 1].name) != 0)
-            name_append(supported, architectures[i].name, i, ARCHITECTURES);
+    for (int i = 0; i < FAMILIES; i++)
+        if (i == 0 || strcmp(families[i].gguf, families[i - 1].gguf) != 0)
+            name_append(supported, families[i].gguf, i, FAMILIES);
     if (!arch.text)
         return fail(NJ_E_FORMAT, "%s: general.architecture is missing; %s", g->path, supported);
     return fail(NJ_E_UNSUPPORTED, "%s: general.architecture is %.*s; %s", g->path, gguf_shown(arch),
@@ -391,12 +378,13 @@ static int check_biases(const struct gguf *g, const struct family *family)
     name_in_layer(0, q->name, name);
     name_in_layer(0, q->fused, fused);
     const bool there = tensors_find(&g->tensors, name) || tensors_find(&g->tensors, fused);
-    if (there && !family->qkv_bias)
+    const bool wanted = (family->attention & FEATURE_BIT(FEATURE_QKV_BIAS)) != 0;
+    if (there && !wanted)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: tensor %s: biases of this family are not supported; use a model without "
                     "them",
                     g->path, name);
-    if (!there && family->qkv_bias)
+    if (!there && wanted)
         return fail(NJ_E_FORMAT, "%s: tensor %s is missing; " CONVERT, g->path, name);
     return NJ_OK;
 }
@@ -427,17 +415,16 @@ static struct config_name name_of(const void *of, const char *field)
 
 static int read_config(const struct gguf *g, struct model_config *c)
 {
-    const struct architecture *arch = NULL;
+    const struct family *family = NULL;
     double eps;
     int rc = refuse_kind(g);
     if (!rc)
-        rc = read_arch(g, &arch);
+        rc = read_arch(g, &family);
     if (rc)
         return rc;
-    const struct fields f = {g, arch->name};
-    const struct family *family = family_find(arch->model_type);
-    *c = (struct model_config){.qkv_bias = family->qkv_bias, .qk_norm = family->qk_norm};
-    snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
+    const struct fields f = {g, family->gguf};
+    *c = (struct model_config){0};
+    config_set_family(c, family->model_type);
     if ((rc = read_sizes(&f, c)) || (rc = refuse_other_heads(&f, c)) ||
         (rc = refuse_features(&f, c)) || (rc = refuse_scaling(&f)) ||
         (rc = read_number(&f, "attention.layer_norm_rms_epsilon", NAN, &eps)) ||
@@ -531,7 +518,7 @@ static int take(const struct gguf *g, const struct model_config *c, const struct
                     g->path, named.name, tensor_type_name(t->dtype));
     *out = *t;
     memcpy(out->name, spec->name, sizeof out->name);
-    out->pairs = gguf_pairs(c, spec->role);
+    out->pairs = gguf_pairs(c, spec);
     return NJ_OK;
 }
 

@@ -20,8 +20,10 @@ int gguf_tensors(const char *path, struct tensors *out);
 const char *gguf_arch(const char *model_type);
 /* "blk.3.attn_q.weight" */
 void gguf_tensor_name(const struct tensor_spec *spec, char out[128]);
-/* struct tensor's `pairs` of a tensor with this role. */
-int gguf_pairs(const struct model_config *c, enum tensor_role role);
+/* Return whether heads of the family rotate neighbours in GGUF files, so that rows of queries and keys lie in another
+ * order there; and the number of heads whose rows do so in one tensor (struct tensor's `pairs`). */
+bool gguf_rotates_pairs(const struct model_config *c);
+int gguf_pairs(const struct model_config *c, const struct tensor_spec *spec);
 /* rope_freqs.weight of a model whose positions are scaled: head_dim/2 divisors of its frequencies. */
 #define GGUF_ROPE_FREQS "rope_freqs.weight"
 void gguf_rope_freqs(const struct model_config *c, float *divisors);

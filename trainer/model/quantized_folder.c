@@ -97,8 +97,10 @@ static void drop_bias(const struct reading *r, const struct tensor_spec *spec, i
     char name[sizeof spec->name + 8];
     snprintf(name, sizeof name, "%.*sbias", module, spec->name);
     const struct tensor *t = tensors_find(r->from, name);
-    const bool has_one =
-        r->config->qkv_bias && spec->role >= ROLE_Q_WEIGHT && spec->role <= ROLE_V_WEIGHT;
+    const struct block *b =
+        spec->layer >= 0 ? arch_block(&r->config->arch, spec->layer, BLOCK_ATTENTION) : NULL;
+    const bool has_one = b && block_has(b, FEATURE_QKV_BIAS) && spec->role >= ROLE_Q_WEIGHT &&
+                         spec->role <= ROLE_V_WEIGHT;
     bool zero = t && !has_one && t->rank == 1 && is_plain(t);
     for (int64_t i = 0; zero && i < t->shape[0]; i++) {
         float x;

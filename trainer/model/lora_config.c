@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
+#include "model/tensor_names.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -15,24 +16,47 @@
 #include <strings.h>
 #include <unistd.h>
 
-static const char *const target_name[LORA_TARGETS] = {
-    [LORA_Q] = "q_proj",       [LORA_K] = "k_proj",       [LORA_V] = "v_proj",
-    [LORA_O] = "o_proj",       [LORA_GATE] = "gate_proj", [LORA_UP] = "up_proj",
-    [LORA_DOWN] = "down_proj",
+static const enum tensor_role role_of[LORA_TARGETS] = {
+    [LORA_Q] = ROLE_Q_WEIGHT,       [LORA_K] = ROLE_K_WEIGHT,       [LORA_V] = ROLE_V_WEIGHT,
+    [LORA_O] = ROLE_O_WEIGHT,       [LORA_GATE] = ROLE_GATE_WEIGHT, [LORA_UP] = ROLE_UP_WEIGHT,
+    [LORA_DOWN] = ROLE_DOWN_WEIGHT,
 };
+
+static bool is_called(int target, const char *name, size_t length)
+{
+    int module_length;
+    const char *module = tensor_module(role_of[target], &module_length);
+    return (size_t)module_length == length && strncmp(name, module, length) == 0;
+}
+
+/* Write the names of the targets of c, with a separator between. */
+static void names_text(const struct lora_config *c, const char *separator, char *out, size_t bytes)
+{
+    size_t used = 0;
+    int length;
+    *out = '\0';
+    for (int t = 0; t < LORA_TARGETS && used < bytes; t++) {
+        const char *name = tensor_module(role_of[t], &length);
+        if (c->target[t])
+            used += (size_t)snprintf(out + used, bytes - used, "%s%.*s", used ? separator : "",
+                                     length, name);
+    }
+}
 
 static int add_target(struct lora_config *c, const char *name, size_t length)
 {
-    bool all = length == 10 && strncmp(name, "all-linear", length) == 0, found = false;
+    static const struct lora_config every = {.target = {true, true, true, true, true, true, true}};
+    const bool all = length == 10 && strncmp(name, "all-linear", length) == 0;
+    char names[LORA_TARGETS * 16];
+    bool found = false;
     for (int t = 0; t < LORA_TARGETS; t++)
-        if (all || (strlen(target_name[t]) == length && strncmp(name, target_name[t], length) == 0))
+        if (all || is_called(t, name, length))
             c->target[t] = found = true;
     if (found)
         return 0;
-    return fail(NJ_E_ARG,
-                "no matrix is called '%.*s'; name some of q_proj, k_proj, v_proj, o_proj, "
-                "gate_proj, up_proj, down_proj, or all-linear",
-                (int)length, name);
+    names_text(&every, ", ", names, sizeof names);
+    return fail(NJ_E_ARG, "no matrix is called '%.*s'; name some of %s, or all-linear", (int)length,
+                name, names);
 }
 
 int lora_targets_add(struct lora_config *c, const char *list)
@@ -48,12 +72,7 @@ int lora_targets_add(struct lora_config *c, const char *list)
 
 void lora_targets_text(const struct lora_config *c, char *out, size_t bytes)
 {
-    size_t used = 0;
-    *out = '\0';
-    for (int t = 0; t < LORA_TARGETS && used < bytes; t++)
-        if (c->target[t])
-            used +=
-                (size_t)snprintf(out + used, bytes - used, "%s%s", used ? "," : "", target_name[t]);
+    names_text(c, ",", out, bytes);
 }
 
 /* ---- reading ---- */
@@ -219,9 +238,12 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
     json_memory_begin();
     json_t *names = json_array();
-    for (int t = 0; t < LORA_TARGETS; t++)
+    for (int t = 0; t < LORA_TARGETS; t++) {
+        int length;
+        const char *name = tensor_module(role_of[t], &length);
         if (c->target[t])
-            json_array_append_new(names, json_string(target_name[t]));
+            json_array_append_new(names, json_stringn(name, (size_t)length));
+    }
     json_t *root =
         json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:o, s:s, s:b, s:b, s:b, s:b, s:b, s:n}",
                   "peft_type", "LORA", "task_type", "CAUSAL_LM", "base_model_name_or_path", base,

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A dimension is a product of sizes of the model; the table names which. */
 enum dim { DIM_ONE, DIM_VOCAB, DIM_HIDDEN, DIM_FFN, DIM_Q, DIM_KV, DIM_HEAD };
@@ -148,6 +149,15 @@ int64_t tensors_elements(const struct model_config *c)
     struct listing l = {.c = c};
     list_all(&l);
     return l.elements;
+}
+
+const char *tensor_module(enum tensor_role role, int *length)
+{
+    const char *end = strrchr(roles[role].name, '.'), *name = end;
+    while (name > roles[role].name && name[-1] != '.')
+        name--;
+    *length = (int)(end - name);
+    return name;
 }
 
 int64_t tensor_elements(const struct tensor_spec *s)

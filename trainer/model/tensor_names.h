@@ -50,6 +50,8 @@ struct tensor_spec {
 int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count);
 /* Return the elements of all tensors of a model, which are its parameters. */
 int64_t tensors_elements(const struct model_config *c);
+/* Return what the module of a role is called ("q_proj"), and how many characters that is. */
+const char *tensor_module(enum tensor_role role, int *length);
 /* Elements of one tensor. */
 int64_t tensor_elements(const struct tensor_spec *s);
 /* t, found under the name of spec (NULL: it was not) in the model dir, is what spec says. Returns 0 or

@@ -77,14 +77,21 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
     return out;
 }
 
-/* Return the elements of the matrices of one layer, or of its gate and up alone. */
-static double layer_weights(const struct net *n, bool gate_up_alone)
+/* Return the weights of the products that are computed again: of gate and up in all layers, or of whole layers. */
+static double recomputed_weights(const struct net *n)
 {
+    const struct model_config *c = &n->c;
     double elements = 0;
-    for (int p = 0; p < PRODUCTS; p++) {
-        const struct linear l = product_shape(n, 1, (enum product)p);
-        if (!gate_up_alone || p == PRODUCT_GATE_UP)
-            elements += (double)l.in * l.out;
+    for (int l = 0; l < c->layers; l++) {
+        const struct layer *layer = arch_layer(&c->arch, l);
+        for (int i = 0; i < layer->blocks; i++) {
+            const struct block *b = &layer->block[i];
+            const int64_t gate_up = 2 * (int64_t)b->ffn_size, down = b->ffn_size;
+            const int64_t attention = block_qkv_size(b) + (int64_t)b->heads * b->head_dim;
+            elements +=
+                (double)c->hidden_size *
+                (double)(n->recompute == RECOMPUTE_MLP ? gate_up : gate_up + down + attention);
+        }
     }
     return elements;
 }
@@ -93,10 +100,9 @@ static double layer_weights(const struct net *n, bool gate_up_alone)
 static void add_recomputed(const struct net *n, double tokens, double seq_len,
                            struct step_work *out)
 {
-    const double layers = 2.0 * tokens * n->c.layers;
     if (n->recompute == RECOMPUTE_NONE)
         return;
-    out->gemm += layers * layer_weights(n, n->recompute == RECOMPUTE_MLP);
+    out->gemm += 2.0 * tokens * recomputed_weights(n);
     if (n->recompute == RECOMPUTE_BLOCK)
         out->attention += forward_flops(n, tokens, seq_len).attention;
 }

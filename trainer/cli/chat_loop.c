@@ -42,7 +42,7 @@ static int take_positions(struct run *r)
 static int answer(struct chat_loop *l, const int32_t *ids, size_t count)
 {
     const struct run *r = l->run;
-    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, texts_sampling(r),
+    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, run_sampling(r),
                                  texts_stop_texts(r->s)};
     const int64_t room = r->options.decode_positions - (int64_t)count;
     const bool fits = r->s->max_tokens <= room;

@@ -19,7 +19,7 @@
 
 static int print_text(struct run *r, const int32_t *prompt, size_t count)
 {
-    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, texts_sampling(r),
+    const struct sampling how = {r->engine, &r->tokenizer, &r->ends, run_sampling(r),
                                  texts_stop_texts(r->s)};
     const bool terminal = isatty(STDOUT_FILENO);
     FILE *out = terminal ? screen_open(stdout) : stdout;

@@ -36,19 +36,6 @@ struct texts {
     int64_t count, taken, written, done, tokens;
 };
 
-struct decode_sampling texts_sampling(const struct run *r)
-{
-    const struct train_options *o = &r->options;
-    return (struct decode_sampling){
-        .temperature = o->sample_temperature,
-        .top_k = o->sample_top_k,
-        .top_p = o->sample_top_p,
-        .min_p = o->sample_min_p,
-        .repetition = o->sample_repetition,
-        .seed = o->seed,
-    };
-}
-
 struct stop_texts texts_stop_texts(const struct settings *s)
 {
     return (struct stop_texts){s->stop.path, s->stop.count};
@@ -226,7 +213,7 @@ int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
         .next = next,
         .said = said,
         .user = &t,
-        .how = texts_sampling(r),
+        .how = run_sampling(r),
         .stop = r->ends.stop,
         .stops = r->ends.stops,
     };

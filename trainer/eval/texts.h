@@ -13,8 +13,6 @@
 #include "run/run_prompts.h"
 #include "text/generation.h"
 
-/* As the options of sampling say it. */
-struct decode_sampling texts_sampling(const struct run *r);
 /* Texts that end what is written, as --stop has them. */
 struct stop_texts texts_stop_texts(const struct settings *s);
 /* Whether a model takes a text of that many tokens, prompt and answer, and the positions given (--seq-len; 0: none) do;

@@ -472,3 +472,16 @@ int run_engine_options(struct run *r)
     r->options.vocab = r->vocab;
     return err;
 }
+
+struct decode_sampling run_sampling(const struct run *r)
+{
+    const struct train_options *o = &r->options;
+    return (struct decode_sampling){
+        .temperature = o->sample_temperature,
+        .top_k = o->sample_top_k,
+        .top_p = o->sample_top_p,
+        .min_p = o->sample_min_p,
+        .repetition = o->sample_repetition,
+        .seed = o->seed,
+    };
+}

@@ -101,6 +101,8 @@ int run_engine_options(struct run *r);
 /* Choose the types of a run on this device, or refuse those that it does not have. */
 int run_device_options(const struct settings *s, const struct nj_device_info *d,
                        struct train_options *o);
+/* Return how the options of sampling have tokens drawn. */
+struct decode_sampling run_sampling(const struct run *r);
 /* Models, data and checkpoints; else rank 0 alone does, and run_share_models() and the like bring what is in them. */
 bool run_reads(const struct run *r);
 /* Returns the name of the run's result in OUT: "model" or "adapters". */

@@ -12,6 +12,8 @@
 
 #include "kbench.h"
 
+#include "base/clock.h"
+
 enum { ROWS_OF_GPU = 4096, ROWS_OF_CPU = 64 };
 
 /* TFLOP/s in float32 without matrix units, at the boost clock of the data sheet. More specific names first. */
@@ -124,13 +126,6 @@ int gemm_shape(const char *text, int32_t shape[3])
     return more < 0 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1 ? -1 : 0;
 }
 
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Return GFLOP/s of one large product by one thread, which OpenBLAS divides as it likes: the fastest of some. */
 static double large_gflops(void)
 {
@@ -142,9 +137,9 @@ static double large_gflops(void)
         a[i] = (float)(i % 13 - 6);
     omp_set_num_threads(1);
     for (int i = 0; i < RUNS; i++) {
-        const double from = seconds();
+        const double from = clock_seconds();
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, N, N, N, 1, a, N, b, N, 0, c, N);
-        const double rate = 2.0 * N * N * N / (seconds() - from) * 1e-9;
+        const double rate = 2.0 * N * N * N / (clock_seconds() - from) * 1e-9;
         best = rate > best ? rate : best;
     }
     omp_set_num_threads(threads);

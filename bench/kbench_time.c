@@ -12,6 +12,8 @@
 
 #include "kbench.h"
 
+#include "base/clock.h"
+
 enum { WARM_UPS = 3, RUNS = 50, RUNS_LEAST = 5 };
 static const double SECONDS_MOST = 0.5;
 static const int64_t TILE = 1 << 20; /* values made for an argument; longer ones repeat them */
@@ -48,13 +50,6 @@ static int time_once(struct bench *b, const struct work *w, int cold, float *ms)
     return rc ? rc : nj_event_elapsed_ms(b->from, b->to, ms);
 }
 
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int ascending(const void *a, const void *b)
 {
     const float x = *(const float *)a, y = *(const float *)b;
@@ -73,14 +68,15 @@ static int time_work(struct bench *b, const struct work *w, int cold, struct tim
 {
     float ms[RUNS];
     int rc = 0, n = 0;
-    double started = seconds();
-    for (int i = 0; i < WARM_UPS && !rc && (i == 0 || seconds() - started < SECONDS_MOST); i++) {
+    double started = clock_seconds();
+    for (int i = 0; i < WARM_UPS && !rc && (i == 0 || clock_seconds() - started < SECONDS_MOST);
+         i++) {
         rc = run_once(b, w);
         if (!rc)
             rc = nj_stream_sync(b->stream);
     }
-    started = seconds();
-    while (!rc && n < RUNS && (n < RUNS_LEAST || seconds() - started < SECONDS_MOST))
+    started = clock_seconds();
+    while (!rc && n < RUNS && (n < RUNS_LEAST || clock_seconds() - started < SECONDS_MOST))
         rc = time_once(b, w, cold, &ms[n++]);
     if (rc)
         return rc;

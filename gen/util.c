@@ -5,6 +5,8 @@
  */
 #include "util.h"
 
+#include "base/edit_distance.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -89,38 +91,12 @@ int problem_count(void)
     return problems;
 }
 
-/* Insertions, deletions and replacements from a to b; long words count as far apart. */
-static int edits(const char *a, const char *b)
-{
-    enum { LONGEST = 31 };
-    int row[LONGEST + 1];
-    int m = (int)strlen(a), n = (int)strlen(b);
-    if (m > LONGEST || n > LONGEST)
-        return LONGEST;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; i <= m; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
 const char *near_miss(const char *word, const char *const *names, int count)
 {
     const char *best = NULL;
     int limit = strlen(word) > 4 ? 2 : strlen(word) > 2 ? 1 : 0;
     for (int i = 0; i < count; i++) {
-        int d = edits(word, names[i]);
+        int d = edit_distance(word, names[i]);
         if (d <= limit) {
             best = names[i];
             limit = d - 1;

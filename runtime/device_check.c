@@ -15,6 +15,8 @@
 
 #include "internal.h"
 
+#include "base/clock.h"
+
 /* The record begins with this, with the number of its form, which is another one when more is tried than before. */
 static const char PASSED[] = "nojit " NOJIT_VERSION " passed, form 3\n";
 enum { RECORD_BYTES = 2048 };
@@ -166,7 +168,7 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options,
 {
     struct hearing hearing = {options, was, 1};
     struct nj_self_test t = {.all = options->retest, .tried = hear, .user = &hearing};
-    const double from = nj_now_ms();
+    const double from = clock_ms();
     int rc;
 
     *was = (struct nj_self_test_record){.state = NJ_SELF_TEST_NOW};
@@ -177,7 +179,7 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options,
     forget_gemms(&ctx->info);
     if (rc)
         return refuse(ctx, rc, &t);
-    was->ms = (float)(nj_now_ms() - from);
+    was->ms = (float)(clock_ms() - from);
     write_now(was->at);
     was->kernels = t.kernels;
     was->gemms = t.gemms;

@@ -225,8 +225,6 @@ void nj_arch_name(const struct nji_arch *arch, char *out);
 void nj_arch_list(const struct nj_index *index, char *out, size_t bytes);
 
 /* ---- host ---- */
-/* Return the milliseconds of a clock that never goes back; differences count. */
-double nj_now_ms(void);
 /* Bytes of a field of /proc/meminfo ("MemAvailable"), 0 if it cannot be read. */
 size_t nj_meminfo(const char *field);
 /* 1: the environment forbids the driver's JIT, and the code that it kept of an earlier one. */

@@ -7,6 +7,8 @@
 
 #include "internal.h"
 
+#include "base/edit_distance.h"
+
 enum { KEY_MAX = 95, NEAREST = 3 };
 
 int nj_kernel_find(const char *key)
@@ -81,41 +83,16 @@ int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *v
     return nj_fail(s->ctx, NJ_E_ARG, "%s: %s does not hold (%s)", op, condition, values);
 }
 
-/* Insertions, deletions and changes between two keys. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[KEY_MAX + 1], an = strnlen(a, KEY_MAX), bn = strnlen(b, KEY_MAX);
-
-    for (size_t j = 0; j <= bn; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= an; i++) {
-        size_t diagonal = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= bn; j++) {
-            size_t cost = diagonal + (a[i - 1] != b[j - 1]);
-
-            diagonal = row[j];
-            if (row[j] + 1 < cost)
-                cost = row[j] + 1;
-            if (row[j - 1] + 1 < cost)
-                cost = row[j - 1] + 1;
-            row[j] = cost;
-        }
-    }
-    return row[bn];
-}
-
 /* Numbers of the nearest kernels, best first; variants of the same op come before anything else. */
 static int find_nearest(const char *key, uint32_t nearest[NEAREST])
 {
-    size_t score[NEAREST], op_bytes = strcspn(key, ".");
-    int n = 0;
+    size_t op_bytes = strcspn(key, ".");
+    int n = 0, score[NEAREST];
 
     for (uint32_t id = 0; id < nj_kernel_count; id++) {
         const struct nj_kernel *k = &nj_kernels[id];
         int same_op = strlen(k->op) == op_bytes && memcmp(k->op, key, op_bytes) == 0;
-        size_t d = edit_distance(key, k->key) + (same_op ? 0 : 2 * KEY_MAX);
+        int d = edit_distance(key, k->key) + (same_op ? 0 : 2 * EDIT_WORD_MAX);
         int at = n < NEAREST ? n++ : NEAREST;
 
         while (at > 0 && d < score[at - 1]) {

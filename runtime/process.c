@@ -39,14 +39,6 @@ int nj_jit_is_forbidden(void)
     return 1;
 }
 
-double nj_now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
-}
-
 size_t nj_meminfo(const char *field)
 {
     FILE *f = fopen("/proc/meminfo", "re");

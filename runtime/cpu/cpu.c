@@ -18,6 +18,9 @@
 
 #include "cpu.h"
 
+#include "base/clock.h"
+#include "base/float8.h"
+
 enum {
     ALIGN = 256,
     WIDENED_ROWS = 256,
@@ -207,11 +210,8 @@ static void cpu_event_destroy(nj_event *e)
 
 static int cpu_event_record(nj_event *e, nj_stream *s)
 {
-    struct timespec now;
-
     (void)s;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    e->ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    e->ns = clock_ns();
     return 0;
 }
 
@@ -301,38 +301,14 @@ static int cpu_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
     return plan->state ? 0 : nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
 }
 
-/* e4m3: 4 bits of exponent, 3 of fraction; all of them set are a NaN, and there is no infinity. */
-static float e4m3_value(unsigned bits)
-{
-    const unsigned exponent = bits >> 3 & 15, fraction = bits & 7;
-    const float size =
-        exponent ? ldexpf((float)(8 + fraction), (int)exponent - 10) : ldexpf((float)fraction, -9);
-
-    if ((bits & 0x7f) == 0x7f)
-        return NAN;
-    return bits & 0x80 ? -size : size;
-}
-
-/* e5m2: 5 bits of exponent, 2 of fraction, infinity as in float16, whose upper half it is. */
-static float e5m2_value(unsigned bits)
-{
-    const unsigned exponent = bits >> 2 & 31, fraction = bits & 3;
-    float size =
-        exponent ? ldexpf((float)(4 + fraction), (int)exponent - 17) : ldexpf((float)fraction, -16);
-
-    if (exponent == 31)
-        size = fraction ? NAN : INFINITY;
-    return bits & 0x80 ? -size : size;
-}
-
 /* step: floats from the scale of a row to the next */
-static void widen(float *out, const uint8_t *x, float (*value_of)(unsigned), const float *scale,
+static void widen(float *out, const uint8_t *x, float (*value_of)(uint8_t), const float *scale,
                   int step, int32_t rows, int32_t columns, int64_t ld)
 {
     float value[256];
 
     for (unsigned i = 0; i < 256; i++)
-        value[i] = value_of(i);
+        value[i] = value_of((uint8_t)i);
 #pragma omp parallel for
     for (int32_t r = 0; r < rows; r++)
         for (int32_t c = 0; c < columns; c++)
@@ -377,10 +353,10 @@ static void run_f8(const struct nj_gemm_plan *plan, const struct nj_gemm_operand
     struct nj_gemm piece = *g;
 
     piece.lda = piece.ldb = g->K;
-    widen(a, x->a, g->a_e5m2 ? e5m2_value : e4m3_value, x->a_scale, step, g->M, g->K, g->lda);
+    widen(a, x->a, g->a_e5m2 ? f32_from_e5m2 : f32_from_e4m3, x->a_scale, step, g->M, g->K, g->lda);
     for (int32_t n = 0; n < g->N; n += most) {
         piece.N = g->N - n < most ? g->N - n : most;
-        widen(b, (const uint8_t *)x->b + n * g->ldb, e4m3_value,
+        widen(b, (const uint8_t *)x->b + n * g->ldb, f32_from_e4m3,
               (const float *)x->b_scale + n * step, step, piece.N, g->K, g->ldb);
         run_f32(&piece, c + n, a, b);
     }

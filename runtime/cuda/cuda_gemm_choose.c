@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "cuda_gemm.h"
 #include "library.h"
 
@@ -239,19 +240,19 @@ static int compare(nj_context *ctx, struct trial *t, int i, enum nj_lt_depth dep
 /* Runs candidate i once and looks at its result. 0 though it is left out. */
 static int try_choice(nj_context *ctx, struct trial *t, int i, enum nj_lt_depth depth)
 {
-    const double began = nj_now_ms();
+    const double began = clock_ms();
     double cleared, ran;
     int rc = t->apart ? nj_lt_known_clear(ctx, &t->known) : 0;
 
-    cleared = nj_now_ms();
+    cleared = clock_ms();
     t->p->choice = t->list[i];
     rc = rc ? rc : run_once(ctx, t);
-    ran = nj_now_ms();
+    ran = clock_ms();
     if (rc == 0 && t->apart)
         rc = compare(ctx, t, i, depth);
     /* One that has been timed already runs for this alone. */
     ctx->info.gemm_check_ms +=
-        cleared - began + nj_now_ms() - ran + (t->ms[i] > 0 ? ran - cleared : 0);
+        cleared - began + clock_ms() - ran + (t->ms[i] > 0 ? ran - cleared : 0);
     if (rc == NJ_E_GEMM) {
         leave_out(ctx, t, i, REFUSED, ctx->error);
         rc = 0;
@@ -466,17 +467,17 @@ static int choose(nj_context *ctx, struct nj_gemm_plan *plan, struct trial *t)
 
 static int begin_known(nj_context *ctx, struct trial *t, const size_t operand_bytes[2])
 {
-    const double began = nj_now_ms();
+    const double began = clock_ms();
     int rc = t->apart ? nj_lt_known_begin(ctx, t->g, &t->at, operand_bytes, &t->known) : 0;
 
-    ctx->info.gemm_check_ms += nj_now_ms() - began;
+    ctx->info.gemm_check_ms += clock_ms() - began;
     ctx->info.gemms_unchecked += !t->apart;
     return rc;
 }
 
 int nj_lt_choose(nj_context *ctx, struct nj_gemm_plan *plan, struct nj_lt_product *p)
 {
-    const double from = nj_now_ms();
+    const double from = clock_ms();
     struct trial t = {.g = &plan->shape, .p = p};
     size_t operand_bytes[2];
     int rc = take_scratch(ctx, &t, operand_bytes);
@@ -491,6 +492,6 @@ int nj_lt_choose(nj_context *ctx, struct nj_gemm_plan *plan, struct nj_lt_produc
     say_left_out(ctx, &t);
     nj_lt_known_end(&t.known);
     nj_free(ctx, NJ_MEM_DEVICE, t.memory);
-    ctx->info.gemm_ms += nj_now_ms() - from;
+    ctx->info.gemm_ms += clock_ms() - from;
     return rc;
 }

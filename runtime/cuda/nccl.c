@@ -10,6 +10,8 @@
 
 #include "backend.h"
 
+#include "base/clock.h"
+
 _Static_assert(sizeof(struct nj_nccl_id) == NJ_COMM_ID_BYTES, "ncclUniqueId");
 _Static_assert(sizeof(struct nj_nccl_config) == 72, "ncclConfig_t of 2.27");
 
@@ -53,19 +55,11 @@ static int fail_result(nj_context *ctx, void *comm, int result, const char *what
                    ctx->info.comm_version % 100, text, result, (int)strcspn(last, "\n"), last);
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Waits for what a call began; result is what it returned. */
 static int settle_in(nj_comm *c, int result, int seconds, const char *what)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
-    const int64_t end = now_ns() + (int64_t)seconds * 1000000000;
+    const int64_t end = clock_ns() + (int64_t)seconds * 1000000000;
 
     while (result == NJ_ncclInProgress) {
         int rc = nccl->ncclCommGetAsyncError(c->handle, &result);
@@ -74,7 +68,7 @@ static int settle_in(nj_comm *c, int result, int seconds, const char *what)
             result = rc;
         if (result != NJ_ncclInProgress)
             break;
-        if (now_ns() > end)
+        if (clock_ns() > end)
             return nj_fail(
                 c->ctx, NJ_E_DEVICE,
                 "%s: rank %d of %d waited %d seconds for the others; see whether all run "

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/float8.h"
 #include "cases.h"
 
 /* A binary floating-point type narrower than float. */
@@ -83,27 +84,6 @@ static unsigned narrow_digits(double x, const struct narrow *n)
     return base + digits;
 }
 
-static double narrow_value(uint16_t bits, const struct narrow *n)
-{
-    const int exponent = (bits & 0x7fff) >> n->fraction_bits;
-    const int fraction = bits & ((1 << n->fraction_bits) - 1);
-    const double sign = bits & 0x8000 ? -1 : 1;
-    if (exponent > n->max_exponent - n->min_exponent + 1)
-        return fraction ? (double)NAN : sign * (double)INFINITY;
-    const int lead = exponent ? 1 << n->fraction_bits : 0, e = exponent ? exponent : 1;
-    return sign * (lead + fraction) * power_of_two(e - 1 + n->min_exponent - n->fraction_bits);
-}
-
-/* e4m3 has no infinity, and one NaN of each sign: all its digits. */
-static double e4m3_value(uint8_t bits)
-{
-    const int exponent = (bits & 0x7f) >> 3, fraction = bits & 7;
-    if ((bits & 0x7f) == 0x7f)
-        return (double)NAN;
-    return (bits & 0x80 ? -1.0 : 1.0) * (exponent ? 8 + fraction : fraction) *
-           power_of_two((exponent ? exponent : 1) - 10);
-}
-
 void nj_case_encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
                     int lp_is_f16)
 {
@@ -138,11 +118,11 @@ double nj_case_decode(const unsigned char *bytes, int64_t index, enum case_type 
     case CASE_LP:
     case CASE_BF16:
         memcpy(&b, bytes + 2 * index, sizeof(b));
-        return narrow_value(b, narrow_of(type, lp_is_f16));
+        return (double)(type == CASE_LP && lp_is_f16 ? f32_from_f16(b) : f32_from_bf16(b));
     case CASE_F8:
-        return e4m3_value(bytes[index]);
-    case CASE_E5M2: /* the upper half of a float16 */
-        return narrow_value((uint16_t)(bytes[index] << 8), &F16);
+        return (double)f32_from_e4m3(bytes[index]);
+    case CASE_E5M2:
+        return (double)f32_from_e5m2(bytes[index]);
     case CASE_F32:
         memcpy(&f, bytes + 4 * index, sizeof(f));
         return (double)f;

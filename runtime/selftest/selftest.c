@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "cases.h"
 #include "internal.h"
 
@@ -64,7 +65,7 @@ static void run_cases(nj_context *ctx, nj_stream *s, uint32_t kernel, struct fou
 /* Of the first set of machine code, and where that is wrong, of the second. */
 static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_self_test *t)
 {
-    const double from = nj_now_ms();
+    const double from = clock_ms();
     struct found first, second;
 
     run_cases(ctx, s, kernel, &first);
@@ -79,7 +80,7 @@ static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_
         if (second.trial.verdict == NJ_PASSED)
             first.trial.verdict = NJ_PASSED_SPARE;
     }
-    first.trial.ms = (float)(nj_now_ms() - from);
+    first.trial.ms = (float)(clock_ms() - from);
     return nj_selftest_count(ctx, t, &first.trial);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cases.h"
 #include "internal.h"
 
@@ -422,11 +423,11 @@ static int try_types(nj_context *ctx, nj_stream *s, enum nj_gemm_kind kind,
         char wrong[600] = "";
         struct trial t = {.f16 = info->lp_is_f16};
         struct nj_trial out = {.name = t.name, .label = t.label, .is_gemm = 1, .wrong = wrong};
-        const double from = nj_now_ms();
+        const double from = clock_ms();
 
         shape(kind, types, shapes->mnk[i], shapes->multiple, &t);
         rc = try_shape(ctx, s, &t, &out, wrong, sizeof wrong);
-        out.ms = (float)(nj_now_ms() - from);
+        out.ms = (float)(clock_ms() - from);
         rc = rc ? nj_selftest_no_memory(test, &out) : nj_selftest_count(ctx, test, &out);
     }
     return rc;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "base/clock.h"
 #include "gemm_block.h"
 
 static const char *const gemm_kinds[NJ_VK_GEMMS] = NJ_VK_GEMM_KINDS; /* by enum nj_gemm_kind */
@@ -139,7 +140,7 @@ int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
                                                    VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
                                                .pushConstantRangeCount = 1,
                                                .pPushConstantRanges = &range};
-    const double begun = nj_now_ms();
+    const double begun = clock_ms();
     char why[NJ_SENTENCE_BYTES];
     struct nj_index index;
     int rc = nj_shaders_embedded(&index, why);
@@ -156,7 +157,7 @@ int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
         rc = nj_vk_cache_open(ctx, options->cache_folder);
     if (rc == 0)
         rc = load_all(ctx, &index, options);
-    ctx->info.pipelines_ms = (float)(nj_now_ms() - begun);
+    ctx->info.pipelines_ms = (float)(clock_ms() - begun);
     if (rc == 0 && ctx->info.pipelines_compiled > 0)
         rc = nj_vk_cache_write(ctx, options->cache_folder);
     if (rc == 0 && options->verbose && options->log)

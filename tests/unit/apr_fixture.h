@@ -7,6 +7,7 @@
 #ifndef NOJIT_TESTS_APR_FIXTURE_H
 #define NOJIT_TESTS_APR_FIXTURE_H
 
+#include "base/float16.h"
 #include "formats/gguf.h"
 #include "formats/quantize.h"
 #include "formats/safetensors.h"

@@ -6,6 +6,7 @@
 #ifndef NOJIT_F8_FIXTURE_H
 #define NOJIT_F8_FIXTURE_H
 
+#include "base/float16.h"
 #include "device_fixture.h"
 #include "formats/safetensors.h"
 #include "nojit_ops.h"

@@ -4,6 +4,7 @@
  * rounding at random must be: unbiased, drawn anew for each number and update, a function of seed,
  * update and element alone. Rounding to nearest fails where it should.
  */
+#include "base/float16.h"
 #include "base/step_state.h"
 #include "formats/safetensors.h"
 #include "nojit_ops.h"

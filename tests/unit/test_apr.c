@@ -3,6 +3,7 @@
  * test_apr.c: the container of APR files: what comes back, and what lies.
  */
 #include "apr_fixture.h"
+#include "base/float16.h"
 #include "formats/apr.h"
 #include "formats/crc32.h"
 #include "unit.h"

@@ -7,6 +7,7 @@
  * even an accumulator of 14 bits holds each sum exactly in any order. What is left is the product
  * with two scales and the rounding of the result.
  */
+#include "base/float16.h"
 #include "e5m2_value.h"
 #include "f8_fixture.h"
 

@@ -3,6 +3,7 @@
  * test_gguf_model.c: GGUF files as models, compared with the Hugging Face folders that they were made from.
  */
 #include "base/families.h"
+#include "base/float16.h"
 #include "gguf_fixture.h"
 #include "gguf_parts.h"
 #include "hash_tensors.h"

@@ -3,6 +3,7 @@
  * test_head_e5m2.c: the gradient of logits as e5m2, on the CPU and on a GPU if there is one: that rounding is unbiased
  * and drawn by key, row and column alone, and that it may lie in the logits. Its numbers are decoded here on their own.
  */
+#include "base/float16.h"
 #include "base/step_state.h"
 #include "device_fixture.h"
 #include "e5m2_value.h"

@@ -5,6 +5,8 @@
  */
 #include "engine_fixture.h"
 
+#include "base/float16.h"
+
 #include <cblas.h>
 #include <omp.h>
 #include <sys/stat.h>

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/plural.h"
 #include "record/progress.h"
 #include "unit.h"
@@ -84,7 +85,7 @@ static void the_time_left_counts_evaluations_to_come(void **state)
         p.steps = cases[i].steps;
         p.every = 1;
         p.measure_every = cases[i].every;
-        p.started = seconds_now() - cases[i].passed;
+        p.started = clock_seconds() - cases[i].passed;
         p.ideal_seconds = (double)NAN;
         progress_measured(&p, 0, 99); /* before `started` */
         progress_measured(&p, 5, 15);
@@ -114,7 +115,7 @@ static void long_evaluations_are_told(void **state)
     assert_non_null(freopen(at("said"), "w", stderr));
     p.terminal = false;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        p.rows_started = seconds_now() - calls[i].passed;
+        p.rows_started = clock_seconds() - calls[i].passed;
         progress_rows(&p, calls[i].rows, 100);
     }
     progress_close(&p);

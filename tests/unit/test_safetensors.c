@@ -3,6 +3,7 @@
  * test_safetensors.c: files that are read and files that are refused, the content hash, writing,
  * 16-bit conversions.
  */
+#include "base/float16.h"
 #include "formats/safetensors.h"
 #include "hash_tensors.h"
 #include "unit.h"

@@ -2,6 +2,7 @@
  *
  * test_tensors.c: rows of a tensor that its file holds in the order of pairs.
  */
+#include "base/float16.h"
 #include "formats/tensors.h"
 #include "hash_tensors.h"
 #include "unit.h"

@@ -5,6 +5,7 @@
  */
 #include "batch/answers.h"
 
+#include "base/integers.h"
 #include "batch/data.h"
 #include "batch/packing.h"
 #include "io/error.h"
@@ -13,14 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 static int32_t inputs_of(const struct answer *a)
 {
-    return most(a->prompt_count, a->teacher_count) + a->said_count - 1;
+    return int_max(a->prompt_count, a->teacher_count) + a->said_count - 1;
 }
 
 /* A prompt, from position `at` on, then the answer but its last token; to `end` a document that nobody reads. */

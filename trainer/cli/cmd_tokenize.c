@@ -2,6 +2,7 @@
  *
  * cmd_tokenize.c: `nojit tokenize`: text to a token file, with a bar while it goes on, or to the screen.
  */
+#include "base/clock.h"
 #include "base/plural.h"
 #include "batch/tokenize.h"
 #include "cli/commands.h"
@@ -43,12 +44,12 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
         err = tokenize_bytes(s->data.path, s->data.count, &split, &watch.total);
     t->encoded = advance;
     t->user = &watch;
-    p->started = seconds_now();
+    p->started = clock_seconds();
     if (!err)
         err = tokenize(s->data.path, s->data.count, &rules, &split, t, s->out, &done);
     if (err)
         return err;
-    const double seconds = seconds_now() - p->started;
+    const double seconds = clock_seconds() - p->started;
     if (seconds < 10)
         snprintf(took, sizeof took, "%.1f s", seconds);
     else

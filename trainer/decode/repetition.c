@@ -4,6 +4,7 @@
  */
 #include "decode/repetition.h"
 
+#include "base/float16.h"
 #include "formats/tensors.h"
 #include "io/error.h"
 #include "state/engine_struct.h"

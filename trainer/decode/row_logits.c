@@ -5,6 +5,7 @@
  */
 #include "decode/row_logits.h"
 
+#include "base/float16.h"
 #include "formats/tensors.h"
 #include "io/error.h"
 #include "net/forward.h"

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/plural.h"
 #include "batch/prompts.h"
 #include "eval/texts.h"
@@ -182,11 +183,11 @@ static int speculate(struct run *r, const struct prompts *p)
         .stops = r->ends.stops,
     };
     struct speculate_result x;
-    const double from = seconds_now();
+    const double from = clock_seconds();
     r->progress.started = from;
     const int err = engine_speculate(r->engine, &io, draft_tokens(r), &x);
     progress_clear(&r->progress);
-    return err ? err : report(r, &x, seconds_now() - from);
+    return err ? err : report(r, &x, clock_seconds() - from);
 }
 
 int run_speculation(struct run *r)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/plural.h"
 #include "batch/tasks.h"
 #include "eval/task_report.h"
@@ -115,14 +116,14 @@ static int report(struct run *r, const struct bench *b)
 
 static int run_bench(struct run *r, struct bench *b)
 {
-    const double from = seconds_now();
+    const double from = clock_seconds();
     const long long items = (long long)tasks_count(b->tasks);
     int err = b->scores ? task_scores_run(r, b->scores, b->score) : 0;
     if (!err)
         err = task_texts_run(r, b->tasks, b->text);
     if (!err)
         progress_say(&r->progress, "%lld item%s in %.2f s", items, plural(items),
-                     seconds_now() - from);
+                     clock_seconds() - from);
     return err ? err : report(r, b);
 }
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "eval/texts.h"
 #include "io/error.h"
 #include "model/model_open.h"
@@ -161,7 +162,7 @@ int task_texts_run(struct run *r, const struct tasks *t, struct pool *text)
         tasks_get(t, i, &it);
         w.count += it.kind == TASK_TEXT;
     }
-    r->progress.started = seconds_now();
+    r->progress.started = clock_seconds();
     const int err = w.count > 0 ? engine_decode(r->engine, &io) : 0;
     progress_clear(&r->progress);
     return err;

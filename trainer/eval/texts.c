@@ -4,6 +4,7 @@
  */
 #include "eval/texts.h"
 
+#include "base/clock.h"
 #include "base/plural.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -220,14 +221,14 @@ int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
     t.answer = calloc((size_t)t.count, sizeof *t.answer);
     if (!t.answer)
         return fail(NJ_E_NOMEM, "out of memory for %lld answers", (long long)t.count);
-    const double from = seconds_now();
+    const double from = clock_seconds();
     r->progress.started = from;
     wait_begin("writing texts");
     const int err = engine_decode(r->engine, &io);
     wait_end();
     progress_clear(&r->progress);
     if (!err)
-        say_rate(&t, seconds_now() - from);
+        say_rate(&t, clock_seconds() - from);
     for (int64_t i = 0; i < t.count; i++)
         free_text(&t.answer[i]);
     free(t.answer);

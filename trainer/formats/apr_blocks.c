@@ -4,6 +4,7 @@
  */
 #include "formats/apr_blocks.h"
 
+#include "base/float16.h"
 #include "ref/blocks.h"
 
 #include <stdbool.h>

@@ -5,6 +5,7 @@
  */
 #include "formats/quantize.h"
 
+#include "base/float16.h"
 #include "formats/quantize_block.h"
 #include "formats/tensors.h"
 #include "nojit.h"
@@ -14,19 +15,12 @@
 
 enum { BLOCK = 32 };
 
-static uint32_t bits_of(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
 /* Of finite values, magnitudes are in the order of their bits, which vectorises. */
 static float largest_magnitude(const float *x)
 {
     uint32_t most = 0;
     for (int i = 0; i < BLOCK; i++) {
-        const uint32_t bits = bits_of(x[i]) & 0x7fffffffu;
+        const uint32_t bits = float_bits(x[i]) & 0x7fffffffu;
         most = bits > most ? bits : most;
     }
     float largest;
@@ -182,10 +176,10 @@ bool quantize_supports(enum nj_tensor_type type)
 /* NaN is above all. */
 static bool all_below(float limit, const float *x, int64_t count)
 {
-    const uint32_t limit_bits = bits_of(limit);
+    const uint32_t limit_bits = float_bits(limit);
     uint32_t above = 0;
     for (int64_t i = 0; i < count; i++)
-        above |= (bits_of(x[i]) & 0x7fffffffu) >= limit_bits;
+        above |= (float_bits(x[i]) & 0x7fffffffu) >= limit_bits;
     return !above;
 }
 

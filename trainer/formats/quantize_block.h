@@ -11,6 +11,8 @@
 
 #include "formats/tensors.h"
 
+#include "base/float16.h"
+
 /* Stores x as float16; false if that is infinite. */
 static inline bool put_half(float x, unsigned char *dst)
 {

@@ -4,6 +4,7 @@
  * scale of the block. Each part is fitted by least squares, from several spacings. Sums go in the order of the
  * elements, as ggml's do, so that bytes are equal; four parts are fitted side by side, one per lane of a vector.
  */
+#include "base/float16.h"
 #include "formats/quantize_block.h"
 #include "formats/tensors.h"
 

@@ -2,6 +2,7 @@
  *
  * tensor_rows.c: rows and elements of a tensor, in Hugging Face's order of rows whatever the file's is.
  */
+#include "base/float16.h"
 #include "formats/tensors.h"
 #include "ref/blocks.h"
 

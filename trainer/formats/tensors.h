@@ -79,10 +79,4 @@ int tensor_type_block(enum nj_tensor_type type);
 /* Bytes of so many elements, which are whole blocks. */
 size_t tensor_type_bytes(enum nj_tensor_type type, int64_t elements);
 
-/* 16-bit conversions, to nearest even; shared by everything that converts on the host. */
-uint16_t bf16_from_f32(float x);
-float f32_from_bf16(uint16_t x);
-uint16_t f16_from_f32(float x);
-float f32_from_f16(uint16_t x);
-
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 
 enum { DEPTH = 4, FIRST_SECONDS = 4, NEXT_SECONDS = 60 };
@@ -33,13 +34,6 @@ static void (*hears)(void *user, const char *line);
 static void *hearer;
 static const char *(*watched)(void);
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static struct wait *innermost(void)
 {
     return depth > 0 && depth <= DEPTH ? &waits[depth - 1] : NULL;
@@ -52,7 +46,7 @@ static void describe(const struct wait *w, char *out, size_t bytes)
     if (held_up)
         snprintf(behind, sizeof behind, "rank %d has not begun it", w->behind);
     snprintf(out, bytes, "%s%s%s%s%s (%.0f s so far)", w->what, detailed || held_up ? ": " : "",
-             w->detail, detailed && held_up ? "; " : "", behind, now() - w->began);
+             w->detail, detailed && held_up ? "; " : "", behind, clock_seconds() - w->began);
 }
 
 static double due_at(const struct wait *w)
@@ -65,12 +59,12 @@ static bool make_word(char *out, size_t bytes)
 {
     pthread_mutex_lock(&mutex);
     struct wait *w = innermost();
-    const bool due = w != NULL && first_seconds > 0 && now() >= due_at(w);
+    const bool due = w != NULL && first_seconds > 0 && clock_seconds() >= due_at(w);
     if (due) {
         describe(w, out, bytes);
         make_printable(out);
         w->due = NEXT_SECONDS;
-        spoke = now();
+        spoke = clock_seconds();
     }
     pthread_mutex_unlock(&mutex);
     return due;
@@ -160,7 +154,7 @@ void wait_begin(const char *format, ...)
     depth++;
     struct wait *w = innermost();
     if (w != NULL && first_seconds > 0) {
-        *w = (struct wait){.behind = -1, .began = now(), .due = first_seconds};
+        *w = (struct wait){.behind = -1, .began = clock_seconds(), .due = first_seconds};
         va_start(args, format);
         vsnprintf(w->what, sizeof w->what, format, args);
         va_end(args);
@@ -224,7 +218,7 @@ void wait_usual(double seconds)
 void waits_spoke(void)
 {
     pthread_mutex_lock(&mutex);
-    spoke = now();
+    spoke = clock_seconds();
     pthread_mutex_unlock(&mutex);
 }
 

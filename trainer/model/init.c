@@ -6,6 +6,7 @@
  */
 #include "model/init.h"
 
+#include "base/float16.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"

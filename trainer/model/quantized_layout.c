@@ -5,6 +5,7 @@
  */
 #include "model/quantized_layout.h"
 
+#include "base/integers.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -19,11 +20,6 @@
 enum { FLOATS = 1 << NJ_TYPE_F32 | 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
 enum { HALVES = 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
 _Static_assert((int)ST_I64 < 31 && (int)ST_TYPES <= 63, "a set of types is an int64_t");
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 static int refuse_part(const struct quantised_matrix *m, const struct tensor *t)
 {
@@ -198,7 +194,7 @@ static int open_nf4(const struct quantised_matrix *m, struct packed *p, struct t
         rc = need(m, NF4_ABSMAX, "absmax");
     if (rc)
         return rc;
-    const int64_t groups = ceil_div(p->rows * p->columns, p->group_columns);
+    const int64_t groups = i64_ceil_div(p->rows * p->columns, p->group_columns);
     const bool nested = (int)m->part[NF4_ABSMAX]->dtype == ST_U8;
     p->block = nf4_block;
     if (m->part[NF4_WEIGHT]->bytes != (size_t)(p->rows * p->columns / 2))
@@ -211,7 +207,7 @@ static int open_nf4(const struct quantised_matrix *m, struct packed *p, struct t
     rc = check_part(m, NF4_NESTED_CODE, "nested_quant_map", 1 << NJ_TYPE_F32, 256, 0);
     return rc ? rc
               : check_part(m, NF4_NESTED_ABSMAX, "nested_absmax", 1 << NJ_TYPE_F32,
-                           ceil_div(groups, p->nested), 0);
+                           i64_ceil_div(groups, p->nested), 0);
 }
 
 /* ---- GPTQ: columns by rows; a word has eight columns of a row ---- */
@@ -231,7 +227,7 @@ static void gptq_block(const struct packed *p, int64_t row, int64_t column, unsi
 /* Zeros and scales by groups. */
 static int check_turned(const struct quantised_matrix *m, const struct packed *p)
 {
-    const int64_t groups = ceil_div(p->columns, p->group_columns);
+    const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
     if (p->rows % 8 != 0)
         return refuse_part(m, m->part[TURNED_WEIGHT]);
     const int rc = check_part(m, TURNED_ZEROS, "qzeros", 1 << ST_I32, groups, p->rows / 8);
@@ -305,7 +301,7 @@ enum { CT_WEIGHT, CT_SCALE, CT_ZERO, CT_ORDER, CT_SHAPE };
 static int ct_zero(const struct packed *p, int64_t row, int64_t group)
 {
     const struct packed_part *zero = &p->part[CT_ZERO];
-    const int64_t groups = ceil_div(p->columns, p->group_columns);
+    const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
     if (!zero->data)
         return 8;
     if (zero->type == ST_I32)
@@ -316,7 +312,7 @@ static int ct_zero(const struct packed *p, int64_t row, int64_t group)
 static void ct_block(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
 {
     const int64_t group = column / p->group_columns;
-    const int64_t groups = ceil_div(p->columns, p->group_columns);
+    const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
     put_i4_head(&p->part[CT_SCALE], row * groups + group, ct_zero(p, row, group), to);
     memcpy(to + 4, p->part[CT_WEIGHT].data + (row * p->columns + column) / 2,
            (size_t)p->elements / 2);
@@ -327,7 +323,7 @@ static int check_ct_zero(const struct quantised_matrix *m, const struct packed *
     if (!m->part[CT_ZERO])
         return m->scheme->has_zeros ? need(m, CT_ZERO, "weight_zero_point") : 0;
     if ((int)m->part[CT_ZERO]->dtype == ST_I32)
-        return check_part(m, CT_ZERO, "weight_zero_point", 1 << ST_I32, ceil_div(p->rows, 8),
+        return check_part(m, CT_ZERO, "weight_zero_point", 1 << ST_I32, i64_ceil_div(p->rows, 8),
                           groups);
     return check_part(m, CT_ZERO, "weight_zero_point", 1 << ST_I8, p->rows, groups);
 }
@@ -337,7 +333,7 @@ static int open_ct(const struct quantised_matrix *m, struct packed *p, struct te
     int rc = choose_i4(m, p, t);
     if (rc)
         return rc;
-    const int64_t groups = ceil_div(p->columns, p->group_columns);
+    const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
     if (m->part[CT_ORDER])
         return fail(NJ_E_UNSUPPORTED,
                     "%s: tensor %s spreads the columns of a group (actorder); use a release "
@@ -359,7 +355,7 @@ enum { F8_WEIGHT, F8_SCALE, F8_SCALE_INV, F8_INPUT_SCALE };
 /* A block with a NaN has one for its scale. */
 static void f8_block(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
 {
-    const int64_t across = ceil_div(p->columns, p->group_columns);
+    const int64_t across = i64_ceil_div(p->columns, p->group_columns);
     const struct packed_part *scales = &p->part[p->part[F8_SCALE].data ? F8_SCALE : F8_SCALE_INV];
     const unsigned char *from = p->part[F8_WEIGHT].data + row * p->columns + column;
     float scale = float_in(scales, row / p->group_rows * across + column / p->group_columns);
@@ -378,7 +374,7 @@ static int64_t shared(int64_t all, int64_t scales, int64_t said)
         return all;
     if (said == 0)
         return scales == all ? 1 : 0;
-    return ceil_div(all, said) == scales ? said : scales == all ? 1 : 0;
+    return i64_ceil_div(all, said) == scales ? said : scales == all ? 1 : 0;
 }
 
 static int open_f8(const struct quantised_matrix *m, struct packed *p, struct tensor *t)

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/decode.h"
+#include "base/integers.h"
 #include "net/f8.h"
 #include "net/few_rows.h"
 #include "net/forward.h"
@@ -23,16 +24,6 @@ enum { PROMPTS_BY = 4, STEPS_BY = 2 };
 /* Blocks that share the logits of a step among them, at least, so that a GPU is full. */
 enum { SAMPLE_BLOCKS = 256, SAMPLE_PARTS = 64 };
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int round_up(int n, int multiple)
-{
-    return (n + multiple - 1) / multiple * multiple;
-}
-
 /* Rows of a pass over prompts. */
 static int prefill_rows(const struct decoder_size *size)
 {
@@ -40,14 +31,14 @@ static int prefill_rows(const struct decoder_size *size)
     int prefill = all < PREFILL_ROWS ? (int)all : PREFILL_ROWS;
     if (prefill < size->positions)
         prefill = size->positions;
-    return round_up(prefill, PREFILL_LEAST);
+    return int_round_up(prefill, PREFILL_LEAST);
 }
 
 /* Blocks that share a row. */
 static int parts_of(int rows)
 {
     const int parts = (SAMPLE_BLOCKS + rows - 1) / rows;
-    return least(parts, SAMPLE_PARTS);
+    return int_min(parts, SAMPLE_PARTS);
 }
 
 static void rows_of_prompts(int count, struct carve *m, struct rows *out)
@@ -94,7 +85,7 @@ static int chunks_of(const struct decoder *d, int positions)
     int chunks = 1;
     while (chunks * DECODE_CHUNK < positions)
         chunks *= 2;
-    return least(chunks, most);
+    return int_min(chunks, most);
 }
 
 void decoder_carve(const struct net *n, const struct decoder_size *s, int vocab, int ld,

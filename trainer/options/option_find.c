@@ -9,29 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/edit_distance.h"
 #include "io/error.h"
 #include "options/settings.h"
-
-static int edit_distance(const char *a, const char *b)
-{
-    int row[64];
-    const int n = (int)strlen(b);
-    if (n >= 63)
-        return 99;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1] != '\0'; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            const int replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            const int shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = replaced < shorter ? replaced : shorter;
-        }
-    }
-    return row[n];
-}
 
 const struct option *option_named(unsigned command, const char *word)
 {

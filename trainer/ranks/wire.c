@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "io/error.h"
 
 _Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
@@ -26,9 +27,7 @@ enum { FRAME_MAGIC = 0x6e6a4601, CONNECT_MS = 5000 };
 
 int64_t now_ms(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return clock_ns() / 1000000;
 }
 
 int wait_until(int64_t deadline, int most)

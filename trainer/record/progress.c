@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "io/error.h"
 #include "io/waits.h"
@@ -23,13 +24,6 @@
 
 static const double REWRITE_SECONDS = 0.1;
 static const double FIRST_ROWS_SECONDS = 10;
-
-double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 const char *duration_text(double seconds, char *buffer, size_t bytes)
 {
@@ -98,7 +92,7 @@ int progress_open(struct progress *p, const char *log_path, bool aside)
     p->aside = aside;
     const char *kind = getenv("TERM");
     p->terminal = isatty(fileno(screen(p))) && (kind == NULL || strcmp(kind, "dumb") != 0);
-    p->started = seconds_now();
+    p->started = clock_seconds();
     p->log_path = log_path;
     p->log_new = log_path != NULL && access(log_path, F_OK) != 0;
     const int err = log_path != NULL ? open_log(p) : 0;
@@ -223,7 +217,7 @@ static void measured(struct progress *p, const char *what, const char *unit, int
 {
     char text[256], eta[32];
     struct line line = {0};
-    const double now = seconds_now();
+    const double now = clock_seconds();
     if (rows == 0) {
         p->rows_started = now;
         p->rows_due = FIRST_ROWS_SECONDS;
@@ -259,7 +253,7 @@ void progress_texts(struct progress *p, int64_t done, int64_t total, int64_t tok
 {
     char text[256];
     struct line line = {0};
-    const double now = seconds_now(), took = now - p->started;
+    const double now = clock_seconds(), took = now - p->started;
     if (!p->terminal)
         wait_detail("%lld of %lld, %lld tokens", (long long)done, (long long)total,
                     (long long)tokens);
@@ -322,7 +316,7 @@ static int64_t measurements_left(const struct progress *p, int64_t step)
 static double seconds_left(const struct progress *p, int64_t step)
 {
     const double done = (double)(step - p->first_step);
-    const double trained = seconds_now() - p->started - p->measured_seconds;
+    const double trained = clock_seconds() - p->started - p->measured_seconds;
     return (done > 0 ? trained / done * (double)(p->steps - step) : 0) +
            p->measure_seconds * (double)measurements_left(p, step);
 }
@@ -369,7 +363,7 @@ void progress_step(struct progress *p, int64_t step, const struct step_result *r
     char text[1024];
     struct line line = {0};
     const bool last = step == p->steps, due = step % p->every == 0 || last;
-    const double now = seconds_now();
+    const double now = clock_seconds();
     if (!due && !p->terminal)
         return;
     step_parts(p, step, r, &line);
@@ -389,7 +383,7 @@ void progress_bytes(struct progress *p, double done, double total)
     enum { WIDTH = 30 };
     char text[256], eta[32], bar[WIDTH + 1], read[32], all[32];
     struct line line = {0};
-    const double now = seconds_now(), took = now - p->started;
+    const double now = clock_seconds(), took = now - p->started;
     const double part = total > 0 && done < total ? done / total : 1;
     if (!p->terminal)
         wait_detail("%s of %s", bytes_text(done, read, sizeof read),

@@ -39,7 +39,6 @@ struct progress {
     double memory_bytes;     /* of the plan */
 };
 
-double seconds_now(void); /* monotonic */
 int progress_open(struct progress *p, const char *log_path, bool aside);
 /* Refuses where --log or what people read lacks a line. */
 int progress_check(const struct progress *p);

@@ -4,6 +4,7 @@
  */
 #include "run/export.h"
 
+#include "base/clock.h"
 #include "io/error.h"
 #include "model/gguf_export.h"
 #include "weights/merge.h"
@@ -41,11 +42,11 @@ int export_file(const struct export_source *x, struct progress *p, const struct 
     const struct export_options o = {.mixture = m, .name = x->name, .written = advance, .user = p};
     char took[32];
     double bytes;
-    p->started = seconds_now();
+    p->started = clock_seconds();
     const int err = gguf_export(x->from, to, &o, &bytes);
     if (!err)
         progress_say(p, "%s: %.1f MB of weights as %s in %s", to, 1e-6 * bytes, m->name,
-                     duration_text(seconds_now() - p->started, took, sizeof took));
+                     duration_text(clock_seconds() - p->started, took, sizeof took));
     return err;
 }
 

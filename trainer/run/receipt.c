@@ -12,6 +12,7 @@
 
 #include "run/receipt.h"
 
+#include "base/clock.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/whole_file.h"
@@ -318,7 +319,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     json_object_set_new(root, "command_line", command_line(c, r->s));
     json_object_set_new(root, "started", utc(r->started));
     json_object_set_new(root, "ended", utc(time(NULL)));
-    json_object_set_new(root, "seconds", json_real(seconds_now() - r->opened));
+    json_object_set_new(root, "seconds", json_real(clock_seconds() - r->opened));
     json_object_set_new(root, "load_seconds", json_real(r->load_seconds));
     json_object_set_new(root, "first_step", json_integer((json_int_t)r->progress.first_step));
     json_object_set_new(root, "steps_done", json_integer((json_int_t)steps_done));

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/integers.h"
 #include "base/plural.h"
 #include "batch/answers.h"
 #include "io/error.h"
@@ -154,21 +156,16 @@ static int longest_sample(const struct run *r)
     return (int)(longest < l->longest ? longest : l->longest);
 }
 
-static int larger(int a, int b)
-{
-    return a > b ? a : b;
-}
-
 /* What the longest prompts of student and teacher decide. */
 static void take_lengths(struct run *r, int prompt, int teacher, bool apart)
 {
     const int most = (int)r->s->max_new;
     r->rollouts.longest = prompt;
-    r->rollouts.each = (r->options.seq_len + 1) / (larger(prompt, teacher) + most);
+    r->rollouts.each = (r->options.seq_len + 1) / (int_max(prompt, teacher) + most);
     r->options.answers = 1;
     r->options.teacher_apart = apart;
     r->options.decode_positions =
-        larger((r->options.teacher_writes ? teacher : prompt) + most, longest_sample(r));
+        int_max((r->options.teacher_writes ? teacher : prompt) + most, longest_sample(r));
     r->options.decode_rows = 1;
 }
 
@@ -339,13 +336,13 @@ static int write_answers(struct run *r, int64_t step)
         .stop = r->ends.stop,
         .stops = r->ends.stops,
     };
-    const double from = seconds_now();
+    const double from = clock_seconds();
     o->stats = (struct rollout_stats){.answers = t.count};
     answer_rows_free(&o->rows);
     int err = engine_decode(r->engine, &io);
     if (!err)
         err = answer_rows_make(o->answer, (size_t)t.count, r->options.seq_len, &o->rows);
-    o->stats.seconds = seconds_now() - from;
+    o->stats.seconds = clock_seconds() - from;
     return err;
 }
 

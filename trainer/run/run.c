@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "formats/model_path.h"
 #include "io/cache_folder.h"
 #include "io/error.h"
@@ -246,7 +247,7 @@ int run_open(struct run *r, const struct settings *s, struct group *g, bool resu
     r->s = s;
     r->group = g;
     r->started = time(NULL);
-    r->opened = seconds_now();
+    r->opened = clock_seconds();
     const char *log = s->dry_run || !group_leads(g) ? NULL : s->log;
     int err = check_vulkan(r);
     if (!err)

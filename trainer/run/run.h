@@ -81,7 +81,7 @@ struct run {
     struct trend trend;                      /* of its losses */
     bool diverged;
     time_t started;
-    double opened;       /* seconds_now() then */
+    double opened;       /* clock_seconds() then */
     char day[DAY_BYTES]; /* that chat templates write, as YYYY-MM-DD; "": they have not been read */
     double step_seconds; /* of the last step; 0: before the first */
     double trained_seconds; /* of the steps done, without their answers */

@@ -5,6 +5,7 @@
  */
 #include "run/run_engine.h"
 
+#include "base/clock.h"
 #include "base/plural.h"
 #include "io/error.h"
 #include "io/waits.h"
@@ -59,14 +60,14 @@ static void watch_load(void *user, double bytes, double total)
     struct progress *p = &r->progress;
     group_moved(r->group);
     if (bytes <= 0) {
-        p->started = seconds_now();
+        p->started = clock_seconds();
         wait_now("loading weights");
     }
     if (bytes >= total) {
         r->load_bytes += total;
-        r->load_seconds += seconds_now() - p->started;
+        r->load_seconds += clock_seconds() - p->started;
     }
-    if (seconds_now() - p->started > 0.5)
+    if (clock_seconds() - p->started > 0.5)
         progress_bytes(p, bytes, total);
     if (bytes >= total) {
         wait_now("preparing the models");

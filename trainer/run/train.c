@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "base/plural.h"
 #include "io/error.h"
 #include "io/model_folder.h"
@@ -203,7 +204,7 @@ static bool is_common(const struct run *r, int err)
 static int measure(struct run *r, int64_t step, struct outcome *o)
 {
     const struct best *best = &r->metrics.best;
-    const double began = seconds_now();
+    const double began = clock_seconds();
     int err = evaluate(r, step);
     wait_begin("writing samples at step %lld", (long long)step);
     if (!err)
@@ -215,7 +216,7 @@ static int measure(struct run *r, int64_t step, struct outcome *o)
         err = run_save(r, step, true);
     }
     o->settled = metrics_settled(&r->metrics, r->s->early_stop_patience);
-    progress_measured(&r->progress, step, seconds_now() - began);
+    progress_measured(&r->progress, step, clock_seconds() - began);
     return err;
 }
 
@@ -330,7 +331,7 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     engine_watch(r->engine, watch_rows, r);
     *o = (struct outcome){.step = first};
     int err = first == 0 ? measure(r, 0, o) : 0;
-    r->progress.started = seconds_now();
+    r->progress.started = clock_seconds();
     for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped && !o->settled;
          step++)
         err = one_step(r, step, o);
@@ -410,7 +411,7 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
 {
     char took[32];
     r->diverged = trend_diverged(&r->trend, r->vocab);
-    duration_text(seconds_now() - r->progress.started, took, sizeof took);
+    duration_text(clock_seconds() - r->progress.started, took, sizeof took);
     wait_begin("writing the %s", run_result_name(r));
     int err = o->stopped ? 0 : write_models(r);
     wait_end();

@@ -4,23 +4,19 @@
  */
 #include "state/shape.h"
 
+#include "base/integers.h"
 #include "base/checked.h"
 #include "net/f8.h"
 #include "net/lora.h"
 
 enum { HEAD_CHUNK_ROWS = 2048 };
 
-static int ceil_div(int a, int b)
-{
-    return (a + b - 1) / b;
-}
-
 /* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. A multiple of 8, and
  * of what FP8 GEMMs take. */
 static int equal_chunks(int rows, int most, bool f8)
 {
     const int multiple = f8 ? F8_MULTIPLE : 8;
-    return ceil_div(ceil_div(rows, ceil_div(rows, most)), multiple) * multiple;
+    return int_ceil_div(int_ceil_div(rows, int_ceil_div(rows, most)), multiple) * multiple;
 }
 
 int shape_ranks(const struct train_options *o)
@@ -52,7 +48,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     int vocab = config_common_vocab(&student->c, teacher), chunk = o->head_chunk;
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
-    const int ld = o->teacher_f8 || student->f8_head ? f8_logits(vocab) : ceil_div(vocab, 8) * 8;
+    const int ld = o->teacher_f8 || student->f8_head ? f8_logits(vocab) : int_round_up(vocab, 8);
     const size_t idle_rows =
         shape_idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
     if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
@@ -61,7 +57,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
             chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student->f8_head);
     } else if (chunk > rows)
         chunk = rows;
-    const int chunks = ceil_div(rows, chunk);
+    const int chunks = int_ceil_div(rows, chunk);
     *out = (struct shape){
         .rows = rows,
         .chunk = chunk,

@@ -10,6 +10,7 @@
  */
 #include "step/step.h"
 
+#include "base/clock.h"
 #include "io/error.h"
 #include "state/ranks.h"
 #include "state/schedule.h"
@@ -314,13 +315,6 @@ static bool is_broken(const struct engine *e, const struct step_result *out, flo
     return !isfinite(out->grad_norm) && !may_shrink;
 }
 
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
 /* Without a target there is no gradient. The schedule goes on, so that a step is the same whatever was before it. */
 static void pass_over(struct engine *e, struct step_result *out)
 {
@@ -340,7 +334,7 @@ static void pass_over(struct engine *e, struct step_result *out)
 
 int engine_step(struct engine *e, struct data *d, struct step_result *out)
 {
-    double start = now_ms();
+    double start = clock_ms();
     float scale_before = e->mem.pinned->state[NJ_STEP_LOSS_SCALE];
     struct data_state from;
     *out = (struct step_result){0};
@@ -353,7 +347,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
     }
     if (e->valid == 0) {
         pass_over(e, out);
-        out->step_ms = now_ms() - start;
+        out->step_ms = clock_ms() - start;
         return 0;
     }
     rc = step_gradients(e);
@@ -363,7 +357,7 @@ int engine_step(struct engine *e, struct data *d, struct step_result *out)
         return engine_fail(e, rc, "training step");
     report(e, out);
     e->step_comm_bytes = (size_t)(nj_comm_received(e->o.comm) - received);
-    out->step_ms = now_ms() - start;
+    out->step_ms = clock_ms() - start;
     if (is_broken(e, out, scale_before))
         return refuse_step(e, d, &from, out);
     e->step++;

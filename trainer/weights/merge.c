@@ -4,6 +4,7 @@
  */
 #include "weights/merge.h"
 
+#include "base/float16.h"
 #include "formats/side_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"

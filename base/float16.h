@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * float16.c: bfloat16 and float16 from and to float, to nearest even, without hardware support. NaN
- * stays NaN and keeps its sign; what float16 cannot hold becomes infinity.
+ * float16.h: bfloat16 and float16 from and to float, to nearest even, without hardware support. NaN stays NaN and
+ * keeps its sign; what float16 cannot hold becomes infinity.
  */
-#include "formats/tensors.h"
+#ifndef NOJIT_FLOAT16_H
+#define NOJIT_FLOAT16_H
 
+#include <stdint.h>
 #include <string.h>
 
-static uint32_t bits_of(float x)
+static inline uint32_t float_bits(float x)
 {
     uint32_t u;
     memcpy(&u, &x, sizeof u);
     return u;
 }
 
-static float float_of(uint32_t u)
+static inline float float_from_bits(uint32_t u)
 {
     float x;
     memcpy(&x, &u, sizeof x);
     return x;
 }
 
-uint16_t bf16_from_f32(float x)
+static inline uint16_t bf16_from_f32(float x)
 {
-    uint32_t u = bits_of(x);
+    uint32_t u = float_bits(x);
     if ((u & 0x7fffffffu) > 0x7f800000u)
         return (uint16_t)(u >> 16 |
                           0x40u); /* quiet, so that dropping low bits cannot make it infinite */
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
-float f32_from_bf16(uint16_t x)
+static inline float f32_from_bf16(uint16_t x)
 {
-    return float_of((uint32_t)x << 16);
+    return float_from_bits((uint32_t)x << 16);
 }
 
-uint16_t f16_from_f32(float x)
+static inline uint16_t f16_from_f32(float x)
 {
-    uint32_t u = bits_of(x);
+    uint32_t u = float_bits(x);
     uint32_t sign = u >> 16 & 0x8000u, mag = u & 0x7fffffffu;
     if (mag > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u | (mag >> 13 & 0x1ffu));
@@ -45,19 +47,21 @@ uint16_t f16_from_f32(float x)
         return (uint16_t)(sign | 0x7c00u);
     if (mag < 0x38800000u) { /* below 2^-14: adding 0.5 aligns the last float16 bit with the last
                                 float bit */
-        float aligned = float_of(mag) + 0.5f;
-        return (uint16_t)(sign | (bits_of(aligned) - 0x3f000000u));
+        float aligned = float_from_bits(mag) + 0.5f;
+        return (uint16_t)(sign | (float_bits(aligned) - 0x3f000000u));
     }
     uint32_t rounded = mag + 0xfffu + (mag >> 13 & 1u); /* carries into the exponent as it should */
     return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);
 }
 
-float f32_from_f16(uint16_t x)
+static inline float f32_from_f16(uint16_t x)
 {
     uint32_t sign = (uint32_t)(x & 0x8000u) << 16, mag = x & 0x7fffu;
     if (mag >= 0x7c00u)
-        return float_of(sign | 0x7f800000u | (mag & 0x3ffu) << 13);
+        return float_from_bits(sign | 0x7f800000u | (mag & 0x3ffu) << 13);
     if (mag < 0x400u) /* subnormal: mag * 2^-24 is exact */
-        return float_of(sign | bits_of((float)mag * 0x1p-24f));
-    return float_of(sign | ((mag << 13) + 0x38000000u));
+        return float_from_bits(sign | float_bits((float)mag * 0x1p-24f));
+    return float_from_bits(sign | ((mag << 13) + 0x38000000u));
 }
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_base.c: the small functions of base/ that all programs share.
+ */
+#include "base/clock.h"
+#include "base/edit_distance.h"
+#include "base/float8.h"
+#include "base/integers.h"
+#include "e5m2_value.h"
+#include "unit.h"
+
+#include <math.h>
+
+static void quotients_are_rounded_up(void **state)
+{
+    (void)state;
+    assert_int_equal(int_min(-1, 2), -1);
+    assert_int_equal(int_max(-1, 2), 2);
+    assert_int_equal(int_ceil_div(0, 8), 0);
+    assert_int_equal(int_ceil_div(8, 8), 1);
+    assert_int_equal(int_ceil_div(9, 8), 2);
+    assert_int_equal(int_ceil_div(INT32_MAX, 2), 1 << 30);
+    assert_int_equal(int_round_up(9, 8), 16);
+    assert_int_equal(int_round_up(16, 8), 16);
+    assert_true(i64_min(INT64_MIN, 0) == INT64_MIN);
+    assert_true(i64_max(INT64_MIN, 0) == 0);
+    assert_true(i64_ceil_div(INT64_MAX, 2) == (int64_t)1 << 62);
+}
+
+static void edits_are_counted(void **state)
+{
+    (void)state;
+    char longest[2 * EDIT_WORD_MAX];
+    memset(longest, 'x', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    assert_int_equal(edit_distance("", ""), 0);
+    assert_int_equal(edit_distance("", "abc"), 3);
+    assert_int_equal(edit_distance("kitten", "sitting"), 3);
+    assert_int_equal(edit_distance("hlep", "help"), 2);
+    assert_int_equal(edit_distance(longest, longest + 1), 0);
+    assert_int_equal(edit_distance("y", longest), EDIT_WORD_MAX);
+}
+
+static void same_number(float got, double want, int bits)
+{
+    if (isnan(want) ? !isnan(got) : (double)got != want || signbit(got) != signbit(want))
+        fail_msg("0x%02x: got %g, expected %g", (unsigned)bits, (double)got, want);
+}
+
+static void each_byte_is_its_number(void **state)
+{
+    (void)state;
+    for (int bits = 0; bits < 256; bits++) {
+        const int exponent = bits >> 3 & 15, fraction = bits & 7;
+        double size =
+            exponent ? (1 + fraction / 8.0) * pow(2, exponent - 7) : fraction / 8.0 * pow(2, -6);
+        if (exponent == 15 && fraction == 7)
+            size = (double)NAN;
+        same_number(f32_from_e4m3((uint8_t)bits), bits & 128 ? -size : size, bits);
+        same_number(f32_from_e5m2((uint8_t)bits), decode_e5m2((uint8_t)bits), bits);
+    }
+}
+
+static void the_clock_goes_forward(void **state)
+{
+    (void)state;
+    const double seconds = clock_seconds(), ms = clock_ms();
+    const int64_t ns = clock_ns();
+    assert_true(ms >= 1e3 * seconds && 1e6 * ms <= (double)ns);
+    assert_true(ms - 1e3 * seconds < 60e3);
+    assert_true(clock_ns() >= ns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quotients_are_rounded_up),
+        cmocka_unit_test(edits_are_counted),
+        cmocka_unit_test(each_byte_is_its_number),
+        cmocka_unit_test(the_clock_goes_forward),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}

@@ -6,6 +6,7 @@
 #ifndef NOJIT_TRAINER_ERROR_H
 #define NOJIT_TRAINER_ERROR_H
 
+#include "base/try.h"
 #include "nojit.h"
 
 /* Records the sentence (thread-local, 1,023 bytes) and returns code. */

@@ -128,7 +128,7 @@ static int read_result(const char *where, size_t most, const json_error_t *error
         return fail(NJ_E_NOMEM, "%s: out of memory", where);
     }
     if (*out)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_FORMAT, "%s:%d: column %d: %s; %s", where, error->line, error->column,
                 error->text, remedy);
 }
@@ -144,7 +144,7 @@ static int read_all(const char *path, FILE *f, size_t most, const char *remedy, 
     if (!*out)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     *bytes = fread(*out, 1, (size_t)info.st_size, f);
-    return ferror(f) ? fail(NJ_E_IO, "%s: cannot be read; %s", path, remedy) : NJ_OK;
+    return ferror(f) ? fail(NJ_E_IO, "%s: cannot be read; %s", path, remedy) : 0;
 }
 
 static int parse_file(const char *path, const char *text, size_t bytes, size_t most,
@@ -165,17 +165,15 @@ static int read_file(const char *path, size_t bytes, const char *remedy, json_t 
     size_t count = 0;
     FILE *f;
     *out = NULL;
-    int err = regular_open(path, bytes, remedy, &f);
-    if (err)
-        return err;
-    err = read_all(path, f, bytes, remedy, &text, &count);
+    TRY(regular_open(path, bytes, remedy, &f));
+    int rc = read_all(path, f, bytes, remedy, &text, &count);
     fclose(f);
-    if (!err && regular_is_pointer(text, count))
-        err = regular_refuse_pointer(path);
-    if (!err)
-        err = parse_file(path, text, count, most, remedy, out);
+    if (rc == 0 && regular_is_pointer(text, count))
+        rc = regular_refuse_pointer(path);
+    if (rc == 0)
+        rc = parse_file(path, text, count, most, remedy, out);
     free(text);
-    return err;
+    return rc;
 }
 
 int json_read_file(const char *path, const char *remedy, json_t **out)
@@ -187,7 +185,7 @@ int json_read_optional(const char *path, const char *remedy, json_t **out)
 {
     *out = NULL;
     if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
-        return NJ_OK;
+        return 0;
     return json_read_file(path, remedy, out);
 }
 
@@ -273,16 +271,16 @@ int json_write_file(const char *path, json_t *value, size_t flags)
     if (!text)
         return fail(NJ_E_NOMEM, "%s: out of memory while writing it", path);
     FILE *f = fopen(path, "wbe");
-    int err = f ? NJ_OK : refuse_write(path, errno);
+    int rc = f ? 0 : refuse_write(path, errno);
     if (!f)
         free(text);
     else if (!put_text(f, text, ""))
-        err = refuse_write(path, errno);
-    if (f && fclose(f) != 0 && !err)
-        err = refuse_write(path, errno);
-    if (f && err)
+        rc = refuse_write(path, errno);
+    if (f && fclose(f) != 0 && rc == 0)
+        rc = refuse_write(path, errno);
+    if (f && rc != 0)
         unlink(path);
-    return err;
+    return rc;
 }
 
 int json_write_line(FILE *f, const char *where, json_t *value, size_t flags)
@@ -290,5 +288,5 @@ int json_write_line(FILE *f, const char *where, json_t *value, size_t flags)
     char *text = take_text(value, flags);
     if (!text)
         return fail(NJ_E_NOMEM, "%s: out of memory for a line", where);
-    return put_text(f, text, "\n") ? NJ_OK : refuse_write(where, errno);
+    return put_text(f, text, "\n") ? 0 : refuse_write(where, errno);
 }

@@ -33,9 +33,8 @@ int line_read(FILE *f, const char *path, struct line *l)
     l->bytes = 0;
     l->number++;
     while (c != '\n' && (c = getc_unlocked(f)) != EOF) {
-        const int err = l->bytes + 1 >= l->capacity ? grow(path, l) : 0;
-        if (err)
-            return err;
+        if (l->bytes + 1 >= l->capacity)
+            TRY(grow(path, l));
         l->text[l->bytes++] = (char)c;
         l->text[l->bytes] = '\0';
     }

@@ -52,7 +52,7 @@ static int nearest(const char *path, char *place, size_t bytes)
         go_up(place, bytes);
     }
     if (S_ISDIR(info.st_mode))
-        return NJ_OK;
+        return 0;
     if (strcmp(place, path) == 0)
         return fail(NJ_E_IO, "%s: is a file; name a folder", path);
     return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
@@ -71,7 +71,7 @@ static int make_parents(const char *path)
                         strerror(error));
         *slash = '/';
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* Number of entries of a folder, 1 at most; -1 with errno if it cannot be read. */
@@ -91,7 +91,7 @@ static int check_vacant(const char *path)
 {
     int found = has_entries(path);
     if (found == 0 || (found < 0 && errno == ENOENT))
-        return NJ_OK;
+        return 0;
     if (found < 0)
         return fail(NJ_E_IO, "%s: cannot be an output folder: %s; choose another", path,
                     strerror(errno));
@@ -123,12 +123,12 @@ int folder_make(const char *path, char *before, size_t bytes)
     if (path[0] == '\0' || strlen(path) >= bytes)
         return refuse_name(path);
     int rc = nearest(path, before, bytes);
-    if (rc || strcmp(before, path) == 0)
+    if (rc != 0 || strcmp(before, path) == 0)
         return rc;
     rc = make_parents(path);
-    if (!rc && mkdir(path, 0777) != 0 && errno != EEXIST)
+    if (rc == 0 && mkdir(path, 0777) != 0 && errno != EEXIST)
         rc = refuse_to_create(path);
-    if (rc)
+    if (rc != 0)
         folder_unmake(path, before);
     return rc;
 }
@@ -139,13 +139,11 @@ static int make_temp(struct folder *f)
     char above[PATH_BYTES];
     snprintf(above, sizeof above, "%s", f->path);
     go_up(above, sizeof above);
-    int rc = nearest(above, f->before, sizeof f->before);
-    if (rc)
-        return rc;
-    rc = make_parents(f->path);
-    if (!rc && temp_folder(f->path, f->temp, sizeof f->temp) != 0)
+    TRY(nearest(above, f->before, sizeof f->before));
+    int rc = make_parents(f->path);
+    if (rc == 0 && temp_folder(f->path, f->temp, sizeof f->temp) != 0)
         rc = refuse_to_create(f->path);
-    if (rc)
+    if (rc != 0)
         folder_unmake(above, f->before);
     return rc;
 }
@@ -159,8 +157,8 @@ int folder_begin(struct folder *f, const char *path)
     if (length == 0 || length >= sizeof f->path)
         return refuse_name(path);
     memcpy(f->path, path, length);
-    const int rc = check_vacant(f->path);
-    return rc ? rc : make_temp(f);
+    TRY(check_vacant(f->path));
+    return make_temp(f);
 }
 
 /* A file or folder: 0, or -1 with errno. Some file systems cannot flush a folder (EINVAL, ENOTSUP): then
@@ -197,14 +195,14 @@ int folder_flush(const struct folder *f)
 {
     if (nftw(f->temp, flush_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", f->path, strerror(errno));
-    return NJ_OK;
+    return 0;
 }
 
 int folder_flush_names(const char *dir)
 {
     /* One that may be written but not read cannot be opened to be flushed. */
     if (flush(dir) == 0 || errno == EACCES)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_IO,
                 "%s: cannot fsync the folder: %s; new entries may be lost on power failure", dir,
                 strerror(errno));
@@ -215,9 +213,9 @@ int folder_commit(struct folder *f)
     char parent[PATH_BYTES];
     int rc = folder_flush(f);
     /* rename() also replaces an empty folder, which --out may be. */
-    if (!rc && rename(f->temp, f->path) != 0)
+    if (rc == 0 && rename(f->temp, f->path) != 0)
         rc = fail(NJ_E_IO, "%s: cannot publish the folder: %s", f->path, strerror(errno));
-    if (rc) {
+    if (rc != 0) {
         folder_abort(f);
         return rc;
     }
@@ -253,15 +251,13 @@ bool folder_holds(const char *dir, const char *path)
 int folder_check_place(const char *path)
 {
     char place[PATH_BYTES], probe[PATH_BYTES + 8], temp[PATH_BYTES + 32];
-    const int rc = nearest(path, place, sizeof place);
-    if (rc != NJ_OK)
-        return rc;
+    TRY(nearest(path, place, sizeof place));
     snprintf(probe, sizeof probe, "%s/probe", place);
     if (temp_folder(probe, temp, sizeof temp) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
     rmdir(temp);
     unfinished_done(temp);
-    return NJ_OK;
+    return 0;
 }
 
 static int check_space(const char *path, uint64_t bytes)
@@ -269,9 +265,7 @@ static int check_space(const char *path, uint64_t bytes)
     char place[PATH_BYTES];
     struct statvfs info;
     /* On the same file system. */
-    const int rc = nearest(path, place, sizeof place);
-    if (rc != NJ_OK)
-        return rc;
+    TRY(nearest(path, place, sizeof place));
     if (statvfs(place, &info) != 0)
         return fail(NJ_E_IO, "%s: its file system cannot be asked for free space: %s", path,
                     strerror(errno));
@@ -279,7 +273,7 @@ static int check_space(const char *path, uint64_t bytes)
     if (info.f_blocks > 0 && free_bytes < bytes) /* one without blocks does not say */
         return fail(NJ_E_IO, "%s: %.0f MiB are needed, %.0f MiB are free; choose another folder",
                     path, ceil((double)bytes / 0x1p20), floor((double)free_bytes / 0x1p20));
-    return NJ_OK;
+    return 0;
 }
 
 int folder_check_model_space(const char *path, uint64_t weights)

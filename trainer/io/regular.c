@@ -37,7 +37,7 @@ int regular_fd(const char *path, size_t most, const char *remedy, int *fd, size_
         return NJ_E_IO;
     }
     const int rc = check(path, *fd, most, remedy, bytes);
-    if (rc) {
+    if (rc != 0) {
         close(*fd);
         *fd = -1;
         errno = 0;
@@ -50,9 +50,7 @@ int regular_open(const char *path, size_t most, const char *remedy, FILE **out)
     int fd;
     size_t bytes;
     *out = NULL;
-    const int rc = regular_fd(path, most, remedy, &fd, &bytes);
-    if (rc)
-        return rc;
+    TRY(regular_fd(path, most, remedy, &fd, &bytes));
     *out = fdopen(fd, "rb");
     if (*out)
         return 0;

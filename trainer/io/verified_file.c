@@ -40,7 +40,7 @@ int verified_begin(struct verified_file *f, const char *path)
     if (!f->file || !f->hash)
         return fail(NJ_E_NOMEM, "%s: out of memory", f->path);
     XXH3_64bits_reset(f->hash);
-    return NJ_OK;
+    return 0;
 }
 
 int verified_put(struct verified_file *f, const void *data, size_t bytes)
@@ -52,7 +52,7 @@ int verified_put(struct verified_file *f, const void *data, size_t bytes)
     }
     XXH3_64bits_update(f->hash, data, bytes);
     f->bytes += bytes;
-    return NJ_OK;
+    return 0;
 }
 
 /* Of all that the file holds; -1 with errno. */
@@ -77,7 +77,7 @@ static int compare(const struct verified_file *f)
         return refuse_write(f, errno);
     struct stat info;
     uint64_t hash;
-    int rc = NJ_OK;
+    int rc = 0;
     if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != f->bytes) {
         rc = fail(NJ_E_IO,
                   "%s: read back, it does not have the %" PRIu64 " bytes that were "
@@ -112,7 +112,7 @@ int verified_publish(struct verified_file *f)
         return refuse_write(f, errno);
     unfinished_done(f->temp);
     f->temp[0] = '\0';
-    return NJ_OK;
+    return 0;
 }
 
 void verified_abort(struct verified_file *f)

@@ -48,19 +48,19 @@ static int give_name(const struct whole_file *w)
 
 int whole_file_end(struct whole_file *w, int rc)
 {
-    if (!rc && (fflush(w->f) != 0 || fsync(fileno(w->f)) != 0))
+    if (rc == 0 && (fflush(w->f) != 0 || fsync(fileno(w->f)) != 0))
         rc = refuse(w, errno);
-    if (!rc && ferror(w->f)) /* an earlier write, whose errno is gone */
+    if (rc == 0 && ferror(w->f)) /* an earlier write, whose errno is gone */
         rc = refuse(w, EIO);
-    if (fclose(w->f) != 0 && !rc)
+    if (fclose(w->f) != 0 && rc == 0)
         rc = refuse(w, errno);
-    if (!rc && give_name(w) != 0)
+    if (rc == 0 && give_name(w) != 0)
         rc = refuse(w, errno);
     w->f = NULL;
-    if (rc)
+    if (rc != 0)
         unlink(w->temp);
     unfinished_done(w->temp);
-    if (rc)
+    if (rc != 0)
         return rc;
     return folder_flush_names(dirname(w->temp));
 }

@@ -16,9 +16,9 @@ struct whole_file {
 };
 
 int whole_file_begin(struct whole_file *w, const char *path);
-/* Gives it its name, in place of what had it, and waits until that lies on the disk; after a failure, err or
+/* Give it its name, in place of what had it, and wait until that lies on the disk; after a failure, rc or
  * of its own, nothing is left and the old file is as it was. But where the new name alone cannot be flushed,
- * the file is there, whole. Returns err or NJ_E_IO. */
-int whole_file_end(struct whole_file *w, int err);
+ * the file is there, whole. Return rc or NJ_E_IO. */
+int whole_file_end(struct whole_file *w, int rc);
 
 #endif

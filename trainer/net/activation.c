@@ -56,8 +56,8 @@ void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *g
 void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, int layer,
                              void *gu)
 {
-    float *dtop = student_f8_top(a, layer, PRODUCT_GATE_UP, F8_DY);
-    float *top = student_f8_top(a, layer, PRODUCT_DOWN, F8_X);
+    float *dtop = student_f8_top(&a->f8, net_layer_matrix(n, layer, PRODUCT_GATE_UP), F8_DY);
+    float *top = student_f8_top(&a->f8, net_layer_matrix(n, layer, PRODUCT_DOWN), F8_X);
     OP(r, nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n), a->f8.dgu.q, a->f8.dgu.scale,
                               a->x.q, a->x.scale, dtop, top, a->dact, gu, acts_rows(a),
                               n->c.intermediate_size));

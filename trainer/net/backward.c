@@ -37,7 +37,8 @@ static void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_
 static void norm_again(struct work *r, const struct net *n, struct acts *a, int layer,
                        enum product reader, const void *x, float *rstd)
 {
-    float *top = student_f8_made(n, a, reader) ? student_f8_top(a, layer, reader, F8_X) : NULL;
+    const struct matrix *m = net_layer_matrix(n, layer, reader);
+    float *top = product_x_made(n, a, layer, reader) ? student_f8_top(&a->f8, m, F8_X) : NULL;
     net_norm(r, n, a, layer, reader, top, x, rstd);
 }
 
@@ -45,7 +46,7 @@ static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int lay
                     const struct layer_acts *v)
 {
     const struct layer_params *w = &n->p.layer[layer];
-    const bool made = student_f8_made(n, a, PRODUCT_DOWN);
+    const bool made = product_x_made(n, a, layer, PRODUCT_DOWN);
     /* The activation comes with the gradient of gate and up, in the place of its own gradient; but
      * adapters read it before. */
     if (net_layer_matrix(n, layer, PRODUCT_DOWN)->adapters > 0)

@@ -4,27 +4,28 @@
  */
 #include "net/layer_gemm.h"
 
-#include "net/student_f8.h"
-
 static struct matmul matmul_of(const struct acts *a, const struct matrix *m, bool add)
 {
     struct matmul p = matrix_matmul(m, acts_rows(a));
     p.add = add;
     p.x8 = &a->x;
+    p.training = a->mode == ACTS_TRAIN ? &a->f8 : NULL;
     return p;
 }
 
 bool product_x_made(const struct net *n, const struct acts *a, int layer, enum product which)
 {
     const struct matrix *m = net_layer_matrix(n, layer, which);
-    return (m->format->e4m3 && m->x_made) || student_f8_made(n, a, which);
+    const struct matmul p = matmul_of(a, m, false);
+    return m->x_made && matrix_e4m3(m, &p);
 }
 
 const void *product_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
                            enum product which)
 {
     const struct matrix *m = net_layer_matrix(n, layer, which);
-    if (!m->format->weight || m->adapters > 0 || student_f8_on(n, a, which))
+    const struct matmul p = matmul_of(a, m, false);
+    if (!m->format->weight || m->adapters > 0 || matrix_e4m3(m, &p))
         return NULL;
     return m->format->weight(r, m, 0, m->rows);
 }
@@ -34,18 +35,16 @@ void product_fwd(struct work *r, const struct net *n, const struct acts *a, int 
 {
     const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, false);
-    if (student_f8_on(n, a, which))
-        student_f8_fwd(r, n, a, layer, which, y, x);
-    else
-        matrix_fwd(r, m, &p, y, x);
+    matrix_fwd(r, m, &p, y, x);
     lora_fwd(r, m, &p, &a->lora, y, x);
 }
 
 void product_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
                       enum product which, const void *dy)
 {
-    if (student_f8_on(n, a, which))
-        student_f8_gradient(r, n, a, layer, which, dy);
+    const struct matrix *m = net_layer_matrix(n, layer, which);
+    const struct matmul p = matmul_of(a, m, r->add);
+    matrix_gradient(r, m, &p, dy);
 }
 
 void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
@@ -53,10 +52,7 @@ void product_dw(struct work *r, const struct net *n, const struct acts *a, int l
 {
     const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, r->add);
-    if (n->grad && student_f8_on(n, a, which))
-        student_f8_dw(r, n, a, layer, which, x);
-    else
-        matrix_dw(r, m, &p, dy, x);
+    matrix_dw(r, m, &p, dy, x);
 }
 
 void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
@@ -64,9 +60,6 @@ void product_dx(struct work *r, const struct net *n, const struct acts *a, int l
 {
     const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, r->add);
-    if (student_f8_on(n, a, which))
-        student_f8_dx(r, n, a, layer, which, dx);
-    else
-        matrix_dx(r, m, &p, dx, dy);
+    matrix_dx(r, m, &p, dx, dy);
     lora_bwd(r, m, &p, &a->lora, dx, dy, x);
 }

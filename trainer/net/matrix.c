@@ -17,6 +17,11 @@ int64_t matrix_elements(const struct matrix *m)
     return (int64_t)m->count * m->rows * m->cols;
 }
 
+bool matrix_e4m3(const struct matrix *m, const struct matmul *p)
+{
+    return m->format->e4m3 || (m->format->e4m3_in_training && p->training);
+}
+
 struct matmul matrix_matmul(const struct matrix *m, int rows)
 {
     return (struct matmul){.rows = rows, .out = m->rows, .ldy = m->rows};
@@ -26,6 +31,12 @@ void matrix_fwd(struct work *r, const struct matrix *m, const struct matmul *p, 
                 const void *x)
 {
     m->format->fwd(r, m, p, y, x);
+}
+
+void matrix_gradient(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy)
+{
+    if (m->format->gradient)
+        m->format->gradient(r, m, p, dy);
 }
 
 void matrix_dx(struct work *r, const struct matrix *m, const struct matmul *p, void *dx,
@@ -55,14 +66,14 @@ void matrix_carve_plain(struct matrix *m, struct carve *c)
     m->data = carve_take(c, size_mul(elements, dtype_bytes(m->T)));
 }
 
-static const void *plain_weight(struct work *r, const struct matrix *m, int first, int rows)
+const void *matrix_weight_plain(struct work *r, const struct matrix *m, int first, int rows)
 {
     (void)r;
     (void)rows;
     return m->data + (size_t)first * (size_t)m->cols * dtype_bytes(m->T);
 }
 
-static void plain_gather(struct work *r, const struct matrix *m, void *dst, const int32_t *ids,
+void matrix_gather_plain(struct work *r, const struct matrix *m, void *dst, const int32_t *ids,
                          int rows)
 {
     OP(r, nj_row_gather(r->s, m->T, dst, m->data, ids, rows, m->rows, m->cols));
@@ -75,14 +86,14 @@ void matrix_fwd_plain(struct work *r, const struct matrix *m, const struct matmu
     linear_fwd(r, &l, y, x, m->data);
 }
 
-static void plain_dx(struct work *r, const struct matrix *m, const struct matmul *p, void *dx,
+void matrix_dx_plain(struct work *r, const struct matrix *m, const struct matmul *p, void *dx,
                      const void *dy)
 {
     const struct linear l = matrix_shape(m, p);
     linear_dx(r, &l, dx, dy, m->data);
 }
 
-static void plain_dw(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy,
+void matrix_dw_plain(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy,
                      const void *x)
 {
     const struct linear l = matrix_shape(m, p);
@@ -92,9 +103,9 @@ static void plain_dw(struct work *r, const struct matrix *m, const struct matmul
 const struct matrix_format matrix_plain = {
     .name = "plain",
     .carve = matrix_carve_plain,
-    .weight = plain_weight,
-    .gather = plain_gather,
+    .weight = matrix_weight_plain,
+    .gather = matrix_gather_plain,
     .fwd = matrix_fwd_plain,
-    .dx = plain_dx,
-    .dw = plain_dw,
+    .dx = matrix_dx_plain,
+    .dw = matrix_dw_plain,
 };

@@ -43,24 +43,29 @@ static int number_of(const struct net *n, const struct tensor_spec *s)
     return s->layer * PRODUCTS + (int)of_role[s->role].product;
 }
 
-static bool *refused_of(const struct net *n, int number)
+/* Tell a matrix where it is noted that its GEMMs are refused. */
+static void connect_refusals(const struct net *n, struct matrix *m)
 {
     struct f8_refusals *f = n->f8_refused;
+    const bool head = m->number >= head_number(n);
     if (!f)
-        return NULL;
-    return number < head_number(n) ? &f->product[number % PRODUCTS] : &f->logits;
+        return;
+    m->refused = head ? &f->logits : &f->product[m->number % PRODUCTS];
+    m->gradient_refused = head ? &f->gradients : m->refused;
 }
 
 /* Tensors that share a matrix come one after another, the first one where the matrix begins. */
 static void list_matrices(struct net *n)
 {
-    for (int i = 0; i < n->matrices; i++)
+    for (int i = 0; i < n->matrices; i++) {
         n->matrix[i] = (struct matrix){.count = 1,
                                        .T = n->T,
                                        .format = &matrix_plain,
                                        .first = -1,
-                                       .refused = refused_of(n, i),
+                                       .number = i,
                                        .f8_scales = n->f8_scales};
+        connect_refusals(n, &n->matrix[i]);
+    }
     for (size_t i = 0; i < n->p.specs; i++) {
         const struct tensor_spec *s = &n->p.spec[i];
         const int k = number_of(n, s);
@@ -150,12 +155,6 @@ void net_carve_ends(const struct net *n, struct carve *m)
     carve_matrices(n, head_number(n), n->matrices, m);
 }
 
-struct linear product_shape(const struct net *n, int rows, enum product which)
-{
-    const struct matrix *m = net_layer_matrix(n, 0, which);
-    return (struct linear){n->T, rows, m->rows, m->cols, .ldy = m->rows};
-}
-
 const char *product_name(enum product which)
 {
     static const char *const name[PRODUCTS] = {
@@ -165,11 +164,6 @@ const char *product_name(enum product which)
         [PRODUCT_DOWN] = "down",
     };
     return name[which];
-}
-
-bool *net_f8_refused(const struct net *n, enum product which)
-{
-    return n->f8_refused ? &n->f8_refused->product[which] : NULL;
 }
 
 int product_widest_input(const struct model_config *c)

@@ -39,9 +39,7 @@ struct net {
     float *inv_freq;                 /* device, [D/2] */
     const struct lora *lora;         /* NULL: no adapters */
     enum nj_f8_scales f8_scales;     /* that the device's GEMMs take */
-    bool f8_gemm[PRODUCTS]; /* of a student: those with FP8 operands in training (student_f8.h) */
-    bool f8_head;           /* the logits, too */
-    struct f8_refusals *f8_refused; /* NULL: one that is refused is an error */
+    struct f8_refusals *f8_refused;  /* NULL: one that is refused is an error */
     char f8_names[96]; /* where they are, "in each of the student's layers: gate_up down" */
     struct teacher_shard *shard; /* NULL: all layers are here */
 };
@@ -57,15 +55,11 @@ void net_connect(struct net *n, char *w, float *grad);
 /* Return whether all matrices are plain and without adapters. */
 bool net_is_plain(const struct net *n);
 struct matrix *net_layer_matrix(const struct net *n, int layer, enum product which);
-/* Rows and columns of a layer's matrix, for so many rows of x. */
-struct linear product_shape(const struct net *n, int rows, enum product which);
 /* Return the matrix that a tensor is rows of, from *row on, or NULL. A tied embedding is rows of the head. */
 struct matrix *net_matrix_of(const struct net *n, size_t spec, int *row);
 /* Take the memory of those matrices of a layer, or of head and embedding, that lie in no arena. */
 void net_carve_layer(const struct net *n, int layer, struct carve *m);
 void net_carve_ends(const struct net *n, struct carve *m);
-/* Where it is noted that GEMMs with this matrix are refused, for struct linear. */
-bool *net_f8_refused(const struct net *n, enum product which);
 /* Return what lines and receipts call a product of a layer: "gate_up". */
 const char *product_name(enum product which);
 /* Columns of the widest x. */

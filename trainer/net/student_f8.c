@@ -17,48 +17,38 @@ static bool is_refused(const bool *refused)
     return refused && *refused;
 }
 
-static bool *logits_refused(const struct net *n)
+static bool is_trained(const struct matrix *m)
 {
-    return n->f8_refused ? &n->f8_refused->logits : NULL;
+    return m->format == &matrix_f8_trained;
 }
 
-static bool *gradients_refused(const struct net *n)
-{
-    return n->f8_refused ? &n->f8_refused->gradients : NULL;
-}
-
+/* All layers are alike. */
 static bool in_layers(const struct net *n)
 {
     for (int p = 0; p < PRODUCTS; p++)
-        if (n->f8_gemm[p])
+        if (is_trained(&n->matrix[p]))
             return true;
     return false;
 }
 
-bool student_f8_any(const struct net *n)
+bool student_f8_head(const struct net *n)
 {
-    return n->f8_head || in_layers(n);
+    return is_trained(n->head);
 }
 
-static int64_t head_elements(const struct net *n)
+bool student_f8_any(const struct net *n)
 {
-    return (int64_t)n->c.vocab_size * n->c.hidden_size;
+    return student_f8_head(n) || in_layers(n);
 }
 
 int64_t student_f8_head_weights(const struct net *n)
 {
-    return n->f8_head ? head_elements(n) : 0;
+    return student_f8_head(n) ? matrix_elements(n->head) : 0;
 }
 
 int64_t student_f8_weights(const struct net *n)
 {
-    int64_t elements = 0;
-    for (int p = 0; p < PRODUCTS; p++) {
-        const struct linear l = product_shape(n, 1, (enum product)p);
-        if (n->f8_gemm[p])
-            elements += (int64_t)l.in * l.out;
-    }
-    return n->c.layers * elements;
+    return f8_elements(n, &matrix_f8_trained) - student_f8_head_weights(n);
 }
 
 static int check_matrix(int multiple, int out, int in)
@@ -75,16 +65,16 @@ static int check_sizes(const struct net *n, int64_t rows)
 {
     /* Logits are made of as many rows of the head as are wanted. */
     const int multiple = f8_multiple(n->f8_scales);
-    int rc = n->f8_head ? check_matrix(multiple, multiple, n->c.hidden_size) : 0;
+    int rc = student_f8_head(n) ? check_matrix(multiple, multiple, n->c.hidden_size) : 0;
     if (rows % multiple != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
                     "size times sequence length is %lld; change --batch-size or --seq-len",
                     multiple, (long long)rows);
     for (int p = 0; rc == 0 && p < PRODUCTS; p++) {
-        const struct linear l = product_shape(n, 1, (enum product)p);
-        if (n->f8_gemm[p])
-            rc = check_matrix(multiple, l.out, l.in);
+        const struct matrix *m = &n->matrix[p];
+        if (is_trained(m))
+            rc = check_matrix(multiple, m->rows, m->cols);
     }
     return rc;
 }
@@ -95,30 +85,46 @@ static void name_add(struct net *n, const char *before, const char *name)
     snprintf(n->f8_names + used, sizeof n->f8_names - used, "%s%s", used > 0 ? before : "", name);
 }
 
-/* Fills f8_gemm, f8_head and f8_names. */
-static void choose(struct net *n, int64_t least)
+static void name_all(struct net *n)
 {
     *n->f8_names = '\0';
     for (int p = 0; p < PRODUCTS; p++) {
-        const struct linear l = product_shape(n, 1, (enum product)p);
-        n->f8_gemm[p] = least > 0 && (int64_t)l.in * l.out >= least &&
-                        !is_refused(net_f8_refused(n, (enum product)p));
-        if (!n->f8_gemm[p])
+        if (!is_trained(&n->matrix[p]))
             continue;
         if (!*n->f8_names)
             name_add(n, "", "in each of the student's layers:");
         name_add(n, " ", product_name((enum product)p));
     }
-    n->f8_head = least > 0 && head_elements(n) >= least && !is_refused(logits_refused(n));
-    if (n->f8_head)
+    if (student_f8_head(n))
         name_add(n, "; ", "in the LM head: logits");
+}
+
+/* Norms and the activation write E4M3. Adapters read x in 16 bits; attention writes only those. */
+static void choose_made(const struct net *n, struct matrix *layer)
+{
+    const bool narrow = n->c.intermediate_size <= F8_WIDEST_ACTIVATION;
+    for (int p = 0; p < PRODUCTS; p++)
+        layer[p].x_made = layer[p].adapters == 0 && p != PRODUCT_O;
+    layer[PRODUCT_DOWN].x_made &= narrow && is_trained(&layer[PRODUCT_GATE_UP]);
+    layer[PRODUCT_GATE_UP].dy_apart = true;
+}
+
+static void choose(struct net *n, int64_t least)
+{
+    for (struct matrix *m = n->matrix; m <= n->head; m++) {
+        const bool large = least > 0 && (int64_t)m->rows * m->cols >= least;
+        m->format = large && !is_refused(m->refused) ? &matrix_f8_trained : &matrix_plain;
+    }
+    for (int l = 0; l < n->c.layers; l++)
+        choose_made(n, net_layer_matrix(n, l, PRODUCT_QKV));
+    name_all(n);
 }
 
 static bool any_refused(const struct net *n)
 {
-    bool any = is_refused(logits_refused(n));
+    bool any = is_refused(n->head->refused);
     for (int p = 0; p < PRODUCTS; p++)
-        any |= is_refused(net_f8_refused(n, (enum product)p));
+        any |= is_refused(n->matrix[p].refused);
     return any;
 }
 
@@ -139,19 +145,6 @@ int student_f8_choose(struct net *n, int64_t least, int64_t rows)
     return check_sizes(n, rows);
 }
 
-bool student_f8_on(const struct net *n, const struct acts *a, enum product which)
-{
-    return a->mode == ACTS_TRAIN && n->f8_gemm[which];
-}
-
-bool student_f8_made(const struct net *n, const struct acts *a, enum product which)
-{
-    if (n->lora || which == PRODUCT_O || !student_f8_on(n, a, which))
-        return false;
-    return which != PRODUCT_DOWN ||
-           (n->c.intermediate_size <= F8_WIDEST_ACTIVATION && student_f8_on(n, a, PRODUCT_GATE_UP));
-}
-
 /* The largest of what the GEMMs of a layer need. */
 struct most {
     int in, out;
@@ -162,12 +155,12 @@ static struct most most_of(const struct net *n)
 {
     struct most m = {0};
     for (int p = 0; p < PRODUCTS; p++) {
-        const struct linear l = product_shape(n, 1, (enum product)p);
-        const size_t weight = size_mul((size_t)l.in, (size_t)l.out);
-        if (!n->f8_gemm[p])
+        const struct matrix *x = &n->matrix[p];
+        const size_t weight = size_mul((size_t)x->cols, (size_t)x->rows);
+        if (!is_trained(x))
             continue;
-        m.in = l.in > m.in ? l.in : m.in;
-        m.out = l.out > m.out ? l.out : m.out;
+        m.in = x->cols > m.in ? x->cols : m.in;
+        m.out = x->rows > m.out ? x->rows : m.out;
         m.weight = weight > m.weight ? weight : m.weight;
     }
     return m;
@@ -178,9 +171,9 @@ static size_t top_bytes(const struct net *n)
     return size_product((size_t)n->c.layers, PRODUCTS * F8_OPERANDS, sizeof(float));
 }
 
-float *student_f8_top(const struct acts *a, int layer, enum product which, enum f8_operand of)
+float *student_f8_top(const struct f8_operands *o, const struct matrix *m, enum f8_operand of)
 {
-    return a->f8.top + (layer * PRODUCTS + (int)which) * F8_OPERANDS + (int)of;
+    return o->top + m->number * F8_OPERANDS + (int)of;
 }
 
 void student_f8_begin_backward(struct work *r, const struct net *n, const struct acts *a)
@@ -204,17 +197,16 @@ void student_f8_carve(const struct net *n, int rows, struct carve *m, struct act
     a->f8.top = carve_take(m, top_bytes(n));
 }
 
-static void quantize(struct work *r, const struct net *n, const struct f8_matrix *to, float *top,
+static void quantize(struct work *r, enum nj_dtype T, const struct f8_matrix *to, float *top,
                      const void *x, int rows, int columns)
 {
-    OP(r, nj_quantize_rows(r->s, n->T, to->q, to->scale, top, x, rows, columns));
+    OP(r, nj_quantize_rows(r->s, T, to->q, to->scale, top, x, rows, columns));
 }
 
-static void quantize_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
-                            enum product which, float *top)
+static void quantize_weight(struct work *r, const struct matrix *m, const struct matmul *p,
+                            float *top)
 {
-    const struct linear l = product_shape(n, 1, which);
-    quantize(r, n, &a->f8.w, top, net_layer_matrix(n, layer, which)->data, l.out, l.in);
+    quantize(r, m->T, &p->training->w, top, m->data, m->rows, m->cols);
 }
 
 /* The columns of what has been quantised by rows, with the largest of their scales. */
@@ -225,67 +217,83 @@ static void transpose(struct work *r, const struct f8_matrix *to, const struct f
        nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, top, rows, columns));
 }
 
-void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
-                    enum product which, void *y, const void *x)
+static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
+                const void *x)
 {
-    struct linear l = product_shape(n, acts_rows(a), which);
-    l.refused = net_f8_refused(n, which);
-    if (!student_f8_made(n, a, which))
-        quantize(r, n, &a->x, NULL, x, l.rows, l.in);
-    quantize_weight(r, n, a, layer, which, NULL);
-    linear_f8(r, &l, y, &a->x, &a->f8.w);
+    struct linear l = matrix_shape(m, p);
+    l.refused = m->refused;
+    if (!p->training) {
+        matrix_fwd_plain(r, m, p, y, x);
+        return;
+    }
+    if (!m->x_made)
+        quantize(r, m->T, p->x8, NULL, x, l.rows, l.in);
+    quantize_weight(r, m, p, NULL);
+    linear_f8(r, &l, y, p->x8, &p->training->w);
 }
 
-/* Those of gate and up come from the kernel that makes them, while those that it reads are still needed. */
-static const struct f8_matrix *gradient_of(const struct acts *a, enum product which)
+static const struct f8_matrix *gradient_of(const struct matrix *m, const struct matmul *p)
 {
-    return which == PRODUCT_GATE_UP ? &a->f8.dgu : &a->f8.dy;
+    return m->dy_apart ? &p->training->dgu : &p->training->dy;
 }
 
-void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
-                         enum product which, const void *dy)
+static void gradient(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy)
 {
-    const struct linear l = product_shape(n, acts_rows(a), which);
-    quantize(r, n, gradient_of(a, which), student_f8_top(a, layer, which, F8_DY), dy, l.rows,
-             l.out);
+    if (p->training)
+        quantize(r, m->T, gradient_of(m, p), student_f8_top(p->training, m, F8_DY), dy, p->rows,
+                 m->rows);
 }
 
-void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
-                   enum product which, void *dx)
+static void dx(struct work *r, const struct matrix *m, const struct matmul *p, void *out,
+               const void *dy)
 {
-    const struct linear l = product_shape(n, acts_rows(a), which);
-    const struct linear back = {n->T,  l.rows,      l.in,
-                                l.out, .ldy = l.in, .refused = net_f8_refused(n, which)};
-    float *top = student_f8_top(a, layer, which, F8_W);
-    quantize_weight(r, n, a, layer, which, top);
-    transpose(r, &a->f8.wt, &a->f8.w, top, l.out, l.in);
-    linear_f8(r, &back, dx, gradient_of(a, which), &a->f8.wt);
+    const struct linear back = {m->T,    p->rows,        m->cols,
+                                m->rows, .ldy = m->cols, .refused = m->gradient_refused};
+    if (!p->training) {
+        matrix_dx_plain(r, m, p, out, dy);
+        return;
+    }
+    float *top = student_f8_top(p->training, m, F8_W);
+    quantize_weight(r, m, p, top);
+    transpose(r, &p->training->wt, &p->training->w, top, m->rows, m->cols);
+    linear_f8(r, &back, out, gradient_of(m, p), &p->training->wt);
 }
 
-void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
-                   enum product which, const void *x)
+static void dw(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy,
+               const void *x)
 {
-    const struct linear l = product_shape(n, acts_rows(a), which);
-    const struct linear sum = {NJ_F32,
-                               l.out,
-                               l.in,
-                               l.rows,
-                               .ldy = l.in,
-                               .add = r->add,
-                               .one_scale = true,
-                               .refused = net_f8_refused(n, which)};
-    float *x_top = student_f8_top(a, layer, which, F8_X);
-    const float *dy_top = student_f8_top(a, layer, which, F8_DY);
-    if (!student_f8_made(n, a, which))
-        quantize(r, n, &a->x, x_top, x, l.rows, l.in);
-    transpose(r, &a->f8.xt, &a->x, x_top, l.rows, l.in);
-    transpose(r, &a->f8.dyt, gradient_of(a, which), dy_top, l.rows, l.out);
-    linear_f8(r, &sum, net_layer_matrix(n, layer, which)->grad, &a->f8.dyt, &a->f8.xt);
+    const struct f8_operands *o = p->training;
+    const struct linear sum = {
+        NJ_F32,         m->rows,       m->cols,           p->rows,
+        .ldy = m->cols, .add = p->add, .one_scale = true, .refused = m->gradient_refused};
+    if (!o) {
+        matrix_dw_plain(r, m, p, dy, x);
+        return;
+    }
+    float *x_top = student_f8_top(o, m, F8_X);
+    const float *dy_top = student_f8_top(o, m, F8_DY);
+    if (!m->x_made)
+        quantize(r, m->T, p->x8, x_top, x, p->rows, m->cols);
+    transpose(r, &o->xt, p->x8, x_top, p->rows, m->cols);
+    transpose(r, &o->dyt, gradient_of(m, p), dy_top, p->rows, m->rows);
+    linear_f8(r, &sum, m->grad, &o->dyt, &o->xt);
 }
+
+const struct matrix_format matrix_f8_trained = {
+    .name = "fp8 in training",
+    .e4m3_in_training = true,
+    .carve = matrix_carve_plain,
+    .weight = matrix_weight_plain,
+    .gather = matrix_gather_plain,
+    .fwd = fwd,
+    .gradient = gradient,
+    .dx = dx,
+    .dw = dw,
+};
 
 bool student_f8_head_on(const struct net *n, const struct acts *a)
 {
-    return a->mode == ACTS_TRAIN && n->f8_head;
+    return a->mode == ACTS_TRAIN && student_f8_head(n);
 }
 
 void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
@@ -303,7 +311,7 @@ bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, str
 {
     const int C = n->c.hidden_size;
     /* That of the logits has one scale. */
-    if (n->f8_scales == NJ_F8_BLOCKS || is_refused(gradients_refused(n)))
+    if (n->f8_scales == NJ_F8_BLOCKS || is_refused(n->head->gradient_refused))
         return false;
     out->wt = f8_rows(n->f8_scales, C, ld, &from);
     out->xt = f8_rows(n->f8_scales, C, chunk, &from);
@@ -323,7 +331,7 @@ void student_f8_head_weight(struct work *r, const struct net *n, const struct f8
 {
     const int ld = h->w.rows, C = h->w.columns;
     const int rows = n->c.vocab_size < ld ? n->c.vocab_size : ld;
-    quantize(r, n, &h->w, NULL, n->head->data, rows, C);
+    quantize(r, n->T, &h->w, NULL, n->head->data, rows, C);
     if (h->gradients)
         OP(r, nj_e4m3_top(r->s, NJ_F32, h->w_top, h->w.scale, rows));
     if (rows == ld)
@@ -336,8 +344,8 @@ void student_f8_head_logits(struct work *r, const struct net *n, const struct f8
                             const void *x)
 {
     const struct linear l = {n->T,         h->x.rows,        h->w.rows,
-                             h->w.columns, .ldy = h->w.rows, .refused = logits_refused(n)};
-    quantize(r, n, &h->x, NULL, x, l.rows, l.in);
+                             h->w.columns, .ldy = h->w.rows, .refused = n->head->refused};
+    quantize(r, n->T, &h->x, NULL, x, l.rows, l.in);
     linear_f8(r, &l, y, &h->x, &h->w);
 }
 
@@ -353,7 +361,7 @@ static void head_dw(struct work *r, const struct net *n, const struct f8_head *h
                                .add = add,
                                .one_scale = true,
                                .x_e5m2 = true,
-                               .refused = gradients_refused(n)};
+                               .refused = n->head->gradient_refused};
     OP(r, nj_e5m2_transpose(r->s, NJ_F32, h->dyt.q, dy, chunk, h->dyt.rows, (int)ld));
     OP(r, nj_e4m3_top(r->s, NJ_F32, h->x_top, h->x.scale, chunk));
     transpose(r, &h->xt, &h->x, h->x_top, chunk, C);
@@ -372,7 +380,7 @@ void student_f8_head_backward(struct work *r, const struct net *n, const struct 
                                 .ldx = ld,
                                 .one_scale = true,
                                 .x_e5m2 = true,
-                                .refused = gradients_refused(n)};
+                                .refused = n->head->gradient_refused};
     const struct f8_matrix rows = {h->x.rows, columns, dy, h->dy_scale, NULL};
     if (n->head->grad)
         head_dw(r, n, h, vocab, dy, ld, add);

@@ -10,36 +10,24 @@
 
 #include "net/acts.h"
 
-/* Choose the GEMMs of n: of matrices with `least` elements or more, in passes over so many rows; least 0: none.
- * NJ_E_UNSUPPORTED if there are none, or they cannot be. */
+/* T, whose GEMMs have FP8 operands in passes that train: a decoder and its prompts have 16-bit ones. */
+extern const struct matrix_format matrix_f8_trained;
+/* Choose the format of the matrices of n: FP8 GEMMs with those of `least` elements or more, in passes over so many
+ * rows; least 0: none. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
 int student_f8_choose(struct net *n, int64_t least, int64_t rows);
-/* Elements of the matrices of these GEMMs, in all layers; of the LM head's. */
+/* Return the elements of the matrices of these GEMMs, in all layers; of the LM head's. */
 int64_t student_f8_weights(const struct net *n);
 int64_t student_f8_head_weights(const struct net *n);
 bool student_f8_any(const struct net *n);
-/* Only passes that train: a decoder and its prompts have 16-bit operands. */
-bool student_f8_on(const struct net *n, const struct acts *a, enum product which);
-/* Whether the norm or activation before this GEMM writes the rows that it reads as e4m3, in a->x. Not with adapters,
- * which read them in 16 bits. */
-bool student_f8_made(const struct net *n, const struct acts *a, enum product which);
+bool student_f8_head(const struct net *n);
 /* Room for the operands of one GEMM, in which nothing stays from the forward pass to the backward pass. */
 void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a);
 
-/* Where kernels of the backward pass keep the largest scale of the rows that they make of an operand of this GEMM; all
- * begin at zero. */
+/* Return where kernels of the backward pass keep the largest scale of the rows that they make of an operand of this
+ * GEMM; all begin at zero. */
 enum f8_operand { F8_X, F8_DY, F8_W, F8_OPERANDS };
-float *student_f8_top(const struct acts *a, int layer, enum product which, enum f8_operand of);
+float *student_f8_top(const struct f8_operands *o, const struct matrix *m, enum f8_operand of);
 void student_f8_begin_backward(struct work *r, const struct net *n, const struct acts *a);
-
-/* What product_fwd and its fellows do (layer_gemm.h), with the rows in a->x where student_f8_made() says so. */
-void student_f8_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
-                    enum product which, void *y, const void *x);
-void student_f8_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
-                         enum product which, const void *dy);
-void student_f8_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
-                   enum product which, void *dx);
-void student_f8_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
-                   enum product which, const void *x);
 
 /* The LM head, whose weight is quantised once for all chunks of rows; logits have so many columns as it has rows, of
  * which those beyond the vocabulary are zero. */

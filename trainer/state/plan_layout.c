@@ -399,9 +399,9 @@ static void layout_head(struct layout *l, const struct net *student, const struc
     }
     if (student_f8_any(student))
         layout_student_f8(l, student, s, teacher ? logits : 0, m);
-    if (student->f8_head && s->train)
+    if (student_f8_head(student) && s->train)
         layout_f8_head(l, student, o, s, logits, m);
-    if (student->f8_head && s->train && teacher)
+    if (student_f8_head(student) && s->train && teacher)
         layout_f8_head_gradients(l, student, o, s, logits, m);
     open_region(l);
     m->kd = carve_take(&l->device, each);

@@ -48,13 +48,13 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     int vocab = config_common_vocab(&student->c, teacher), chunk = o->head_chunk;
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
-    const int ld = o->teacher_f8 || student->f8_head ? f8_logits(vocab) : int_round_up(vocab, 8);
+    const int ld = o->teacher_f8 || student_f8_head(student) ? f8_logits(vocab) : int_round_up(vocab, 8);
     const size_t idle_rows =
         shape_idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
     if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
-        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student->f8_head);
+        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student_f8_head(student));
         if ((size_t)chunk > idle_rows)
-            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student->f8_head);
+            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student_f8_head(student));
     } else if (chunk > rows)
         chunk = rows;
     const int chunks = int_ceil_div(rows, chunk);

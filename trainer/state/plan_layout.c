@@ -288,15 +288,13 @@ static void layout_pass(struct layout *l, const struct net *n, const struct shap
                         struct memory *m)
 {
     const size_t rows = size_mul((size_t)m->teacher_batches, (size_t)s->rows);
-    const size_t ids = size_mul(rows, sizeof(int32_t));
+
     if (m->teacher_batches == 1)
         return;
     open_region(l);
     m->teacher_pass.y =
         carve_take(&l->device, size_product(rows, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
-    m->teacher_rows.ids = carve_take(&l->device, ids);
-    m->teacher_rows.pos = carve_take(&l->device, ids);
-    m->teacher_rows.doc_start = carve_take(&l->device, ids);
+    rows_carve((int)rows, 0, USE_FORWARD, &l->device, &m->teacher_rows);
     close_region(l, REGION_TEACHER_PASS);
 }
 
@@ -416,11 +414,11 @@ static void layout_small(struct layout *l, const struct model_config *student,
                          struct memory *m)
 {
     struct carve batch = {0};
-    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &batch, &m->rows);
+    rows_carve(s->rows, s->padded, s->arrays, &batch, &m->rows);
     m->rows_bytes = batch.used;
     carve_together(&l->device, batch.used);
     open_region(l);
-    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &l->device, &m->rows);
+    rows_carve(s->rows, s->padded, s->arrays, &l->device, &m->rows);
     close_region(l, REGION_BATCH);
     open_region(l);
     m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));

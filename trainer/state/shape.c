@@ -71,8 +71,8 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .rank = shape_ranks_apart(o) ? o->rank : RANKS_HERE,
         .slots = shape_micro(o) * (shape_ranks_apart(o) ? 1 : shape_ranks(o)),
         .logits_in_gradients = (size_t)chunk <= idle_rows,
-        .teacher_apart = teacher && o->teacher_apart,
-        .answers = teacher && o->steps > 0 && o->answers,
+        .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_apart ? USE_TEACHER : 0U) |
+                  (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U),
     };
     pieces_cut(student->lora ? &student->lora->p : &student->p,
                student->lora ? 0 : student->c.layers, out->ranks, &out->pieces);

@@ -54,7 +54,7 @@ static void measure_chunk(struct work *r, struct engine *e, struct objective_row
     if (train && e->shape.answers) {
         rows.target = e->mem.rows.answer + first;
         objective_answers(r, &rows);
-        objective_add(r, &sums->answers, &rows);
+        objective_add(r, &sum(s->arrays & USE_ANSWERS), &rows);
     }
 }
 

@@ -51,10 +51,10 @@ static void measure_chunk(struct work *r, struct engine *e, struct objective_row
         objective_distances(r, &rows);
         objective_add(r, &sums->distance, &rows);
     }
-    if (train && e->shape.answers) {
+    if (train && (e->shape.arrays & USE_ANSWERS)) {
         rows.target = e->mem.rows.answer + first;
         objective_answers(r, &rows);
-        objective_add(r, &sum(s->arrays & USE_ANSWERS), &rows);
+        objective_add(r, &sums->answers, &rows);
     }
 }
 

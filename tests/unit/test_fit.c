@@ -7,6 +7,7 @@
 #include "model/init.h"
 #include "net/lora.h"
 #include "net/net.h"
+#include "state/plan_layout.h"
 #include "unit.h"
 
 static const struct model_config *shape(const char *name)
@@ -188,6 +189,36 @@ static void limits_of_a_batch_hold(void **state)
     assert_int_equal(batch, 0);
 }
 
+/* The plan counts in the cells in which the run is laid out: that finds them as the plan did, not full. */
+static void an_arena_in_cells_is_laid_out_as_planned(void **state)
+{
+    (void)state;
+    static char nowhere[1];
+    struct train_options o = training;
+    struct net n = {.c = *shape("nojit-base"), .T = NJ_LP};
+    struct lora lora = {0};
+    struct memory first, second;
+    struct plan p, once = {0}, twice = {0};
+    o.grad_accum = o.ranks = 2;
+    o.rank = RANKS_HERE;
+    o.reduce_dtype = REDUCE_BF16;
+    o.workspace_bytes = 0;
+    o.piece_bytes = 64 << 20;
+    check_ok(plan_make(&n.c, NULL, &o, &p), "plan");
+    check_ok(net_layout(&n, &o.lora, &lora), "layout");
+    for (int i = 0; i < CARVE_CELLS; i++)
+        carve_place(&p.pieces, i, nowhere);
+    const struct carve arena = {.pieces = &p.pieces};
+    plan_layout(&n, NULL, &o, arena, NULL, &first, &once);
+    plan_layout(&n, NULL, &o, arena, NULL, &second, &twice);
+    assert_int_equal(once.total_bytes, p.total_bytes);
+    assert_int_equal(twice.total_bytes, p.total_bytes);
+    assert_int_equal(second.staging_bytes, first.staging_bytes);
+    assert_ptr_equal(second.received, first.received);
+    assert_ptr_equal(second.state, first.state);
+    params_free(&n.p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +228,7 @@ int main(void)
         cmocka_unit_test(matrices_of_the_layers_lie_together),
         cmocka_unit_test(the_largest_batch_is_the_largest_that_fits),
         cmocka_unit_test(limits_of_a_batch_hold),
+        cmocka_unit_test(an_arena_in_cells_is_laid_out_as_planned),
     };
     return cmocka_run_group_tests_name("fit", tests, NULL, NULL);
 }

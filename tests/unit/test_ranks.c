@@ -184,6 +184,7 @@ static void shapes_are_those_of_a_rank(void **state)
     struct lora lora = {0};
     struct train_options o = small_options, all = shared(4, 1);
     struct shape a, b;
+    struct plan alone, shared_out;
     c.hidden_size = c.intermediate_size = 1024;
     config_plain_layers(&c);
     o.batch_size = all.batch_size = 4;
@@ -195,7 +196,10 @@ static void shapes_are_those_of_a_rank(void **state)
     plan_shape(&n, NULL, &all, &b);
     assert_int_equal(a.chunk, 4096);
     assert_int_equal(b.chunk, a.chunk);
-    assert_true(a.logits_in_gradients && b.logits_in_gradients);
+    ok(plan_make(&c, NULL, &o, &alone));
+    ok(plan_make(&c, NULL, &all, &shared_out));
+    assert_int_equal(region_bytes(&alone, "head.logits"), 0);
+    assert_int_equal(region_bytes(&shared_out, "head.logits"), 0);
     net_free(&n);
     lora_free(&lora);
 }

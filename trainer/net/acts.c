@@ -34,8 +34,8 @@ static void carve_backward(const struct net *n, size_t N, struct carve *m, struc
     a->part = carve_take(m, part_bytes(c, (int)N));
 }
 
-void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
-                struct acts *out)
+void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                     struct acts *out)
 {
     const struct model_config *c = &n->c;
     size_t e = dtype_bytes(n->T), N = size_mul((size_t)B, (size_t)S);
@@ -66,17 +66,30 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     carve_take_series(m, kept, size_product(N, heads, size_mul((size_t)c->head_dim, e)), &out->o);
     carve_take_series(m, kept, size_product(N, heads, sizeof(float)), &out->lse);
     carve_take_series(m, kept_gu, size_product(N, 2, size_mul(I, e)), &out->gu);
-    const size_t before = m->used;
-    out->y = carve_take(m, size_product(N, C, e));
-    out->branch = carve_take(m, size_product(N, C, e));
+}
+
+void acts_carve_scratch(const struct net *n, struct carve *m, struct acts *out)
+{
+    const struct model_config *c = &n->c;
+    const bool train = out->mode == ACTS_TRAIN;
+    const size_t e = dtype_bytes(n->T), N = size_mul((size_t)out->B, (size_t)out->S);
+    const size_t stream = size_product(N, (size_t)c->hidden_size, e);
+    out->y = carve_take(m, stream);
+    out->branch = carve_take(m, stream);
     if (f8_any(n))
         out->x = f8_rows(n->f8_scales, (int)N, product_widest_input(c), m);
     if (!net_layer_matrix(n, 0, PRODUCT_DOWN)->format->e4m3)
-        out->act = carve_take(m, size_product(N, I, e));
-    if (mode == ACTS_TRAIN)
+        out->act = carve_take(m, size_product(N, (size_t)c->intermediate_size, e));
+    if (train)
         carve_backward(n, N, m, out);
-    out->scratch_bytes = size_sub(m->used, before);
-    lora_carve(n, (int)N, mode == ACTS_TRAIN, m, &out->lora);
+    lora_carve(n, (int)N, train, m, &out->lora);
+}
+
+void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                struct acts *out)
+{
+    acts_carve_kept(n, B, S, mode, m, out);
+    acts_carve_scratch(n, m, out);
 }
 
 int acts_rows(const struct acts *a)

@@ -45,8 +45,6 @@ struct acts {
     struct carve_series lse;     /* [B, H, S] log of the sum of exponentials of its scores */
     struct carve_series gu;      /* [N, 2 I] gate and up; backward leaves their gradient here */
     /* Scratch of one layer. */
-    size_t
-        scratch_bytes; /* ACTS_TRAIN: from y on, in which nothing is from the last norm to the backward pass */
     char *y;            /* [N, C] normed rows */
     char *branch;       /* [N, C] what is added to the stream; backward: gradient of normed rows */
     char *act;          /* [N, I] gated activation of gu */
@@ -67,7 +65,11 @@ struct acts {
 enum { PARTIAL_SUMS = 264 };
 int partial_sums(int rows);
 
-/* Carves acts for n out of m. Those of ACTS_DECODE are those of ACTS_INFER, and what decoder.c adds. */
+/* Carve the two parts of acts for n out of m: what a backward pass reads of the forward pass, and the scratch of a
+ * layer, in which nothing is between the two. Those of ACTS_DECODE are those of ACTS_INFER, and what decoder.c adds. */
+void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
+                     struct acts *out);
+void acts_carve_scratch(const struct net *n, struct carve *m, struct acts *out);
 void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
                 struct acts *out);
 

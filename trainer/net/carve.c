@@ -6,6 +6,8 @@
 
 #include "base/checked.h"
 
+#include <string.h>
+
 void *carve_at(const struct carve *c, size_t offset)
 {
     const struct carve_pieces *p = c->pieces;
@@ -86,13 +88,27 @@ size_t carve_bytes(const struct carve *c)
     return bytes;
 }
 
+size_t carve_begin(const struct carve *c, size_t offset)
+{
+    const struct carve_pieces *p = c->pieces;
+    if (p == NULL || offset / p->limit >= CARVE_CELLS)
+        return offset;
+    const size_t in = offset % p->limit;
+    return p->used[offset / p->limit] > in ? offset : offset - in + p->limit;
+}
+
 size_t carve_room(const struct carve *c, size_t offset)
 {
     const struct carve_pieces *p = c->pieces;
     if (p == NULL)
         return size_sub(c->used, offset);
-    const size_t cell = offset / p->limit;
-    return cell < CARVE_CELLS ? size_sub(p->used[cell], offset % p->limit) : 0;
+    const size_t cell = offset / p->limit, in = offset % p->limit;
+    if (cell >= CARVE_CELLS || p->used[cell] < in)
+        return 0;
+    size_t room = size_sub(p->used[cell], in);
+    for (size_t i = cell + 1; i < CARVE_CELLS && p->joined[i]; i++)
+        room = size_add(room, p->used[i]);
+    return room;
 }
 
 size_t carve_piece_bytes(const struct carve_pieces *p, int cell)
@@ -107,4 +123,11 @@ void carve_place(struct carve_pieces *p, int cell, char *base)
 {
     for (int i = cell; i < CARVE_CELLS && (i == cell || p->joined[i]); i++)
         p->base[i] = base ? base + (size_t)(i - cell) * p->limit : NULL;
+}
+
+void carve_again(struct carve_pieces *p)
+{
+    p->most = 0;
+    memset(p->used, 0, sizeof p->used);
+    memset(p->joined, 0, sizeof p->joined);
 }

@@ -44,12 +44,16 @@ void carve_apart(struct carve *c);
 void *carve_at(const struct carve *c, size_t offset);
 /* What is to be allocated for what was carved. */
 size_t carve_bytes(const struct carve *c);
-/* From an offset on, what lies together. */
+/* Return the first offset from this one on at which memory is allocated. */
+size_t carve_begin(const struct carve *c, size_t offset);
+/* Return the bytes that lie together from an offset on. */
 size_t carve_room(const struct carve *c, size_t offset);
 
 /* Bytes of the allocation that begins with a cell; 0: the cell is joined, or nothing is in it. */
 size_t carve_piece_bytes(const struct carve_pieces *p, int cell);
 /* Says where the allocation that begins with a cell lies. */
 void carve_place(struct carve_pieces *p, int cell, char *base);
+/* Forget what has been carved, but not where the cells lie. */
+void carve_again(struct carve_pieces *p);
 
 #endif

@@ -306,19 +306,21 @@ void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve 
     out->dy_scale = carve_take(m, sizeof *out->dy_scale);
 }
 
-bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve from,
-                                     size_t room, struct f8_head *out)
+/* The gradient of the logits has one scale. */
+bool student_f8_head_gradients_may(const struct net *n)
+{
+    return n->f8_scales != NJ_F8_BLOCKS && !is_refused(n->head->gradient_refused);
+}
+
+void student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve *m,
+                                     struct f8_head *out)
 {
     const int C = n->c.hidden_size;
-    /* That of the logits has one scale. */
-    if (n->f8_scales == NJ_F8_BLOCKS || is_refused(n->head->gradient_refused))
-        return false;
-    out->wt = f8_rows(n->f8_scales, C, ld, &from);
-    out->xt = f8_rows(n->f8_scales, C, chunk, &from);
+    out->wt = f8_rows(n->f8_scales, C, ld, m);
+    out->xt = f8_rows(n->f8_scales, C, chunk, m);
     out->dyt = (struct f8_matrix){.rows = ld, .columns = chunk};
-    out->dyt.q = carve_take(&from, size_mul((size_t)ld, (size_t)chunk));
+    out->dyt.q = carve_take(m, size_mul((size_t)ld, (size_t)chunk));
     out->dyt.scale = out->dy_scale;
-    return from.used <= room;
 }
 
 void student_f8_head_name(struct net *n, const struct f8_head *h)

@@ -43,9 +43,10 @@ struct f8_head {
 bool student_f8_head_on(const struct net *n, const struct acts *a);
 void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
                            struct f8_head *out);
-/* False if they take more than room, or are refused. */
-bool student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve from,
-                                     size_t room, struct f8_head *out);
+/* Return whether the gradients of the head can be FP8 GEMMs; carve their operands, after which they are. */
+bool student_f8_head_gradients_may(const struct net *n);
+void student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve *m,
+                                     struct f8_head *out);
 /* Adds to f8_names whether they are FP8 GEMMs. */
 void student_f8_head_name(struct net *n, const struct f8_head *h);
 void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h);

@@ -14,6 +14,7 @@ enum plan_place {
     PLAN_HOST     /* in the one pinned host arena */
 };
 enum region {
+    REGION_NONE,
     REGION_STUDENT_WEIGHTS,
     REGION_ADAPTERS_WEIGHTS,
     REGION_MASTER,

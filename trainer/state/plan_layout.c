@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan_layout.c: see plan_layout.h. The same function counts and carves, so that the plan is what is used.
+ * plan_layout.c: see plan_layout.h. It places the buffers of buffers.c, in their order.
  */
 #include "state/plan_layout.h"
 
 #include "base/checked.h"
-#include "net/f8.h"
-#include "net/quant.h"
-#include "net/teacher_shard.h"
-
-enum { TRANSFER_BYTES = 32 << 20 };
-/* Rows that a teacher runs over at once, at most: a GEMM is as fast as it gets, and what is paid once per
- * pass, such as expanding quantised matrices, is 3 % of it (docs/performance.md). */
-enum { TEACHER_ROWS = 8192 };
+#include "state/buffers.h"
 
 static const struct region_row {
     const char *name, *of_adapters; /* the latter where adapters are trained; NULL: the same */
     enum plan_place place;
     bool
-        chunked; /* its bytes follow the rows of a chunk, or of a pass, which a larger batch may lower */
+        chunked; /* a larger batch may have smaller chunks of rows, or passes, and so fewer bytes */
+    bool new_cell; /* begins a cell of the arena, so that as much as possible of it lies together */
 } regions[PLAN_REGIONS] = {
     [REGION_STUDENT_WEIGHTS] = {"student.weights"},
     [REGION_ADAPTERS_WEIGHTS] = {"adapters.weights"},
@@ -30,7 +24,7 @@ static const struct region_row {
     [REGION_TEACHER_WEIGHTS] = {"teacher.weights"},
     [REGION_TEACHER_LAYERS] = {"teacher.layers"},
     [REGION_TEACHER_EXPANDED] = {"teacher.expanded"},
-    [REGION_ACTIVATIONS] = {"activations"},
+    [REGION_ACTIVATIONS] = {"activations", .new_cell = true},
     [REGION_GRADIENTS_RECEIVED] = {"student.gradients.received", "adapters.gradients.received"},
     [REGION_GRADIENTS_ROUNDED] = {"student.gradients.rounded", "adapters.gradients.rounded"},
     [REGION_GRADIENTS_EARLY] = {"student.gradients.early"},
@@ -100,376 +94,90 @@ size_t plan_bytes_growing(const struct plan *p)
     return bytes;
 }
 
-/* One region under construction: arrays are carved between open and close. */
-struct layout {
-    struct plan *plan;
-    bool adapters; /* are trained */
-    struct carve device, host;
-    size_t at, from; /* of the device: the first array's place, and the bytes before it */
-};
-
-static void open_region(struct layout *l)
+static void carve_row(void *user, struct carve *c)
 {
-    l->at = l->device.used;
-    l->from = carve_bytes(&l->device);
+    struct layout *l = user;
+    l->row->carve(l, c);
+}
+
+static const char *name_of(const struct layout *l, enum region which)
+{
+    return region_name(which, l->student->lora != NULL);
 }
 
 /* The region that the largest array is in is named, for those who have no memory for it. */
-static void close_region(struct layout *l, enum region which)
+static void note_largest_array(struct layout *l, enum region which)
 {
-    const struct carve_pieces *p = l->device.pieces;
-    const char *name = region_name(which, l->adapters);
-    add(l->plan, which, name, NULL, size_sub(carve_bytes(&l->device), l->from));
+    const struct carve_pieces *p = l->device.arena.pieces;
     if (p == NULL || p->most <= l->plan->array_bytes)
         return;
     l->plan->array_bytes = p->most;
-    l->plan->array_in = name;
+    l->plan->array_in = name_of(l, which);
 }
 
-static void *region(struct layout *l, enum region which, size_t bytes)
+/* Place the row within another region, which has bytes for it already. */
+static bool lend(struct layout *l)
 {
-    open_region(l);
-    void *at = carve_take(&l->device, bytes);
-    close_region(l, which);
-    return at;
-}
-
-static void *host_region(struct layout *l, enum region which, size_t bytes)
-{
-    size_t from = l->host.used;
-    void *at = carve_take(&l->host, bytes);
-    add(l->plan, which, regions[which].name, NULL, size_sub(l->host.used, from));
-    return at;
-}
-
-static void *state_region(struct layout *l, enum region which, int64_t count, size_t each)
-{
-    return region(l, which, size_mul((size_t)count, each));
-}
-
-/* A region without bytes of its own. */
-static void lies_within(struct layout *l, enum region which, enum region host)
-{
-    add(l->plan, which, region_name(which, l->adapters), region_name(host, l->adapters), 0);
-}
-
-size_t optimizer_state_bytes(enum optimizer_state kept)
-{
-    return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
-}
-
-/* Only what is trained has master weights, moments and gradients. Where ranks are processes, the first two are
- * shards, and weights and gradients whole shards, so that they are gathered where they lie. */
-static void layout_student(struct layout *l, const struct net *n, const struct shape *s,
-                           enum optimizer_state kept, struct memory *m)
-{
-    const int64_t all = n->lora ? n->lora->p.count : n->p.count, frozen = n->p.count;
-    const bool apart = s->rank != RANKS_HERE;
-    const int64_t count = apart ? pieces_shards(all, s->ranks) : all;
-    const int64_t held = apart ? pieces_shard(all, s->ranks) : all;
-    const size_t moment = optimizer_state_bytes(kept);
-    m->weights = region(l, REGION_STUDENT_WEIGHTS,
-                        size_mul((size_t)(n->lora ? frozen : count), dtype_bytes(n->T)));
-    m->trained = m->weights;
-    if (n->lora)
-        m->trained = region(l, REGION_ADAPTERS_WEIGHTS, size_mul((size_t)count, dtype_bytes(n->T)));
-    if (!s->train)
-        return;
-    if (n->T == NJ_F32)
-        m->master = (float *)(void *)m->trained;
-    else if (kept == STATE_F32)
-        m->master = state_region(l, REGION_MASTER, held, sizeof(float));
-    m->m = state_region(l, REGION_MOMENT1, held, moment);
-    m->v = state_region(l, REGION_MOMENT2, held, moment);
-    m->grad = state_region(l, REGION_GRADIENTS, count, sizeof(float));
-    m->total = m->grad;
-    if (s->ranks > 1 && !apart)
-        m->total = state_region(l, REGION_GRADIENTS_SUM, count, sizeof(float));
-}
-
-/* What a rank that is a process gets of the others' gradients, of one piece at a time, or where those of a rank that is
- * not are rounded: in activations, which are idle by then, if there is room. They are not while pieces are exchanged
- * early, during the backward pass. */
-static void layout_received(struct layout *l, const struct net *n, const struct shape *s,
-                            enum reduce_dtype reduced, struct memory *m)
-{
-    const bool here = s->rank == RANKS_HERE;
-    const int64_t all = n->lora ? n->lora->p.count : n->p.count;
-    const size_t bytes = here ? size_mul((size_t)all, sizeof(uint16_t))
-                              : size_mul((size_t)pieces_largest_other(&s->pieces), sizeof(float));
-    const enum region which = here ? REGION_GRADIENTS_ROUNDED : REGION_GRADIENTS_RECEIVED;
-    if (!s->train || s->ranks == 1 || (here && reduced == REDUCE_F32))
-        return;
-    if (bytes <= m->staging_bytes) {
-        lies_within(l, which, REGION_ACTIVATIONS);
-        m->received = (float *)(void *)m->staging;
-    } else {
-        m->received = region(l, which, bytes);
-    }
-    if (s->early)
-        m->early = state_region(l, REGION_GRADIENTS_EARLY, pieces_largest_group(&s->pieces),
-                                sizeof(float));
-}
-
-static void layout_teacher(struct layout *l, const struct net *n, struct memory *m)
-{
-    open_region(l);
-    m->teacher_weights = carve_take(&l->device, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
-    net_carve_ends(n, &l->device);
-    m->teacher_common = size_sub(l->device.used, l->at);
-    teacher_shard_carve_layers(n, &l->device);
-    close_region(l, REGION_TEACHER_WEIGHTS);
-    if (n->shard) {
-        open_region(l);
-        teacher_shard_carve_slots(n, &l->device);
-        close_region(l, REGION_TEACHER_LAYERS);
-    }
-    if (quant_scratch_bytes(n) > 0)
-        m->teacher_expanded = region(l, REGION_TEACHER_EXPANDED, quant_scratch_bytes(n));
-}
-
-/* Micro-batches of a rank, all passes alike, that the teacher can run over in this much memory. */
-static int teacher_batches(const struct net *n, const struct train_options *o, struct carve from,
-                           size_t room)
-{
-    const int rows = o->batch_size * o->seq_len;
-    int batches = o->steps > 0 && rows < TEACHER_ROWS ? TEACHER_ROWS / rows : 1;
-    batches = batches < shape_micro(o) ? batches : shape_micro(o);
-    for (; batches > 1; batches--) {
-        struct carve_pieces tried;
-        struct carve c = from;
-        struct acts unused;
-        if (from.pieces) {
-            tried = *from.pieces;
-            c.pieces = &tried;
-        }
-        acts_carve(n, batches * o->batch_size, o->seq_len, ACTS_INFER, &c, &unused);
-        if (shape_micro(o) % batches == 0 && c.used <= room)
-            return batches;
-    }
-    return 1;
-}
-
-/* Student, teacher and generation never need theirs at the same time. */
-static void layout_activations(struct layout *l, const struct net *student,
-                               const struct net *teacher, const struct train_options *o,
-                               const struct shape *s, struct memory *m)
-{
-    enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
-    carve_apart(&l->device);
-    open_region(l);
-    struct carve a = l->device, b = l->device, c = l->device, d = l->device;
-    acts_carve(student, o->batch_size, o->seq_len, mode, &a, &m->student);
-    if (teacher)
-        acts_carve(teacher, o->batch_size, o->seq_len, ACTS_INFER, &b, &m->teacher);
-    const struct decoder_size size = {
-        .rows = o->decode_rows,
-        .positions = o->decode_positions > 0 ? o->decode_positions : o->seq_len,
-        .bytes_cached = o->decode_bytes,
-    };
-    if (size.rows > 0)
-        decoder_carve(teacher && o->teacher_writes ? teacher : student, &size, s->vocab, s->ld, &c,
-                      &m->decoder);
-    size_t used = a.used > b.used ? a.used : b.used;
-    used = used > c.used ? used : c.used;
-    if (teacher) {
-        m->teacher_batches = teacher_batches(teacher, o, l->device, used);
-        acts_carve(teacher, m->teacher_batches * o->batch_size, o->seq_len, ACTS_INFER, &d,
-                   &m->teacher_pass);
-    }
-    l->device.used = used;
-    m->staging = carve_at(&l->device, l->at);
-    m->staging_bytes = carve_room(&l->device, l->at);
-    close_region(l, REGION_ACTIVATIONS);
-}
-
-/* What lasts from the teacher's pass to the last of its micro-batches. */
-static void layout_pass(struct layout *l, const struct net *n, const struct shape *s,
-                        struct memory *m)
-{
-    const size_t rows = size_mul((size_t)m->teacher_batches, (size_t)s->rows);
-
-    if (m->teacher_batches == 1)
-        return;
-    open_region(l);
-    m->teacher_pass.y =
-        carve_take(&l->device, size_product(rows, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
-    rows_carve((int)rows, 0, USE_FORWARD, &l->device, &m->teacher_rows);
-    close_region(l, REGION_TEACHER_PASS);
-}
-
-static void layout_teacher_rows(struct layout *l, const struct net *n, const struct shape *s,
-                                struct memory *m)
-{
-    const int C = n->c.hidden_size;
-    open_region(l);
-    m->teacher_hidden =
-        carve_take(&l->device, size_product((size_t)s->padded, (size_t)C, dtype_bytes(n->T)));
-    if (n->head->format->e4m3)
-        m->teacher_x = f8_rows(n->f8_scales, s->chunk, C, &l->device);
-    close_region(l, REGION_TEACHER_HIDDEN);
-}
-
-/* NULL while it is only counted. */
-static char *layer_gradients(const struct net *n, const struct memory *m)
-{
-    return m->grad ? (char *)&m->grad[params_product(&n->p, 0, PRODUCT_QKV)] : NULL;
-}
-
-static void *head_logits(struct layout *l, const struct net *student, const struct shape *s,
-                         size_t bytes, const struct memory *m)
-{
-    if (!s->logits_in_gradients)
-        return region(l, REGION_HEAD_LOGITS, bytes);
-    lies_within(l, REGION_HEAD_LOGITS, REGION_GRADIENTS);
-    return layer_gradients(student, m);
-}
-
-/* Operands of FP8 GEMMs: in the teacher's logits, which only the head uses, if there is room. */
-static void layout_student_f8(struct layout *l, const struct net *n, const struct shape *s,
-                              size_t room, struct memory *m)
-{
-    struct carve within = {.base = m->teacher_logits};
-    student_f8_carve(n, s->rows, &within, &m->student);
-    if (within.used <= room) {
-        lies_within(l, REGION_STUDENT_FP8, REGION_TEACHER_LOGITS);
-        return;
-    }
-    open_region(l);
-    student_f8_carve(n, s->rows, &l->device, &m->student);
-    close_region(l, REGION_STUDENT_FP8);
-}
-
-/* Operands of the LM head: in what is idle between forward and backward, the scratch of a layer or the gradients
- * behind the logits, if there is room. */
-static void layout_f8_head(struct layout *l, const struct net *n, const struct train_options *o,
-                           const struct shape *s, size_t logits, struct memory *m)
-{
-    const size_t before = s->logits_in_gradients ? size_up(logits, CARVE_ALIGN) : 0;
-    const struct {
-        enum region host;
-        struct carve from;
-        size_t bytes;
-    } place[] = {
-        {REGION_ACTIVATIONS, {.base = m->student.y}, m->student.scratch_bytes},
-        {REGION_GRADIENTS,
-         {.base = layer_gradients(n, m), .used = before},
-         shape_idle_gradients(n, o)},
-    };
-    for (int i = 0; i < 2; i++) {
-        struct carve within = place[i].from;
-        student_f8_head_carve(n, s->chunk, s->ld, &within, &m->f8_head);
-        if (within.used <= place[i].bytes) {
-            lies_within(l, REGION_HEAD_FP8, place[i].host);
-            return;
+    const struct buffer *b = l->row;
+    for (int i = 0; i < 2 && b->within[i] != REGION_NONE; i++) {
+        const enum region host = b->within[i];
+        if (placement_lend(&l->device, l->at[host].from, l->at[host].to, b->phases, carve_row, l)) {
+            add(l->plan, b->region, name_of(l, b->region), name_of(l, host), 0);
+            l->has[b->region] = true;
+            return true;
         }
     }
-    open_region(l);
-    student_f8_head_carve(n, s->chunk, s->ld, &l->device, &m->f8_head);
-    close_region(l, REGION_HEAD_FP8);
+    return false;
 }
 
-/* Those of its gradients: in the teacher's logits, when the objective has read them, or in 16 bits. */
-static void layout_f8_head_gradients(struct layout *l, const struct net *n,
-                                     const struct train_options *o, const struct shape *s,
-                                     size_t logits, struct memory *m)
+/* Place the buffers of a region, the rows from `row` to before `end`. */
+static void add_region(struct layout *l, const struct buffer *row, const struct buffer *end)
 {
-    const struct carve from = {.base = m->teacher_logits};
-    m->f8_head.gradients =
-        objective_has_e5m2((enum objective)o->objective) && s->chunk % F8_MULTIPLE == 0 &&
-        student_f8_head_carve_gradients(n, s->chunk, s->ld, from, logits, &m->f8_head);
-    if (m->f8_head.gradients)
-        lies_within(l, REGION_HEAD_FP8_GRADIENTS, REGION_TEACHER_LOGITS);
-}
-
-static void layout_head(struct layout *l, const struct net *student, const struct net *teacher,
-                        const struct train_options *o, const struct shape *s, struct memory *m)
-{
-    const size_t e = dtype_bytes(student->T), C = (size_t)student->c.hidden_size;
-    const size_t logits = size_product((size_t)s->chunk, (size_t)s->ld, e);
-    const size_t each = size_mul((size_t)s->chunk, sizeof(float));
-    m->hidden = region(l, REGION_HEAD_HIDDEN, size_product((size_t)s->padded, C, e));
-    m->logits = head_logits(l, student, s, logits, m);
-    if (teacher) {
-        layout_pass(l, teacher, s, m);
-        layout_teacher_rows(l, teacher, s, m);
-        m->teacher_logits = region(l, REGION_TEACHER_LOGITS, logits);
+    const enum region which = row->region;
+    struct placement *p = regions[which].place == PLAN_HOST ? &l->host : &l->device;
+    if (regions[which].new_cell)
+        carve_apart(&p->arena);
+    const size_t from = p->arena.used, before = carve_bytes(&p->arena);
+    bool own = false;
+    for (l->row = row; l->row < end; l->row++) {
+        if (l->row->wanted && !l->row->wanted(l))
+            continue;
+        if (lend(l) || l->row->optional)
+            continue;
+        placement_add(p, from, l->row->phases, carve_row, l);
+        if (l->row->narrow)
+            l->row->narrow(l);
+        own = l->has[which] = true;
     }
-    if (student_f8_any(student))
-        layout_student_f8(l, student, s, teacher ? logits : 0, m);
-    if (student_f8_head(student) && s->train)
-        layout_f8_head(l, student, o, s, logits, m);
-    if (student_f8_head(student) && s->train && teacher)
-        layout_f8_head_gradients(l, student, o, s, logits, m);
-    open_region(l);
-    m->kd = carve_take(&l->device, each);
-    m->ce = carve_take(&l->device, each);
-    m->entropy = carve_take(&l->device, each);
-    m->agree = carve_take(&l->device, each);
-    close_region(l, REGION_HEAD_LOSSES);
-}
-
-static void layout_small(struct layout *l, const struct model_config *student,
-                         const struct model_config *teacher, const struct shape *s,
-                         struct memory *m)
-{
-    struct carve batch = {0};
-    rows_carve(s->rows, s->padded, s->arrays, &batch, &m->rows);
-    m->rows_bytes = batch.used;
-    carve_together(&l->device, batch.used);
-    open_region(l);
-    rows_carve(s->rows, s->padded, s->arrays, &l->device, &m->rows);
-    close_region(l, REGION_BATCH);
-    open_region(l);
-    m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));
-    m->sums = carve_take(&l->device, sizeof *m->sums);
-    m->total_sums = m->sums;
-    if (s->ranks > 1)
-        m->total_sums = carve_take(&l->device, size_mul((size_t)s->ranks, sizeof *m->sums));
-    m->sumsq =
-        carve_take(&l->device,
-                   size_product((size_t)s->ranks, (size_t)pieces_sumsq(&s->pieces), sizeof(float)));
-    m->inv_freq = carve_take(&l->device, size_mul((size_t)student->head_dim / 2, sizeof(float)));
-    if (teacher)
-        m->teacher_inv_freq =
-            carve_take(&l->device, size_mul((size_t)teacher->head_dim / 2, sizeof(float)));
-    close_region(l, REGION_STEP_STATE);
-}
-
-static void layout_decoder(struct layout *l, struct memory *m)
-{
-    const size_t from = l->host.used;
-    if (m->decoder.rows == 0)
+    if (!own)
         return;
-    decoder_carve_host(&m->decoder, &l->host, &m->prompts, &m->now, &m->said);
-    add(l->plan, REGION_HOST_DECODER, regions[REGION_HOST_DECODER].name, NULL,
-        size_sub(l->host.used, from));
+    l->at[which].from = from;
+    l->at[which].to = p->arena.used;
+    add(l->plan, which, name_of(l, which), NULL, size_sub(carve_bytes(&p->arena), before));
+    note_largest_array(l, which);
 }
 
 void plan_layout(const struct net *student, const struct net *teacher,
                  const struct train_options *o, struct carve device, char *host, struct memory *out,
                  struct plan *plan)
 {
-    const struct model_config *cs = &student->c, *ct = teacher ? &teacher->c : NULL;
-    struct shape s;
-    struct layout l = {
-        .plan = plan, .adapters = student->lora != NULL, .device = device, .host = {.base = host}};
-    plan_shape(student, ct, o, &s);
-    *out = (struct memory){.transfer_bytes = TRANSFER_BYTES};
-    layout_student(&l, student, &s, (enum optimizer_state)o->optimizer_state, out);
-    if (teacher)
-        layout_teacher(&l, teacher, out);
-    layout_activations(&l, student, teacher, o, &s, out);
-    layout_received(&l, student, &s, (enum reduce_dtype)o->reduce_dtype, out);
-    layout_head(&l, student, teacher, o, &s, out);
-    layout_small(&l, cs, ct, &s, out);
-    out->batches = host_region(&l, REGION_HOST_BATCHES, size_mul(out->rows_bytes, (size_t)s.slots));
-    out->pinned = host_region(&l, REGION_HOST_PINNED, sizeof *out->pinned);
-    layout_decoder(&l, out);
-    if (teacher && !s.train) {
-        const size_t each = size_mul((size_t)s.padded, sizeof(float));
-        out->token_kd = host_region(&l, REGION_HOST_TOKEN_KD, each);
-        out->token_ce = host_region(&l, REGION_HOST_TOKEN_CE, each);
+    struct layout l = {.student = student,
+                       .teacher = teacher,
+                       .o = o,
+                       .m = out,
+                       .plan = plan,
+                       .device = {.arena = device},
+                       .host = {.arena = {.base = host}}};
+    *out = (struct memory){0};
+    if (device.pieces) /* which a plan has counted in */
+        carve_again(device.pieces);
+    plan_shape(student, teacher ? &teacher->c : NULL, o, &l.s);
+    for (int first = 0, end; first < buffers_count; first = end) {
+        for (end = first + 1; end < buffers_count && buffers[end].region == buffers[first].region;)
+            end++;
+        add_region(&l, &buffers[first], &buffers[end]);
     }
-    out->transfer = host_region(&l, REGION_HOST_TRANSFER, TRANSFER_BYTES);
+    if (l.s.train && student->T == NJ_F32)
+        out->master = (float *)(void *)out->trained;
+    out->f8_head.gradients = l.has[REGION_HEAD_FP8_GRADIENTS];
 }

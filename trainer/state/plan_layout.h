@@ -56,7 +56,7 @@ struct memory {
         *total_sums; /* of all ranks; with one rank sums. [ranks] where they are processes */
     struct rows rows;
     size_t rows_bytes;
-    /* One after the other in the same memory, but teacher_pass.y, which student and decoder leave alone. */
+    /* They share memory, but for teacher_pass.y. */
     struct acts student, teacher, teacher_pass;
     struct decoder decoder;
     struct rows teacher_rows; /* of teacher_pass: ids, pos, doc_start */
@@ -86,9 +86,9 @@ void plan_layout(const struct net *student, const struct net *teacher,
 void plan_add_workspace(struct plan *p, size_t bytes);
 /* Return the device bytes that never fall as the batch grows. */
 size_t plan_bytes_growing(const struct plan *p);
-/* Of a plan, to count in. */
+/* Return the device arena of a plan that is only counted. */
 struct carve plan_arena(struct plan *p, const struct train_options *o);
-/* Of a moment. */
+/* Return the bytes of an element of a moment. */
 size_t optimizer_state_bytes(enum optimizer_state kept);
 
 #endif

@@ -70,7 +70,6 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .micro = shape_micro(o),
         .rank = shape_ranks_apart(o) ? o->rank : RANKS_HERE,
         .slots = shape_micro(o) * (shape_ranks_apart(o) ? 1 : shape_ranks(o)),
-        .logits_in_gradients = (size_t)chunk <= idle_rows,
         .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_apart ? USE_TEACHER : 0U) |
                   (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U),
     };

@@ -16,14 +16,12 @@ struct shape {
     int vocab;         /* tokens that student and teacher share: the columns of the logits */
     int ld;            /* elements from one row of logits to the next */
     bool train;
-    unsigned arrays;          /* of a micro-batch: uses that it has (enum array_use) */
-    int ranks, micro;         /* ranks of a step, micro-batches of each */
-    int rank;                 /* this process, or RANKS_HERE */
-    int slots;                /* micro-batches of a step that are computed here */
-    struct pieces pieces;     /* of what is trained */
-    bool early;               /* groups of layers are exchanged during the backward pass */
-    bool logits_in_gradients; /* the student's, in the memory of the layers' gradients, which the
-                               * backward pass writes later */
+    unsigned arrays;      /* uses that the arrays of a micro-batch have (enum array_use) */
+    int ranks, micro;     /* ranks of a step, micro-batches of each */
+    int rank;             /* this process, or RANKS_HERE */
+    int slots;            /* micro-batches of a step that are computed here */
+    struct pieces pieces; /* of what is trained */
+    bool early;           /* groups of layers are exchanged during the backward pass */
 };
 
 void plan_shape(const struct net *student, const struct model_config *teacher,

@@ -268,6 +268,14 @@ static wide pass_bytes(const struct model_config *t, const struct train_options 
                : 0;
 }
 
+/* The student's logits take no bytes where a step is one micro-batch and the layers' gradients have room for them. */
+static wide logits_bytes(const struct model_config *s, const struct train_options *o, wide logits)
+{
+    const struct sizes sizes = sizes_of(s);
+    const bool idle = o->steps > 0 && o->lora.rank == 0 && o->grad_accum == 1;
+    return idle && logits <= matrices(&sizes) * sizeof(float) ? 0 : logits;
+}
+
 static wide device_bytes(const struct model_config *s, const struct model_config *t,
                          const struct train_options *o, const struct shape *shape)
 {
@@ -285,7 +293,7 @@ static wide device_bytes(const struct model_config *s, const struct model_config
         acts = larger(acts, t && o->teacher_writes ? decoder_bytes(t, &plain, shape, o->teacher_f8)
                                                    : decoder_bytes(s, o, shape, false));
     wide sum = trained_bytes(s, o) + rows_bytes(shape) + 4 * array(chunk * f);
-    sum += array(padded * (wide)s->hidden_size * e) + (shape->logits_in_gradients ? 0 : logits);
+    sum += array(padded * (wide)s->hidden_size * e) + logits_bytes(s, o, logits);
     sum += array(NJ_STEP_SLOTS * f) + array(8 * f) + array((wide)pieces_sumsq(&shape->pieces) * f) +
            array(f);
     if (!t)

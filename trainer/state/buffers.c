@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * buffers.c: see buffers.h. A buffer is carved by the same function whether it is counted or placed, so that the plan
+ * is what is used.
+ */
+#include "state/buffers.h"
+
+#include "base/checked.h"
+#include "net/f8.h"
+#include "net/quant.h"
+#include "net/student_f8.h"
+#include "net/teacher_shard.h"
+#include "objective/objective.h"
+
+enum { TRANSFER_BYTES = 32 << 20 };
+/* Rows that a teacher runs over at once, at most: a GEMM is as fast as it gets, and what is paid once per
+ * pass, such as expanding quantised matrices, is 3 % of it (docs/performance.md). */
+enum { TEACHER_ROWS = 8192 };
+
+/* ---- what is trained ---- */
+
+size_t optimizer_state_bytes(enum optimizer_state kept)
+{
+    return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
+}
+
+static bool is_apart(const struct layout *l)
+{
+    return l->s.rank != RANKS_HERE;
+}
+
+static int64_t trained_elements(const struct layout *l)
+{
+    return l->student->lora ? l->student->lora->p.count : l->student->p.count;
+}
+
+/* Where ranks are processes, weights and gradients are whole shards, so that they are gathered where they lie. */
+static int64_t elements(const struct layout *l)
+{
+    const int64_t all = trained_elements(l);
+    return is_apart(l) ? pieces_shards(all, l->s.ranks) : all;
+}
+
+/* Master weights and moments of such a rank are those of its shards. */
+static int64_t elements_held(const struct layout *l)
+{
+    const int64_t all = trained_elements(l);
+    return is_apart(l) ? pieces_shard(all, l->s.ranks) : all;
+}
+
+static void *take(struct carve *c, int64_t count, size_t each)
+{
+    return carve_take(c, size_mul((size_t)count, each));
+}
+
+static bool trains(const struct layout *l)
+{
+    return l->s.train;
+}
+
+static bool has_adapters(const struct layout *l)
+{
+    return l->student->lora != NULL;
+}
+
+static void student_weights(struct layout *l, struct carve *c)
+{
+    const struct net *n = l->student;
+    l->m->weights = take(c, n->lora ? n->p.count : elements(l), dtype_bytes(n->T));
+    l->m->trained = l->m->weights;
+}
+
+static void adapter_weights(struct layout *l, struct carve *c)
+{
+    l->m->trained = take(c, elements(l), dtype_bytes(l->student->T));
+}
+
+static bool has_master(const struct layout *l)
+{
+    return l->s.train && l->student->T != NJ_F32 && l->o->optimizer_state == STATE_F32;
+}
+
+static void master(struct layout *l, struct carve *c)
+{
+    l->m->master = take(c, elements_held(l), sizeof(float));
+}
+
+static void *moment(struct layout *l, struct carve *c)
+{
+    const enum optimizer_state kept = (enum optimizer_state)l->o->optimizer_state;
+    return take(c, elements_held(l), optimizer_state_bytes(kept));
+}
+
+static void moment1(struct layout *l, struct carve *c)
+{
+    l->m->m = moment(l, c);
+}
+
+static void moment2(struct layout *l, struct carve *c)
+{
+    l->m->v = moment(l, c);
+}
+
+static void gradients(struct layout *l, struct carve *c)
+{
+    const size_t bytes = size_mul((size_t)elements(l), sizeof(float));
+    carve_together(c, size_up(bytes, CARVE_ALIGN));
+    l->gradients = c->used;
+    l->m->grad = carve_take(c, bytes);
+    l->m->total = l->m->grad;
+}
+
+/* The matrices of the layers have no gradients before the backward pass, if each rank has one micro-batch. */
+static void idle_gradients(struct layout *l)
+{
+    const size_t bytes = shape_idle_gradients(l->student, l->o);
+    const int64_t first = params_product(&l->student->p, 0, PRODUCT_QKV);
+    const size_t from = size_add(l->gradients, size_mul((size_t)first, sizeof(float)));
+    if (bytes > 0)
+        placement_narrow(&l->device, from, size_add(from, bytes),
+                         PHASE_LOAD | PHASE_BACKWARD | PHASE_EXCHANGE | PHASE_UPDATE);
+}
+
+/* ---- what ranks exchange ---- */
+
+static bool sums_here(const struct layout *l)
+{
+    return l->s.train && l->s.ranks > 1 && !is_apart(l);
+}
+
+static void gradients_sum(struct layout *l, struct carve *c)
+{
+    l->m->total = take(c, elements(l), sizeof(float));
+}
+
+static bool is_process(const struct layout *l)
+{
+    return l->s.train && is_apart(l);
+}
+
+/* The other ranks' gradients of one piece at a time. */
+static void received(struct layout *l, struct carve *c)
+{
+    l->m->received = take(c, pieces_largest_other(&l->s.pieces), sizeof(float));
+}
+
+static bool rounds_here(const struct layout *l)
+{
+    return sums_here(l) && l->o->reduce_dtype != REDUCE_F32;
+}
+
+static void rounded(struct layout *l, struct carve *c)
+{
+    l->m->received = take(c, trained_elements(l), sizeof(uint16_t));
+}
+
+static bool exchanges_early(const struct layout *l)
+{
+    return l->s.train && l->s.early;
+}
+
+static void received_early(struct layout *l, struct carve *c)
+{
+    l->m->early = take(c, pieces_largest_group(&l->s.pieces), sizeof(float));
+}
+
+/* ---- the teacher ---- */
+
+static bool has_teacher(const struct layout *l)
+{
+    return l->teacher != NULL;
+}
+
+static void teacher_weights(struct layout *l, struct carve *c)
+{
+    const struct net *n = l->teacher;
+    const size_t from = c->used;
+    l->m->teacher_weights = carve_take(c, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
+    net_carve_ends(n, c);
+    l->m->teacher_common = size_sub(c->used, from);
+    teacher_shard_carve_layers(n, c);
+}
+
+static bool shares_teacher(const struct layout *l)
+{
+    return l->teacher && l->teacher->shard;
+}
+
+static void teacher_layers(struct layout *l, struct carve *c)
+{
+    teacher_shard_carve_slots(l->teacher, c);
+}
+
+static bool expands_teacher(const struct layout *l)
+{
+    return l->teacher && quant_scratch_bytes(l->teacher) > 0;
+}
+
+static void teacher_expanded(struct layout *l, struct carve *c)
+{
+    l->m->teacher_expanded = carve_take(c, quant_scratch_bytes(l->teacher));
+}
+
+static void teacher_acts(struct layout *l, struct carve *c)
+{
+    acts_carve(l->teacher, l->o->batch_size, l->o->seq_len, ACTS_INFER, c, &l->m->teacher);
+}
+
+/* Return how many micro-batches of a rank, all passes alike, the teacher can run over in [from.used, end). */
+static int teacher_batches(const struct net *n, const struct train_options *o, struct carve from,
+                           size_t end)
+{
+    const int rows = o->batch_size * o->seq_len;
+    int batches = o->steps > 0 && rows < TEACHER_ROWS ? TEACHER_ROWS / rows : 1;
+    batches = batches < shape_micro(o) ? batches : shape_micro(o);
+    for (; batches > 1; batches--) {
+        struct carve_pieces tried;
+        struct carve c = from;
+        struct acts unused;
+        if (from.pieces) {
+            tried = *from.pieces;
+            c.pieces = &tried;
+        }
+        acts_carve(n, batches * o->batch_size, o->seq_len, ACTS_INFER, &c, &unused);
+        if (shape_micro(o) % batches == 0 && c.used <= end)
+            return batches;
+    }
+    return 1;
+}
+
+/* As many micro-batches as there is memory for anyway. */
+static void teacher_pass(struct layout *l, struct carve *c)
+{
+    const struct train_options *o = l->o;
+    struct memory *m = l->m;
+    m->teacher_batches = teacher_batches(l->teacher, o, *c, l->device.arena.used);
+    acts_carve(l->teacher, m->teacher_batches * o->batch_size, o->seq_len, ACTS_INFER, c,
+               &m->teacher_pass);
+}
+
+static bool passes_several(const struct layout *l)
+{
+    return l->teacher && l->m->teacher_batches > 1;
+}
+
+static void teacher_pass_rows(struct layout *l, struct carve *c)
+{
+    const struct net *n = l->teacher;
+    struct memory *m = l->m;
+    const size_t rows = size_mul((size_t)m->teacher_batches, (size_t)l->s.rows);
+    m->teacher_pass.y =
+        carve_take(c, size_product(rows, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
+    rows_carve((int)rows, 0, USE_FORWARD, c, &m->teacher_rows);
+}
+
+static void teacher_hidden(struct layout *l, struct carve *c)
+{
+    const struct net *n = l->teacher;
+    const int C = n->c.hidden_size;
+    l->m->teacher_hidden =
+        carve_take(c, size_product((size_t)l->s.padded, (size_t)C, dtype_bytes(n->T)));
+    if (n->head->format->e4m3)
+        l->m->teacher_x = f8_rows(n->f8_scales, l->s.chunk, C, c);
+}
+
+/* ---- activations ---- */
+
+static void student_kept(struct layout *l, struct carve *c)
+{
+    const struct train_options *o = l->o;
+    const enum acts_mode mode = o->steps > 0 ? ACTS_TRAIN : ACTS_INFER;
+    acts_carve_kept(l->student, o->batch_size, o->seq_len, mode, c, &l->m->student);
+}
+
+static void student_scratch(struct layout *l, struct carve *c)
+{
+    acts_carve_scratch(l->student, c, &l->m->student);
+}
+
+static bool decodes(const struct layout *l)
+{
+    return l->o->decode_rows > 0;
+}
+
+static void decoder(struct layout *l, struct carve *c)
+{
+    const struct train_options *o = l->o;
+    const struct decoder_size size = {
+        .rows = o->decode_rows,
+        .positions = o->decode_positions > 0 ? o->decode_positions : o->seq_len,
+        .bytes_cached = o->decode_bytes,
+    };
+    decoder_carve(l->teacher && o->teacher_writes ? l->teacher : l->student, &size, l->s.vocab,
+                  l->s.ld, c, &l->m->decoder);
+}
+
+/* What files hold goes through all the memory that activations have. */
+static void staging(struct layout *l, struct carve *c)
+{
+    l->m->staging = carve_at(c, c->used);
+    l->m->staging_bytes = carve_room(&l->device.arena, c->used);
+    c->used = size_add(c->used, l->m->staging_bytes);
+}
+
+/* ---- the LM head ---- */
+
+static size_t logits_bytes(const struct layout *l)
+{
+    return size_product((size_t)l->s.chunk, (size_t)l->s.ld, dtype_bytes(l->student->T));
+}
+
+static void head_hidden(struct layout *l, struct carve *c)
+{
+    const struct net *n = l->student;
+    l->m->hidden = carve_take(
+        c, size_product((size_t)l->s.padded, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
+}
+
+static void head_logits(struct layout *l, struct carve *c)
+{
+    l->m->logits = carve_take(c, logits_bytes(l));
+}
+
+static void teacher_logits(struct layout *l, struct carve *c)
+{
+    l->m->teacher_logits = carve_take(c, logits_bytes(l));
+}
+
+static bool has_fp8(const struct layout *l)
+{
+    return student_f8_any(l->student);
+}
+
+static void student_fp8(struct layout *l, struct carve *c)
+{
+    student_f8_carve(l->student, l->s.rows, c, &l->m->student);
+}
+
+static bool has_fp8_head(const struct layout *l)
+{
+    return student_f8_head(l->student) && l->s.train;
+}
+
+static void head_fp8(struct layout *l, struct carve *c)
+{
+    student_f8_head_carve(l->student, l->s.chunk, l->s.ld, c, &l->m->f8_head);
+}
+
+static bool may_have_fp8_gradients(const struct layout *l)
+{
+    return has_fp8_head(l) && l->teacher && objective_has_e5m2((enum objective)l->o->objective) &&
+           l->s.chunk % F8_MULTIPLE == 0 && student_f8_head_gradients_may(l->student);
+}
+
+static void head_fp8_gradients(struct layout *l, struct carve *c)
+{
+    student_f8_head_carve_gradients(l->student, l->s.chunk, l->s.ld, c, &l->m->f8_head);
+}
+
+static void head_losses(struct layout *l, struct carve *c)
+{
+    struct memory *m = l->m;
+    m->kd = take(c, l->s.chunk, sizeof(float));
+    m->ce = take(c, l->s.chunk, sizeof(float));
+    m->entropy = take(c, l->s.chunk, sizeof(float));
+    m->agree = take(c, l->s.chunk, sizeof(float));
+}
+
+/* ---- small things ---- */
+
+/* The rows of a micro-batch are copied at once, so they lie together. */
+static void batch(struct layout *l, struct carve *c)
+{
+    const struct shape *s = &l->s;
+    struct memory *m = l->m;
+    struct carve counted = {0};
+    rows_carve(s->rows, s->padded, s->arrays, &counted, &m->rows);
+    m->rows_bytes = counted.used;
+    carve_together(c, counted.used);
+    rows_carve(s->rows, s->padded, s->arrays, c, &m->rows);
+}
+
+static float *inv_freq(const struct net *n, struct carve *c)
+{
+    return take(c, n->c.head_dim / 2, sizeof(float));
+}
+
+static void step_state(struct layout *l, struct carve *c)
+{
+    const size_t ranks = (size_t)l->s.ranks;
+    struct memory *m = l->m;
+    m->state = take(c, NJ_STEP_SLOTS, sizeof(float));
+    m->sums = carve_take(c, sizeof *m->sums);
+    m->total_sums = m->sums;
+    if (ranks > 1)
+        m->total_sums = carve_take(c, size_mul(ranks, sizeof *m->sums));
+    m->sumsq =
+        carve_take(c, size_product(ranks, (size_t)pieces_sumsq(&l->s.pieces), sizeof(float)));
+    m->inv_freq = inv_freq(l->student, c);
+    if (l->teacher)
+        m->teacher_inv_freq = inv_freq(l->teacher, c);
+}
+
+/* ---- what the host has ---- */
+
+static void host_batches(struct layout *l, struct carve *c)
+{
+    l->m->batches = take(c, l->s.slots, l->m->rows_bytes);
+}
+
+static void host_pinned(struct layout *l, struct carve *c)
+{
+    l->m->pinned = carve_take(c, sizeof *l->m->pinned);
+}
+
+static void host_decoder(struct layout *l, struct carve *c)
+{
+    struct memory *m = l->m;
+    decoder_carve_host(&m->decoder, c, &m->prompts, &m->now, &m->said);
+}
+
+static bool compares_tokens(const struct layout *l)
+{
+    return l->teacher && !l->s.train;
+}
+
+static void token_kd(struct layout *l, struct carve *c)
+{
+    l->m->token_kd = take(c, l->s.padded, sizeof(float));
+}
+
+static void token_ce(struct layout *l, struct carve *c)
+{
+    l->m->token_ce = take(c, l->s.padded, sizeof(float));
+}
+
+static void host_transfer(struct layout *l, struct carve *c)
+{
+    l->m->transfer_bytes = TRANSFER_BYTES;
+    l->m->transfer = carve_take(c, TRANSFER_BYTES);
+}
+
+/* ---- the table ---- */
+
+enum {
+    PHASE_LOSSES = PHASE_LOSS | PHASE_LOSS_BACK,
+    PHASE_STUDENT = PHASE_FORWARD | PHASE_LOSSES | PHASE_BACKWARD,
+    PHASE_MICRO = PHASE_TEACHER | PHASE_STUDENT
+};
+
+const struct buffer buffers[] = {
+    {REGION_STUDENT_WEIGHTS, PHASES, .carve = student_weights},
+    {REGION_ADAPTERS_WEIGHTS, PHASES, .carve = adapter_weights, .wanted = has_adapters},
+    {REGION_MASTER, PHASES, .carve = master, .wanted = has_master},
+    {REGION_MOMENT1, PHASES, .carve = moment1, .wanted = trains},
+    {REGION_MOMENT2, PHASES, .carve = moment2, .wanted = trains},
+    {REGION_GRADIENTS, PHASES, .carve = gradients, .wanted = trains, .narrow = idle_gradients},
+    {REGION_GRADIENTS_SUM, PHASES, .carve = gradients_sum, .wanted = sums_here},
+    {REGION_TEACHER_WEIGHTS, PHASES, .carve = teacher_weights, .wanted = has_teacher},
+    {REGION_TEACHER_LAYERS, PHASES, .carve = teacher_layers, .wanted = shares_teacher},
+    {REGION_TEACHER_EXPANDED, PHASE_DECODE | PHASE_PASS | PHASE_TEACHER | PHASE_LOSS,
+     .carve = teacher_expanded, .wanted = expands_teacher},
+    {REGION_ACTIVATIONS, PHASE_STUDENT, .carve = student_kept},
+    {REGION_ACTIVATIONS, PHASE_FORWARD | PHASE_BACKWARD, .carve = student_scratch},
+    {REGION_ACTIVATIONS, PHASE_TEACHER, .carve = teacher_acts, .wanted = has_teacher},
+    {REGION_ACTIVATIONS, PHASE_DECODE, .carve = decoder, .wanted = decodes},
+    {REGION_ACTIVATIONS, PHASE_PASS, .carve = teacher_pass, .wanted = has_teacher},
+    {REGION_ACTIVATIONS, PHASE_LOAD, .carve = staging},
+    {REGION_GRADIENTS_RECEIVED, PHASE_EXCHANGE, .carve = received, .wanted = is_process,
+     .within = {REGION_ACTIVATIONS}},
+    {REGION_GRADIENTS_ROUNDED, PHASE_EXCHANGE, .carve = rounded, .wanted = rounds_here,
+     .within = {REGION_ACTIVATIONS}},
+    {REGION_GRADIENTS_EARLY, PHASE_BACKWARD | PHASE_EXCHANGE, .carve = received_early,
+     .wanted = exchanges_early},
+    /* Between two steps it also carries what ranks tell each other. */
+    {REGION_HEAD_HIDDEN, PHASES, .carve = head_hidden},
+    {REGION_HEAD_LOGITS, PHASE_LOSSES, .carve = head_logits, .within = {REGION_GRADIENTS}},
+    {REGION_TEACHER_PASS, PHASE_PASS | PHASE_MICRO, .carve = teacher_pass_rows,
+     .wanted = passes_several},
+    {REGION_TEACHER_HIDDEN, PHASE_TEACHER | PHASE_FORWARD | PHASE_LOSSES, .carve = teacher_hidden,
+     .wanted = has_teacher},
+    {REGION_TEACHER_LOGITS, PHASE_LOSS, .carve = teacher_logits, .wanted = has_teacher},
+    {REGION_STUDENT_FP8, PHASE_FORWARD | PHASE_BACKWARD, .carve = student_fp8, .wanted = has_fp8,
+     .within = {REGION_TEACHER_LOGITS}},
+    {REGION_HEAD_FP8, PHASE_LOSSES, .carve = head_fp8, .wanted = has_fp8_head,
+     .within = {REGION_ACTIVATIONS, REGION_GRADIENTS}},
+    {REGION_HEAD_FP8_GRADIENTS, PHASE_LOSS_BACK, .carve = head_fp8_gradients,
+     .wanted = may_have_fp8_gradients, .within = {REGION_TEACHER_LOGITS}, .optional = true},
+    {REGION_HEAD_LOSSES, PHASE_LOSS, .carve = head_losses},
+    {REGION_BATCH, PHASE_MICRO, .carve = batch},
+    {REGION_STEP_STATE, PHASES, .carve = step_state},
+    {REGION_HOST_BATCHES, PHASES, .carve = host_batches},
+    {REGION_HOST_PINNED, PHASES, .carve = host_pinned},
+    {REGION_HOST_DECODER, PHASE_DECODE, .carve = host_decoder, .wanted = decodes},
+    {REGION_HOST_TOKEN_KD, PHASE_LOSS, .carve = token_kd, .wanted = compares_tokens},
+    {REGION_HOST_TOKEN_CE, PHASE_LOSS, .carve = token_ce, .wanted = compares_tokens},
+    {REGION_HOST_TRANSFER, PHASES, .carve = host_transfer},
+};
+const int buffers_count = sizeof buffers / sizeof buffers[0];

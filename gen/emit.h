@@ -10,21 +10,28 @@
 
 /* How a parameter is declared. */
 enum style {
-    STYLE_KERNEL,   /* lp *, float *, int32_t * : the entry of an instance; T as the key says */
-    STYLE_LAUNCHER, /* void * for the 16-bit type */
-    STYLE_BLOCK,    /* void * throughout: a struct that holds any of the others */
-    STYLE_REF_F32,  /* the references */
+    STYLE_KERNEL,  /* lp *, float *, int32_t *: the entry of an instance; T as the key says */
+    STYLE_STRUCT,  /* void * for what has no type in C: the struct of arguments */
+    STYLE_REF_F32, /* the references */
     STYLE_REF_F64
 };
 /* All declarations as words, separated by commas, up to but without the closing parenthesis. */
 void put_declarations(struct text *t, int indent, const struct contract *c, enum style style,
                       const struct key *k);
-/* "struct <op>_block { ... };" */
+/* Print "int nj_<op>(nj_stream *stream, enum nj_dtype T, ..., const struct nj_<op> *args)". */
+void put_signature(struct text *t, const struct contract *c);
+/* Print "struct nj_<op> { ... };", with what the contract says of each field. */
+void put_struct(struct text *t, const struct contract *c);
+/* Return the type of the block of parameters as the kernel sees it: struct nj_<op>, or, for an op with tensor maps,
+ * struct <op>_block, which put_block() prints. */
+const char *block_type(const struct contract *c);
+bool has_maps(const struct contract *c);
 void put_block(struct text *t, const struct contract *c);
-/* The arguments p->x, p->y, ... of a call, up to but without the closing parenthesis. */
-void put_block_values(struct text *t, int indent, const struct contract *c, bool first);
-/* What expressions read, of a function with params. k: the key whose axes they are; NULL: those that the
- * function is given. */
+/* Print the call of a reference in the given style from a block `params`; axes of a key are numbers, else axes[i]. */
+void put_ref_call(struct text *t, const struct contract *c, enum style style, const struct key *k);
+/* Return what names of expressions are called in generated C: args->N, and numbers of the key, else axes[i]. */
+struct scope scope_in_code(const struct contract *c, const struct key *k);
+/* Print the variables that expressions of an op's block `params` use. */
 void put_scope(struct text *t, const struct contract *c, const struct key *k);
 /* "void nj_ref_<op>_f32(...);" */
 void put_ref_prototype(struct text *t, const struct contract *c, enum style style);

@@ -23,58 +23,50 @@ static void put_launch(struct text *t, const struct key *k)
 {
     const struct contract *c = k->c;
     put(t, "static int %s_launch(nj_stream *s, const void *params)\n{\n", key_symbol(k));
-    put(t, "    const struct %s_block *p = params;\n    return nj_%s(s, %s,", c->op, c->op,
+    put(t, "    return nj_%s(s, %s,", c->op,
         key_dtype(k, DTYPE_T) == DTYPE_LP ? "NJ_LP" : "NJ_F32");
     for (int a = 1; a < c->axis_count; a++)
-        put_word(t, 8, keep_format("%d,", c->axes[a].number[k->value[a]]));
-    put_block_values(t, 8, c, false);
-    put(t, ");\n}\n");
+        put(t, " %d,", c->axes[a].number[k->value[a]]);
+    put(t, " params);\n}\n");
 }
 
 static void put_oracle(struct text *t, const struct key *k)
 {
-    const struct contract *c = k->c;
     put(t, "static void %s_oracle(const void *params)\n{\n", key_symbol(k));
-    put(t, "    const struct %s_block *p = params;\n    nj_ref_%s_f64(", c->op, c->op);
-    for (int a = 1; a < c->axis_count; a++)
-        put_word(t, 8, keep_format("%d,", c->axes[a].number[k->value[a]]));
-    put_block_values(t, 8, c, c->axis_count == 1);
-    put(t, ");\n}\n");
+    put_ref_call(t, k->c, STYLE_REF_F64, k);
+    put(t, "}\n");
 }
 
-static void put_elements(struct text *t, const struct contract *c, int arg, const char *to,
-                         uint32_t *used)
+static void put_elements(struct text *t, const struct arg *a, int arg, const char *to,
+                         const struct scope *names)
 {
-    const struct arg *a = &c->args[arg];
     put(t, "    %s[%d] = 1;\n", to, arg);
     for (int s = 0; s < a->rank; s++) {
-        *used |= 1u << EXPR_MUL;
         put(t, "    %s[%d] = i64_mul(%s[%d], ", to, arg, to, arg);
-        expr_print(t, a->shape[s], &c->scope, used);
+        expr_print(t, a->shape[s], names);
         put(t, ");\n");
     }
 }
 
 /* The numbers that a case has worked out, for any dims: kbench times shapes that no case has. */
-static void put_sizes(struct text *t, const struct key *k, uint32_t *used)
+static void put_sizes(struct text *t, const struct key *k)
 {
     const struct contract *c = k->c;
+    const struct scope names = scope_in_code(c, k);
     put(t, "static void %s_sizes(const void *params, struct case_sizes *out)\n{\n", key_symbol(k));
-    put(t, "    const enum nj_dtype T = %s;\n    (void)T;\n",
-        key_dtype(k, DTYPE_T) == DTYPE_LP ? "NJ_LP" : "NJ_F32");
     put_scope(t, c, k);
     for (int i = 0; i < c->arg_count; i++) {
         const struct arg *a = &c->args[i];
-        put_elements(t, c, i, "out->elements", used);
+        put_elements(t, a, i, "out->elements", &names);
         put(t, "    out->fill_value[%d] = ", i);
         if (a->fill_value != NULL)
-            expr_print(t, a->fill_value, &c->scope, used);
+            expr_print(t, a->fill_value, &names);
         put(t, a->fill_value != NULL ? ";\n" : "0;\n");
     }
     put(t, "    out->flops = (double)");
-    expr_print(t, c->flops, &c->scope, used);
+    expr_print(t, c->flops, &names);
     put(t, ";\n    out->bytes = (double)");
-    expr_print(t, c->bytes, &c->scope, used);
+    expr_print(t, c->bytes, &names);
     put(t, ";\n}\n");
 }
 
@@ -154,7 +146,8 @@ static void put_case_data(struct text *t, const struct key *k, const struct test
     put(t, "static const struct case_arg args_%d[] = {\n", n);
     for (int i = 0; i < c->arg_count; i++)
         put_arg(t, k, test, i, &v);
-    put(t, "};\nstatic const struct %s_block block_%d = {", c->op, n);
+    put(t, "};\nstatic const struct %s block_%d = {%s", block_type(c), n,
+        has_maps(c) ? ".args = {" : "");
     for (int i = 0; i < c->dim_count; i++)
         put_word(t, 4,
                  keep_format(c->dims[i].wide ? ".%s = INT64_C(%" PRId64 ")," : ".%s = %" PRId64 ",",
@@ -165,7 +158,7 @@ static void put_case_data(struct text *t, const struct key *k, const struct test
                              number(test->scalars[i], c->scalars[i].dtype)));
     if (c->dim_count + c->scalar_count == 0)
         put(t, "0");
-    put(t, "};\n");
+    put(t, has_maps(c) ? "}};\n" : "};\n");
 }
 
 static void put_case(struct text *t, const struct key *k, const struct test *test, int n)
@@ -190,25 +183,22 @@ static void put_op_names(struct text *t, const struct contract *c)
     put(t, "};\n");
 }
 
-static void put_oracle_op(struct text *t, const struct contract *c, uint32_t *used)
+static void put_oracle_op(struct text *t, const struct contract *c)
 {
+    const struct scope names = scope_in_code(c, NULL);
     put(t, "static const struct nj_param %s_params[] = {", c->op);
     for (int i = 0; i < c->block_count; i++)
         put_word(t, 4, keep_format("{%d, %d},", c->params[i].offset, c->params[i].bytes));
     put(t, "};\nstatic void %s_call(const void *params, const int *axes)\n{\n", c->op);
-    put(t, "    const struct %s_block *p = params;\n", c->op);
     put(t, c->axis_count == 1 ? "    (void)axes;\n" : "");
-    put(t, "    nj_ref_%s_f64(", c->op);
-    for (int a = 1; a < c->axis_count; a++)
-        put_word(t, 8, keep_format("axes[%d],", a - 1));
-    put_block_values(t, 8, c, c->axis_count == 1);
-    put(t, ");\n}\nstatic void %s_outputs(const void *params, const int *axes, int64_t *out)\n{\n",
+    put_ref_call(t, c, STYLE_REF_F64, NULL);
+    put(t, "}\nstatic void %s_outputs(const void *params, const int *axes, int64_t *out)\n{\n",
         c->op);
-    put(t, "    (void)axes;\n    const enum nj_dtype T = NJ_F32;\n    (void)T;\n");
+    put(t, "    (void)axes;\n");
     put_scope(t, c, NULL);
     for (int i = 0; i < c->arg_count; i++)
         if (c->args[i].dir == DIR_OUT)
-            put_elements(t, c, i, "out", used);
+            put_elements(t, &c->args[i], i, "out", &names);
     put(t, "}\n");
 }
 
@@ -260,32 +250,31 @@ static void put_case_names(struct text *t, const struct gen *g)
     put(t, "};\n");
 }
 
-static void put_op(struct text *t, const struct gen *g, const struct contract *c, uint32_t *used)
+static void put_op(struct text *t, const struct gen *g, const struct contract *c)
 {
     put(t, "/* ---- %s ---- */\n\n", c->op);
     put_block(t, c);
     put_op_names(t, c);
     put_ref_prototype(t, c, STYLE_REF_F64);
     if (op_fills(g, c))
-        put_oracle_op(t, c, used);
+        put_oracle_op(t, c);
     put(t, "\n");
 }
 
 int emit_cases(const struct gen *g, const char *out)
 {
     struct text t = {0}, body = {0}, table = {0};
-    uint32_t used = 0;
     int n = 0;
     for (int i = 0; i < g->contract_count; i++)
         if (op_selected(g, g->contracts[i]) || op_fills(g, g->contracts[i]))
-            put_op(&body, g, g->contracts[i], &used);
+            put_op(&body, g, g->contracts[i]);
     for (int i = 0; i < g->key_count; i++) {
         const struct key *k = &g->keys[i];
         if (k->id < 0)
             continue;
         put_launch(&body, k);
         put_oracle(&body, k);
-        put_sizes(&body, k, &used);
+        put_sizes(&body, k);
         put_axes(&body, k);
         for (int j = 0; j < k->c->test_count; j++, n++) {
             put_case_data(&body, k, &k->c->tests[j], n);
@@ -300,8 +289,7 @@ int emit_cases(const struct gen *g, const char *out)
     put_case_names(&body, g);
     put(&t, "/* SPDX-License-Identifier: Apache-2.0\n *\n"
             " * Written by gen from the kernel contracts. Do not edit.\n */\n");
-    put(&t, "#include \"kernel_case.h\"\n#include \"%s\"\n\n", g->header);
-    expr_helpers(&t, used);
+    put(&t, "#include \"kernel_case.h\"\n#include \"launcher.h\"\n#include \"%s\"\n\n", g->header);
     put(&t, "%s", body.s);
     free(body.s);
     return put_file(out, "cases.c", &t, false);

@@ -7,22 +7,13 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-static void put_pointer(struct text *t, const struct arg *a)
-{
-    static const char *const dirs[] = {"in", "out", "inout"};
-    put(t, " *   %-10s %-5s %s", a->name, dirs[a->dir], dtype_text(a->dtype));
-    put_comment(t, shape_text(a));
-    put(t, "%s: ", a->optional ? " or NULL" : "");
-    put_paragraph(t, 20, a->doc);
-}
-
 static void put_description(struct text *t, const struct contract *c)
 {
     put(t, "/* ");
-    put_paragraph(t, 1, c->summary);
+    put_paragraph(t, 0, 1, c->summary);
     for (int i = 0; i < c->equation_count; i++) {
         put(t, " *   ");
-        put_paragraph(t, 5, c->equations[i]);
+        put_paragraph(t, 0, 5, c->equations[i]);
     }
     put(t, " *\n *   T: ");
     for (int v = 0; v < c->axes[0].count; v++)
@@ -33,29 +24,20 @@ static void put_description(struct text *t, const struct contract *c)
             put(t, "%s%d", v ? ", " : "", c->axes[a].number[v]);
     }
     put(t, "\n");
-    for (int i = 0; i < c->arg_count; i++)
-        put_pointer(t, &c->args[i]);
-    for (int i = c->arg_count; i < c->param_count; i++) {
-        put(t, " *   %-10s ", c->params[i].name);
-        put_paragraph(t, 14, c->params[i].doc);
-    }
     const char *require = "";
     for (int i = 0; i < c->require_count; i++)
         require = keep_format("%s%s%s", require, i ? ", " : "", c->require[i]->source);
     if (c->require_count > 0) {
         put(t, " * Requires ");
-        put_paragraph(t, 1, keep_format("%s.", require));
+        put_paragraph(t, 0, 1, keep_format("%s.", require));
     }
     put(t, " */\n");
 }
 
 static void put_prototype(struct text *t, const struct contract *c)
 {
-    put(t, "int nj_%s(nj_stream *stream, enum nj_dtype T,", c->op);
-    for (int a = 1; a < c->axis_count; a++)
-        put_word(t, 4, keep_format("int %s,", c->axes[a].name));
-    put_declarations(t, 4, c, STYLE_LAUNCHER, NULL);
-    put(t, ");\n\n");
+    put_signature(t, c);
+    put(t, ";\n\n");
 }
 
 /* For an op that only some GPUs have. */
@@ -85,9 +67,16 @@ int emit_head(const struct gen *g, const char *out)
         " * %s: typed launchers. Written by gen from the kernel contracts. Do not edit.\n *\n",
         g->header);
     put(&t,
-        " * Each enqueues its kernel on the stream and returns. Pointers are device memory (host "
-        "memory\n"
-        " * on the CPU backend); void * is an array of T. T is the element type: NJ_LP or NJ_F32.\n"
+        " * Each enqueues its kernel on the stream and returns; the struct of arguments is copied. "
+        "T "
+        "is the\n"
+        " * element type: NJ_LP or NJ_F32. A field says its direction, element type and shape; "
+        "pointers are\n"
+        " * device memory (host memory on the CPU backend), and void * is an array of T, or of a "
+        "type "
+        "that C\n"
+        " * lacks. A field that is left out is 0 or NULL, which is refused for all but those 'or "
+        "NULL'.\n"
         " * All return 0; NJ_E_ARG for a broken requirement, a NULL or misaligned pointer; "
         "NJ_E_NO_KERNEL\n"
         " * for a variant that this build lacks; NJ_E_DEVICE. nj_context_error() has the "
@@ -96,6 +85,7 @@ int emit_head(const struct gen *g, const char *out)
     put(&t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n");
     for (int i = 0; i < g->contract_count; i++) {
         put_description(&t, g->contracts[i]);
+        put_struct(&t, g->contracts[i]);
         put_prototype(&t, g->contracts[i]);
         if (g->contracts[i]->only)
             put_available(&t, g->contracts[i]);

@@ -36,33 +36,11 @@ static const struct function {
                  {"max", EXPR_MAX},
                  {"row_bytes", EXPR_ROW_BYTES}};
 
-/* C of the launchers' helpers. Divisions by zero give 0: launchers refuse a zero divisor before
- * they use the result. */
-static const struct helper {
-    const char *name, *body;
-} helpers[EXPR_OPS] = {
-    [EXPR_SIZE] = {"i64_size", NULL},
-    [EXPR_ADD] = {"i64_add", "int64_t r;\n"
-                             "    return !__builtin_add_overflow(a, b, &r) ? r\n"
-                             "           : a < 0                           ? INT64_MIN\n"
-                             "                                             : INT64_MAX;"},
-    [EXPR_SUB] = {"i64_sub", "int64_t r;\n"
-                             "    return !__builtin_sub_overflow(a, b, &r) ? r\n"
-                             "           : a < 0                           ? INT64_MIN\n"
-                             "                                             : INT64_MAX;"},
-    [EXPR_MUL] = {"i64_mul", "int64_t r;\n"
-                             "    return !__builtin_mul_overflow(a, b, &r) ? r\n"
-                             "           : (a < 0) != (b < 0)              ? INT64_MIN\n"
-                             "                                             : INT64_MAX;"},
-    [EXPR_DIV] = {"i64_div", "return b == 0                      ? 0\n"
-                             "           : a == INT64_MIN && b == -1 ? INT64_MAX\n"
-                             "                                       : a / b;"},
-    [EXPR_REM] = {"i64_rem", "return b == 0 || b == -1 ? 0 : a % b;"},
-    [EXPR_CEIL_DIV] = {"i64_ceil_div", "return b <= 0 ? 0 : a / b + (a % b > 0);"},
-    [EXPR_MIN] = {"i64_min", "return a < b ? a : b;"},
-    [EXPR_MAX] = {"i64_max", "return a > b ? a : b;"},
-    [EXPR_ROW_BYTES] = {"nj_row_bytes", NULL}, /* of tensor_type.h */
-};
+/* The functions of runtime/launcher.h that generated C calls. */
+static const char *const helpers[EXPR_OPS] = {
+    [EXPR_ADD] = "i64_add", [EXPR_SUB] = "i64_sub", [EXPR_MUL] = "i64_mul",
+    [EXPR_DIV] = "i64_div", [EXPR_REM] = "i64_rem", [EXPR_CEIL_DIV] = "i64_ceil_div",
+    [EXPR_MIN] = "i64_min", [EXPR_MAX] = "i64_max", [EXPR_ROW_BYTES] = "nj_row_bytes"};
 
 struct parser {
     const struct scope *scope;
@@ -377,7 +355,7 @@ static const char *sign_of(enum expr_op op)
     return infixes[i].sign;
 }
 
-void expr_print(struct text *t, const struct expr *e, const struct scope *scope, uint32_t *used)
+void expr_print(struct text *t, const struct expr *e, const struct scope *scope)
 {
     bool logical = e->op == EXPR_AND || e->op == EXPR_OR;
     if (e->op == EXPR_NUMBER) {
@@ -389,19 +367,17 @@ void expr_print(struct text *t, const struct expr *e, const struct scope *scope,
         put(t, "%s", scope->names[e->symbol]);
     } else if (e->op == EXPR_SIZE) {
         put(t, "i64_size(T)");
-        *used |= 1u << EXPR_SIZE;
     } else if (is_condition(e)) {
         put(t, logical ? "(" : "");
-        expr_print(t, e->a, scope, used);
+        expr_print(t, e->a, scope);
         put(t, logical ? ") %s (" : " %s ", sign_of(e->op));
-        expr_print(t, e->b, scope, used);
+        expr_print(t, e->b, scope);
         put(t, logical ? ")" : "");
     } else {
-        *used |= 1u << e->op;
-        put(t, "%s(", helpers[e->op].name);
-        expr_print(t, e->a, scope, used);
+        put(t, "%s(", helpers[e->op]);
+        expr_print(t, e->a, scope);
         put(t, ", ");
-        expr_print(t, e->b, scope, used);
+        expr_print(t, e->b, scope);
         put(t, ")");
     }
 }
@@ -422,17 +398,4 @@ bool expr_uses(const struct expr *e, int limit)
 {
     return (e->op == EXPR_SYMBOL && e->symbol < limit) || (e->a && expr_uses(e->a, limit)) ||
            (e->b && expr_uses(e->b, limit));
-}
-
-void expr_helpers(struct text *t, uint32_t used)
-{
-    if (used & 1u << EXPR_SIZE)
-        put(t, "static inline int64_t i64_size(enum nj_dtype T)\n{\n"
-               "    return T == NJ_LP ? 2 : 4;\n}\n\n");
-    if (used & 1u << EXPR_ROW_BYTES)
-        put(t, "#include \"base/tensor_type.h\"\n\n");
-    for (int op = 0; op < EXPR_OPS; op++)
-        if (helpers[op].body != NULL && used & 1u << op)
-            put(t, "static inline int64_t %s(int64_t a, int64_t b)\n{\n    %s\n}\n\n",
-                helpers[op].name, helpers[op].body);
 }

@@ -63,14 +63,12 @@ const struct expr *expr_parse(const struct scope *scope, int line, const char *t
                               bool condition);
 /* NULL, or why there is no value ("division by zero"). */
 const char *expr_eval(const struct expr *e, const struct values *v, int64_t *out);
-/* Prints C that calls helpers i64_*; ors a bit (1 << op) into *used for each helper needed. */
-void expr_print(struct text *t, const struct expr *e, const struct scope *scope, uint32_t *used);
+/* Print C that calls the functions i64_* of runtime/launcher.h; scope: what its names are called there. */
+void expr_print(struct text *t, const struct expr *e, const struct scope *scope);
 /* Calls visit for each divisor in e that is not a number, innermost first. */
 void expr_divisors(const struct expr *e, void (*visit)(void *user, const struct expr *divisor),
                    void *user);
 /* Whether e uses a symbol below `limit`: a dim, where `limit` is their number. */
 bool expr_uses(const struct expr *e, int limit);
-/* Definitions of the helpers in `used`, as C. */
-void expr_helpers(struct text *t, uint32_t used);
 
 #endif

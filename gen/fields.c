@@ -21,18 +21,18 @@ bool read_name(const char *file, const struct node *n, const char **out)
     /* Names that generated code or expressions use themselves, and C and C++ words that make good
      * names. */
     static const char *const taken[] = {
-        "stream",  "block",     "blocks",    "shared",   "broken",   "rc",       "values",
-        "variant", "variants",  "axes",      "id",       "wanted",   "size",     "min",
-        "max",     "ceil_div",  "row_bytes", "lp",       "half",     "NULL",     "alignas",
-        "and",     "asm",       "auto",      "bool",     "break",    "case",     "catch",
-        "char",    "class",     "const",     "continue", "default",  "delete",   "do",
-        "double",  "else",      "enum",      "explicit", "export",   "extern",   "false",
-        "float",   "for",       "friend",    "goto",     "if",       "inline",   "int",
-        "long",    "mutable",   "namespace", "new",      "not",      "operator", "or",
-        "private", "protected", "public",    "register", "return",   "short",    "signed",
-        "sizeof",  "static",    "struct",    "switch",   "template", "this",     "throw",
-        "true",    "try",       "typedef",   "typename", "union",    "unsigned", "using",
-        "virtual", "void",      "volatile",  "while",    "xor",
+        "args",    "stream",  "block",     "blocks",    "shared",   "broken",   "rc",
+        "values",  "variant", "variants",  "axes",      "id",       "wanted",   "size",
+        "min",     "max",     "ceil_div",  "row_bytes", "lp",       "half",     "NULL",
+        "alignas", "and",     "asm",       "auto",      "bool",     "break",    "case",
+        "catch",   "char",    "class",     "const",     "continue", "default",  "delete",
+        "do",      "double",  "else",      "enum",      "explicit", "export",   "extern",
+        "false",   "float",   "for",       "friend",    "goto",     "if",       "inline",
+        "int",     "long",    "mutable",   "namespace", "new",      "not",      "operator",
+        "or",      "private", "protected", "public",    "register", "return",   "short",
+        "signed",  "sizeof",  "static",    "struct",    "switch",   "template", "this",
+        "throw",   "true",    "try",       "typedef",   "typename", "union",    "unsigned",
+        "using",   "virtual", "void",      "volatile",  "while",    "xor",
     };
     const char *s = n->text;
     if (n->kind != NODE_SCALAR || !isalpha((unsigned char)s[0])) {

@@ -178,14 +178,14 @@ void put_comment(struct text *t, const char *s)
     }
 }
 
-void put_paragraph(struct text *t, int indent, const char *s)
+void put_paragraph(struct text *t, int margin, int indent, const char *s)
 {
     char *save = NULL, *copy = keep_format("%s", s);
     for (char *w = strtok_r(copy, " \n", &save); w != NULL; w = strtok_r(NULL, " \n", &save)) {
         size_t column = column_of(t);
         bool glued = column > 0 && t->s[t->length - 1] == ' ';
         if (column + 1 + strlen(w) > LINE_WIDTH)
-            put(t, "\n *%*s", indent, "");
+            put(t, "\n%*s *%*s", margin, "", indent, "");
         else if (!glued)
             put(t, " ");
         put_comment(t, w);

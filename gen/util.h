@@ -34,8 +34,8 @@ void put_word(struct text *t, int indent, const char *word);
 /* As the inside of a C string, of a comment, of a cell of a Markdown table. */
 void put_quoted(struct text *t, const char *s);
 void put_comment(struct text *t, const char *s);
-/* A comment's paragraph: s wrapped, further lines starting with " *" and `indent` spaces. */
-void put_paragraph(struct text *t, int indent, const char *s);
+/* Print s wrapped, as a paragraph of a comment; further lines start with `margin` spaces, " *" and `indent` spaces. */
+void put_paragraph(struct text *t, int margin, int indent, const char *s);
 void put_cell(struct text *t, const char *s);
 
 /* Makes the folder and its parents. 0, or -1 with a message on stderr. */

@@ -24,7 +24,7 @@ $(call objects,tests/fuzz/*.c tests/fuzz/*/*.c): INCLUDES := -I. -Itests/fuzz -I
 $(call objects,tests/fuzz/tools/*.c): INCLUDES := -I. -Itests/fuzz -Iruntime -Itools
 $(call objects,tests/fuzz/gen/*.c): INCLUDES := -I. -Itests/fuzz -Igen -Ikernels
 $(call objects,tests/fuzz/engine/*.c): INCLUDES += -I$(B)/gen
-$(call objects,tests/fuzz/engine/*.c): $(B)/gen/nojit_ops.h
+$(call objects,tests/fuzz/engine/*.c): | $(B)/gen/nojit_ops.h
 
 ## fuzz: every parser under libFuzzer, FUZZ_SECONDS (30) each; needs clang
 fuzz: $(BLOBS)

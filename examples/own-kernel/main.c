@@ -19,7 +19,7 @@ static int run(nj_context *ctx, nj_stream *s, float *host)
     if (!err)
         err = nj_copy(s, x, host, N * sizeof *x);
     if (!err)
-        err = nj_softcap(s, NJ_F32, y, x, N, cap);
+        err = nj_softcap(s, NJ_F32, &(struct nj_softcap){.y = y, .x = x, .n = N, .cap = cap});
     if (!err)
         err = nj_copy(s, host, y, N * sizeof *y);
     if (!err)

@@ -64,7 +64,7 @@ tiled kernels/softcap.cu kernels/sm_90a/tiled.cu -e 's/float cap)/float cap, con
 tiled kernels/ref/softcap.c kernels/ref/tiled.c
 tiled contracts/softcap.yaml contracts/tiled.yaml -e '1s/$/\nonly: sm_90a/; s/\[lp, f32\]/[lp]/; s/, f32: 4e-6//; s/{threads/{cluster: 8, threads/' \
     -e '/name: x/s/\[n\], align: 16/[1, n], align: 16, tile: 1/; s/^tests:/tests: [{n: 2000}]/; /^  - {n: 1/d; /^bench/d'
-sed -i 's/nj_softcap(s, NJ_F32/nj_tiled(s, NJ_LP/' "$project/main.c"
+sed -i 's/nj_softcap(s, NJ_F32, &(struct nj_softcap)/nj_tiled(s, NJ_LP, \&(struct nj_tiled)/' "$project/main.c"
 says() { # NAME ARCHS SENTENCE: the project with code for ARCHS says so on a simulated H100; ARCHS are built and checked
     if PKG_CONFIG_PATH=$prefix/lib/pkgconfig CUDA_HOME=$cuda make -C "$project" ARCHS="$2" >"$scratch/log" 2>&1; then
         refuses "$1" 1 "^own-kernel: tiled$3" env LD_LIBRARY_PATH="$BUILD/sim" NOJIT_CUBLASLT="$BUILD/sim" "$project/build/own-kernel"

@@ -163,9 +163,14 @@ static void check_ends(struct device *d, int act, float *gu, float *y, float *dy
     }
     assert_int_equal(nj_copy(d->s, gu, host, 2 * ENDS * sizeof *host), 0);
     assert_int_equal(nj_copy(d->s, dy, host + 2 * ENDS, ENDS * sizeof *host), 0);
-    assert_int_equal(nj_glu_fwd(d->s, NJ_F32, act, y, gu, 1, ENDS), 0);
+    assert_int_equal(
+        nj_glu_fwd(d->s, NJ_F32, act, &(struct nj_glu_fwd){.y = y, .gu = gu, .N = 1, .I = ENDS}),
+        0);
     assert_int_equal(nj_copy(d->s, host + 3 * ENDS, y, ENDS * sizeof *host), 0);
-    assert_int_equal(nj_glu_bwd(d->s, NJ_F32, act, gu, dy, dy, gu, 1, ENDS), 0);
+    assert_int_equal(
+        nj_glu_bwd(d->s, NJ_F32, act,
+                   &(struct nj_glu_bwd){.dgu = gu, .y = dy, .dy = dy, .gu = gu, .N = 1, .I = ENDS}),
+        0);
     assert_int_equal(nj_copy(d->s, host, gu, 2 * ENDS * sizeof *host), 0);
     assert_int_equal(nj_copy(d->s, host + 2 * ENDS, dy, ENDS * sizeof *host), 0);
     assert_int_equal(nj_stream_sync(d->s), 0);

@@ -51,9 +51,21 @@ static void update(struct arrays *x, const struct numbers *o, float bias1, float
                                         [NJ_STEP_BIAS1] = bias1,
                                         [NJ_STEP_BIAS2] = bias2,
                                         [NJ_STEP_UPDATES] = o->updates};
-    assert_int_equal(nj_adamw_bf16(s, NJ_F32, x->w, x->m, x->v, x->g, state, o->n, o->n_decay,
-                                   o->first, o->beta1, o->beta2, o->eps, o->decay, (int32_t)o->seed,
-                                   (int32_t)(o->seed >> 32)),
+    assert_int_equal(nj_adamw_bf16(s, NJ_F32,
+                                   &(struct nj_adamw_bf16){.w = x->w,
+                                                           .m = x->m,
+                                                           .v = x->v,
+                                                           .g = x->g,
+                                                           .state = state,
+                                                           .n = o->n,
+                                                           .n_decay = o->n_decay,
+                                                           .first = o->first,
+                                                           .beta1 = o->beta1,
+                                                           .beta2 = o->beta2,
+                                                           .eps = o->eps,
+                                                           .weight_decay = o->decay,
+                                                           .seed_low = (int32_t)o->seed,
+                                                           .seed_high = (int32_t)(o->seed >> 32)}),
                      0);
 }
 
@@ -114,8 +126,22 @@ static void skipped_updates_change_nothing(void **state)
     const float slots[NJ_STEP_SLOTS] = {[NJ_STEP_LR] = 1, [NJ_STEP_SKIP] = 1};
     fill(&a, 1.001f, 2, 3, NAN);
     b = a;
-    assert_int_equal(
-        nj_adamw_bf16(s, NJ_F32, a.w, a.m, a.v, a.g, slots, N, N, 0, 0.5f, 0.5f, 1, 1, 1, 0), 0);
+    assert_int_equal(nj_adamw_bf16(s, NJ_F32,
+                                   &(struct nj_adamw_bf16){.w = a.w,
+                                                           .m = a.m,
+                                                           .v = a.v,
+                                                           .g = a.g,
+                                                           .state = slots,
+                                                           .n = N,
+                                                           .n_decay = N,
+                                                           .first = 0,
+                                                           .beta1 = 0.5f,
+                                                           .beta2 = 0.5f,
+                                                           .eps = 1,
+                                                           .weight_decay = 1,
+                                                           .seed_low = 1,
+                                                           .seed_high = 0}),
+                     0);
     for (int i = 0; i < N; i++)
         assert_true(a.w[i] == b.w[i] && a.m[i] == b.m[i] && a.v[i] == b.v[i]);
 }
@@ -297,8 +323,19 @@ static float descend(int steps, float beta2, bool nearest)
                                             [NJ_STEP_BIAS1] = 1 - powf(0.9f, (float)k),
                                             [NJ_STEP_BIAS2] = 1 - powf(beta2, (float)k)};
         g = w;
-        assert_int_equal(
-            nj_adamw(s, NJ_F32, NULL, &w, &m, &v, &g, slots, 1, 0, 0.9f, beta2, 1e-8f, 0), 0);
+        assert_int_equal(nj_adamw(s, NJ_F32,
+                                  &(struct nj_adamw){.w = &w,
+                                                     .m = &m,
+                                                     .v = &v,
+                                                     .g = &g,
+                                                     .state = slots,
+                                                     .n = 1,
+                                                     .n_decay = 0,
+                                                     .beta1 = 0.9f,
+                                                     .beta2 = beta2,
+                                                     .eps = 1e-8f,
+                                                     .weight_decay = 0}),
+                         0);
         if (nearest) {
             round_to_nearest(&w, 1);
             round_to_nearest(&m, 1);

@@ -4,9 +4,8 @@
  * equals the last row of attention over its sequence, whatever the other rows are and however its keys are cut.
  * And on every device: that a row's bits do not depend on them either.
  */
-#include "device_fixture.h"
+#include "decoder_fixture.h"
 #include "gradients.h"
-#include "nojit_ops.h"
 
 #include "base/decode.h"
 
@@ -233,7 +232,6 @@ static double element_at(int which, int32_t slot, int32_t kv, int32_t j, int i)
 static void bytes_are_half_a_scale_away(void **state)
 {
     (void)state;
-    enum { ROWS = 3 };
     static const int32_t slot[ROWS] = {2, -1, 2}, pos[ROWS] = {7, 8, 9};
     double *qkv = random_values(ROWS * WIDTH);
     memset(qkv + 2 * WIDTH + BYTES_H * D, 0, D * sizeof(double)); /* a key of the last row */
@@ -313,91 +311,6 @@ static void rows_of_bytes_are_rotated_as_by_rope_fwd(void **state)
 
 /* ---- on devices ---- */
 
-enum {
-    ROWS = 3,
-    HEADS = 14,
-    KEY_HEADS = 2,
-    SIZE = 64,
-    POSITIONS = 320,
-    LONGEST = 300,
-    ROW = (HEADS + 2 * KEY_HEADS) * SIZE,
-    CACHE = ROWS * KEY_HEADS * POSITIONS * SIZE
-};
-static const int32_t row_slots[ROWS] = {2, 0, 1}, row_lengths[ROWS] = {201, LONGEST, 256};
-
-struct decoder {
-    struct device *d;
-    enum nj_dtype T;
-    bool bytes;
-    int size, heads,
-        key_heads; /* ROW and CACHE are the same with heads twice as wide and half as many */
-    void *qkv, *k, *v, *o, *slot, *pos;
-    float *scales, *part, *floats;
-    const void *bias;      /* of the decoder: NULL where rows are rotated before */
-    const float *inv_freq; /* likewise */
-};
-
-static void *device_bytes(struct device *d, size_t bytes)
-{
-    void *p;
-    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, bytes, &p), 0);
-    return p;
-}
-
-static void transfer(const struct decoder *c, void *to, const void *from, size_t bytes)
-{
-    assert_int_equal(nj_copy(c->d->s, to, from, bytes), 0);
-    assert_int_equal(nj_stream_sync(c->d->s), 0);
-}
-
-/* As T. */
-static void put(const struct decoder *c, void *to, const float *values, int count)
-{
-    transfer(c, c->T == NJ_F32 ? to : c->floats, values, (size_t)count * sizeof *values);
-    if (c->T == NJ_LP)
-        assert_int_equal(nj_cast_to_lp(c->d->s, c->T, to, c->floats, count), 0);
-}
-
-/* Rows from the first on. */
-static void put_rows(const struct decoder *c, const float *rows, int count)
-{
-    put(c, c->qkv, rows, count * ROW);
-}
-
-static void decode(const struct decoder *c, int32_t rows, int32_t chunks)
-{
-    const int rc =
-        c->bytes ? nj_attn_decode_q8(c->d->s, c->T, c->size, c->o, c->part, c->k, c->v, c->scales,
-                                     c->qkv, c->bias, c->inv_freq, c->slot, c->pos, rows, c->heads,
-                                     c->key_heads, POSITIONS, ROWS, chunks, 0.125f)
-                 : nj_attn_decode(c->d->s, c->T, c->size, c->o, c->part, c->k, c->v, c->qkv,
-                                  c->bias, c->inv_freq, c->slot, c->pos, rows, c->heads,
-                                  c->key_heads, POSITIONS, ROWS, chunks, 0.125f);
-    assert_int_equal(rc, 0);
-    if (chunks > 1)
-        assert_int_equal(nj_attn_decode_merge(c->d->s, c->T, c->size, c->o, c->part, c->slot,
-                                              c->pos, rows, c->heads, chunks),
-                         0);
-}
-
-/* All keys but the newest of a row; the rest of the cache stays NaN. */
-static void store(const struct decoder *c, int r, const float *rows)
-{
-    int32_t slot[LONGEST], pos[LONGEST];
-    const int n = row_lengths[r] - 1;
-    for (int i = 0; i < n; i++)
-        slot[i] = row_slots[r], pos[i] = i;
-    transfer(c, c->slot, slot, sizeof slot);
-    transfer(c, c->pos, pos, sizeof pos);
-    put_rows(c, rows, n);
-    const int rc = c->bytes
-                       ? nj_kv_store_q8(c->d->s, c->T, c->size, c->k, c->v, c->scales, c->qkv,
-                                        c->slot, c->pos, n, c->heads, c->key_heads, POSITIONS, ROWS)
-                       : nj_kv_store(c->d->s, c->T, c->size, c->k, c->v, c->qkv, c->slot, c->pos, n,
-                                     c->heads, c->key_heads, POSITIONS, ROWS);
-    assert_int_equal(rc, 0);
-}
-
 static bool is_finite(const struct decoder *c, const unsigned char *o, int i)
 {
     uint32_t x = 0;
@@ -473,8 +386,15 @@ static void check_rotation(struct decoder *c, const float *newest, const float *
         put(c, addend, bias, ROW);
     put_rows(c, newest, ROWS);
     keep(c, &before);
-    assert_int_equal(nj_rope_fwd(c->d->s, c->T, c->qkv, bias ? addend : NULL, inv_freq, c->pos,
-                                 ROWS, c->heads, c->key_heads, c->size),
+    assert_int_equal(nj_rope_fwd(c->d->s, c->T,
+                                 &(struct nj_rope_fwd){.qkv = c->qkv,
+                                                       .bias = bias ? addend : NULL,
+                                                       .inv_freq = inv_freq,
+                                                       .pos = c->pos,
+                                                       .N = ROWS,
+                                                       .H = c->heads,
+                                                       .K = c->key_heads,
+                                                       .D = c->size}),
                      0);
     decode(c, ROWS, chunks);
     keep(c, &one);

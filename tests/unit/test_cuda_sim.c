@@ -161,7 +161,7 @@ struct things {
 static int launch_add(struct things *t)
 {
     char *p = t->device;
-    return nj_add(t->s, NJ_F32, p, p + 4096, p + 8192, 1000);
+    return nj_add(t->s, NJ_F32, &(struct nj_add){.y = p, .a = p + 4096, .b = p + 8192, .n = 1000});
 }
 
 /* The first error, or 0. */
@@ -233,9 +233,10 @@ static void code_of_one_arch_gets_the_shared_memory_it_wants(void **state)
         struct things t = {.ctx = open_context(&cuda)};
         assert_int_equal(use_everything(&t), 0);
         char *p = t.device;
-        const int rc = nj_attn_bwd_dkv(t.s, NJ_LP, 64, p, p + 4096, p + 8192, t.device, t.device,
-                                       NULL, 1, 1, 1, 1, 1);
-        assert_int_equal(rc, 0);
+        struct nj_attn_bwd_dkv args = {.dqkv = p, .dout = p + 4096, .qkv = p + 8192, .scale = 1};
+        args.lse = args.delta = t.device;
+        args.B = args.S = args.H = args.K = 1;
+        assert_int_equal(nj_attn_bwd_dkv(t.s, NJ_LP, 64, &args), 0);
         assert_int_equal(sim->launch.shared_bytes,
                          wgmma ? more->bytes : nj_kernels[id].max_shared_bytes);
         drop(&t);

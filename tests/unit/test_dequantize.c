@@ -63,7 +63,11 @@ static void expand(struct device *d, enum nj_dtype T, int type, int M, int R, co
         assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, (size_t)M * sizeof *index, &rows), 0);
         assert_int_equal(nj_copy(d->s, rows, index, (size_t)M * sizeof *index), 0);
     }
-    assert_int_equal(nj_dequantize(d->s, T, type, dst, data, rows, M, R, C), 0);
+    assert_int_equal(
+        nj_dequantize(d->s, T, type,
+                      &(struct nj_dequantize){
+                          .dst = dst, .data = data, .index = rows, .M = M, .R = R, .C = C}),
+        0);
     assert_int_equal(nj_copy(d->s, host, dst, bytes), 0);
     assert_int_equal(nj_stream_sync(d->s), 0);
     nj_free(d->ctx, NJ_MEM_DEVICE, dst);

@@ -456,12 +456,13 @@ static void check_heads_in_place(struct device *d, enum nj_dtype T)
 
     assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, sizeof pos, &at), 0);
     assert_int_equal(nj_copy(d->s, at, pos, sizeof pos), 0);
-    assert_int_equal(nj_qknorm_rope_fwd(d->s, T, y.device, rstd.device, x.device, wq.device,
-                                        wk.device, inv_freq.device, at, N, H, K, D, 1e-6f),
-                     0);
-    assert_int_equal(nj_qknorm_rope_fwd(d->s, T, x.device, again.device, x.device, wq.device,
-                                        wk.device, inv_freq.device, at, N, H, K, D, 1e-6f),
-                     0);
+    struct nj_qknorm_rope_fwd args = {.y = y.device, .rstd = rstd.device, .x = x.device, .pos = at};
+    args.wq = wq.device, args.wk = wk.device, args.inv_freq = inv_freq.device;
+    args.N = N, args.H = H, args.K = K, args.D = D, args.eps = 1e-6f;
+    assert_int_equal(nj_qknorm_rope_fwd(d->s, T, &args), 0);
+    args.y = x.device;
+    args.rstd = again.device;
+    assert_int_equal(nj_qknorm_rope_fwd(d->s, T, &args), 0);
     struct array *all[] = {&x, &y, &rstd, &again, &wq, &wk, &inv_freq};
     for (size_t i = 0; i < 4; i++)
         array_download(d, all[i]);
@@ -479,7 +480,10 @@ static void a_launch_may_have_many_blocks(void **state)
     struct device *d = need(state);
     struct array gu = array_make(d, NJ_F32, N * 2 * I), y = array_make(d, NJ_F32, N * I);
 
-    assert_int_equal(nj_swiglu_fwd(d->s, NJ_F32, y.device, gu.device, N, I), 0);
+    assert_int_equal(
+        nj_swiglu_fwd(d->s, NJ_F32,
+                      &(struct nj_swiglu_fwd){.y = y.device, .gu = gu.device, .N = N, .I = I}),
+        0);
     array_download(d, &y);
     for (int i = 0; i < N * I; i++) {
         const double gate = gu.value[i / I * 2 * I + i % I],

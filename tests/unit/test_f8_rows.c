@@ -24,7 +24,10 @@ static void quantize_below(struct device *d, float *x, int rows, int columns, ui
     void *dx = send(d, dtype_of(d), x, count), *dq = on_device(d, count);
     void *ds = on_device(d, (size_t)rows * sizeof *scale);
     void *dtop = top ? send(d, NJ_F32, top, 1) : NULL;
-    if (nj_quantize_rows(d->s, dtype_of(d), dq, ds, dtop, dx, rows, columns) != 0)
+    if (nj_quantize_rows(
+            d->s, dtype_of(d),
+            &(struct nj_quantize_rows){
+                .q = dq, .scale = ds, .top = dtop, .x = dx, .N = rows, .C = columns}) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
     receive(d, q, dq, count);
     receive(d, scale, ds, (size_t)rows * sizeof *scale);
@@ -167,8 +170,26 @@ static void a_norm_to_f8_rows_needs_no_sum(void **state)
         void *dq = on_device(d, COUNT), *ds = on_device(d, sizeof scale[0]);
         void *dr = on_device(d, sizeof rstd[0]);
         const int rc =
-            add ? nj_add_rmsnorm_quantize(d->s, T, dq, ds, dx, dr, dx, dn, w, ROWS, COLUMNS, 1e-6f)
-                : nj_rmsnorm_quantize(d->s, T, dq, ds, NULL, dr, dx, w, ROWS, COLUMNS, 1e-6f);
+            add ? nj_add_rmsnorm_quantize(d->s, T,
+                                          &(struct nj_add_rmsnorm_quantize){.q = dq,
+                                                                            .scale = ds,
+                                                                            .s = dx,
+                                                                            .rstd = dr,
+                                                                            .x = dx,
+                                                                            .b = dn,
+                                                                            .w = w,
+                                                                            .N = ROWS,
+                                                                            .C = COLUMNS,
+                                                                            .eps = 1e-6f})
+                : nj_rmsnorm_quantize(d->s, T,
+                                      &(struct nj_rmsnorm_quantize){.q = dq,
+                                                                    .scale = ds,
+                                                                    .rstd = dr,
+                                                                    .x = dx,
+                                                                    .w = w,
+                                                                    .N = ROWS,
+                                                                    .C = COLUMNS,
+                                                                    .eps = 1e-6f});
         if (rc != 0)
             fail_msg("%s", nj_context_error(d->ctx));
         receive(d, q[add], dq, COUNT);
@@ -192,8 +213,16 @@ static void columns_of(struct device *d, const uint8_t *rows_q, const float *row
     void *out = on_device(d, count), *out_scale = on_device(d, (size_t)columns * sizeof *scale);
     assert_int_equal(nj_copy(d->s, dq, rows_q, count), 0);
     assert_int_equal(nj_copy(d->s, dscale, rows_scale, n), 0);
-    if (nj_e4m3_top(d->s, NJ_F32, top, dscale, rows) != 0 ||
-        nj_e4m3_transpose(d->s, NJ_F32, out, out_scale, dq, dscale, top, rows, columns) != 0)
+    if (nj_e4m3_top(d->s, NJ_F32, &(struct nj_e4m3_top){.top = top, .scale = dscale, .R = rows}) !=
+            0 ||
+        nj_e4m3_transpose(d->s, NJ_F32,
+                          &(struct nj_e4m3_transpose){.q = out,
+                                                      .q_scale = out_scale,
+                                                      .x = dq,
+                                                      .scale = dscale,
+                                                      .top = top,
+                                                      .R = rows,
+                                                      .C = columns}) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
     receive(d, q, out, count);
     receive(d, scale, out_scale, (size_t)columns * sizeof *scale);

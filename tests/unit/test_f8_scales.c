@@ -52,8 +52,11 @@ static void rows_have_one_f8_scale(void **state)
     void *q = to_device(d, before, sizeof before), *s = to_device(d, scale, sizeof scale);
     void *t = to_device(d, NULL, sizeof top);
     for (int turn = 0; turn < 2; turn++) /* the second changes nothing */
-        if (nj_e4m3_top(d->s, NJ_F32, t, s, ROWS) != 0 ||
-            nj_e4m3_rescale(d->s, NJ_F32, q, s, t, ROWS, COLUMNS) != 0)
+        if (nj_e4m3_top(d->s, NJ_F32, &(struct nj_e4m3_top){.top = t, .scale = s, .R = ROWS}) !=
+                0 ||
+            nj_e4m3_rescale(d->s, NJ_F32,
+                            &(struct nj_e4m3_rescale){
+                                .q = q, .scale = s, .top = t, .R = ROWS, .C = COLUMNS}) != 0)
             fail_msg("%s", nj_context_error(d->ctx));
     from_device(d, after, q, sizeof after);
     from_device(d, now, s, sizeof now);
@@ -77,8 +80,12 @@ static void a_broken_f8_row_stays_alone(void **state)
     memset(before, 0x38, sizeof before);
     void *q = to_device(d, before, sizeof before), *s = to_device(d, scale, sizeof scale);
     void *t = to_device(d, NULL, sizeof *now);
-    assert_int_equal(nj_e4m3_top(d->s, NJ_F32, t, s, 2), 0);
-    assert_int_equal(nj_e4m3_rescale(d->s, NJ_F32, q, s, t, 2, 16), 0);
+    assert_int_equal(nj_e4m3_top(d->s, NJ_F32, &(struct nj_e4m3_top){.top = t, .scale = s, .R = 2}),
+                     0);
+    assert_int_equal(
+        nj_e4m3_rescale(d->s, NJ_F32,
+                        &(struct nj_e4m3_rescale){.q = q, .scale = s, .top = t, .R = 2, .C = 16}),
+        0);
     from_device(d, after, q, sizeof after);
     from_device(d, now, s, sizeof now);
     nj_free(d->ctx, NJ_MEM_DEVICE, t);
@@ -104,7 +111,9 @@ static void blocks_have_the_f8_scale_of_their_row(void **state)
     scale[7] = NAN;
     scale[8] = INFINITY;
     void *s = to_device(d, scale, sizeof scale), *b = to_device(d, NULL, sizeof bytes);
-    if (nj_e4m3_blocks(d->s, NJ_F32, b, s, ROWS, COLUMNS) != 0)
+    if (nj_e4m3_blocks(d->s, NJ_F32,
+                       &(struct nj_e4m3_blocks){.words = b, .scale = s, .R = ROWS, .C = COLUMNS}) !=
+        0)
         fail_msg("%s", nj_context_error(d->ctx));
     from_device(d, bytes, b, sizeof bytes);
     nj_free(d->ctx, NJ_MEM_DEVICE, s);
@@ -147,7 +156,10 @@ static void *matrix(struct device *d, int rows, void **blocks)
     }
     void *s = to_device(d, scale, (size_t)rows * sizeof *scale);
     *blocks = to_device(d, NULL, (size_t)(rows + 127) / 128 * 2 * 512);
-    assert_int_equal(nj_e4m3_blocks(d->s, NJ_F32, *blocks, s, rows, K), 0);
+    assert_int_equal(
+        nj_e4m3_blocks(d->s, NJ_F32,
+                       &(struct nj_e4m3_blocks){.words = *blocks, .scale = s, .R = rows, .C = K}),
+        0);
     assert_int_equal(nj_stream_sync(d->s), 0);
     nj_free(d->ctx, NJ_MEM_DEVICE, s);
     void *out = to_device(d, q, (size_t)rows * K);

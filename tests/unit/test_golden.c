@@ -352,9 +352,9 @@ static float *logits_of(struct golden *g, bool teacher)
     const struct linear product = {n->T, s->chunk, s->vocab, n->c.hidden_size, .ldy = s->ld};
     const int padded = s->chunks * s->chunk, columns = s->vocab;
     const size_t bytes = (size_t)s->chunk * (size_t)s->ld * dtype_bytes(n->T);
-    struct tensor chunk = {.dtype = n->T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e)};
     float *out = calloc((size_t)padded * (size_t)s->ld, sizeof *out);
     char *raw = malloc(bytes);
+    struct tensor chunk = {.dtype = n->T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e), .data = raw};
     struct work w = engine_work(e);
     assert_true(out && raw);
     if (teacher) {
@@ -362,8 +362,9 @@ static float *logits_of(struct golden *g, bool teacher)
         teacher_keep(&w, &e->teacher, &m->rows, padded);
     } else {
         net_forward(&w, n, &m->student, &m->rows);
-        OP(&w, nj_row_gather(w.s, n->T, m->hidden, m->student.y, m->rows.valid, padded, s->rows,
-                             n->c.hidden_size));
+        struct nj_row_gather kept = {.dst = m->hidden, .src = m->student.y, .index = m->rows.valid};
+        kept.M = padded, kept.R = s->rows, kept.C = n->c.hidden_size;
+        OP(&w, nj_row_gather(w.s, n->T, &kept));
     }
     for (int first = 0; first < padded; first += s->chunk) {
         char *x = m->hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
@@ -373,7 +374,6 @@ static float *logits_of(struct golden *g, bool teacher)
             linear_fwd(&w, &product, m->logits, x, net_weight(n, n->p.head));
         check_ok(w.rc, "logits");
         download(e, raw, m->logits, bytes);
-        chunk.data = raw;
         for (int i = 0; i < s->chunk; i++)
             tensor_to_f32(&chunk, (int64_t)i * s->ld, columns, out + (first + i) * columns);
     }

@@ -81,9 +81,27 @@ static void run(struct device *d, struct head *h)
     void *key = on_device(d, h->key, sizeof h->key);
     for (int i = 0; i < 4; i++)
         losses[i] = on_device(d, NULL, each);
-    if (nj_kd_head_e5m2(d->s, dtype_of(d), g, scale, losses[0], losses[1], losses[2], losses[3], s,
-                        t, dtarget, dstate, key, h->rows, h->V, h->Vs, h->Vs, (int32_t)G, h->first,
-                        h->tau, h->ratio, h->beta) != 0)
+    if (nj_kd_head_e5m2(d->s, dtype_of(d),
+                        &(struct nj_kd_head_e5m2){.g = g,
+                                                  .g_scale = scale,
+                                                  .kd = losses[0],
+                                                  .ce = losses[1],
+                                                  .entropy = losses[2],
+                                                  .agree = losses[3],
+                                                  .s = s,
+                                                  .t = t,
+                                                  .target = dtarget,
+                                                  .state = dstate,
+                                                  .key = key,
+                                                  .M = h->rows,
+                                                  .V = h->V,
+                                                  .Vs = h->Vs,
+                                                  .Vt = h->Vs,
+                                                  .G = (int32_t)G,
+                                                  .first = h->first,
+                                                  .tau = h->tau,
+                                                  .ratio = h->ratio,
+                                                  .beta = h->beta}) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
     /* Not what lies behind the last row. */
     assert_int_equal(nj_copy(d->s, host, g, (size_t)(h->rows - 1) * G + row), 0);
@@ -225,7 +243,9 @@ static void e5m2_columns_of_rows_that_lie_apart_are_transposed(void **state)
     for (int i = 0; i < R * X; i++)
         x[i] = (uint8_t)((uint32_t)i * 2654435761u >> 24);
     void *dx = on_device(d, x, sizeof x), *dq = on_device(d, NULL, sizeof q);
-    if (nj_e5m2_transpose(d->s, NJ_F32, dq, dx, R, C, X) != 0)
+    if (nj_e5m2_transpose(d->s, NJ_F32,
+                          &(struct nj_e5m2_transpose){.q = dq, .x = dx, .R = R, .C = C, .X = X}) !=
+        0)
         fail_msg("%s", nj_context_error(d->ctx));
     assert_int_equal(nj_copy(d->s, q, dq, sizeof q), 0);
     assert_int_equal(nj_stream_sync(d->s), 0);

@@ -292,7 +292,11 @@ static void dropout_masks_are_philox(void **state)
     nj_stream *s;
     assert_int_equal(nj_stream_create(ctx, &s), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(nj_dropout(s, NJ_F32, y, x, key, 4, cases[i].p, 0), 0);
+        assert_int_equal(
+            nj_dropout(s, NJ_F32,
+                       &(struct nj_dropout){
+                           .y = y, .x = x, .key = key, .n = 4, .p = cases[i].p, .mask = 0}),
+            0);
         for (int k = 0; k < 4; k++) {
             float want = cases[i].kept[k] ? 1 / (1 - cases[i].p) : 0;
             assert_true(fabsf(y[k] - want) <= 1e-5f * want);

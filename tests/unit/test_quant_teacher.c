@@ -111,8 +111,12 @@ static float *expanded(nj_stream *s, const struct tensor *t)
         tensor_to_f32(t, 0, rows * columns, out);
     } else {
         tensor_rows(t, 0, rows, blocks);
-        ok(nj_dequantize(s, NJ_F32, (int)t->dtype, out, (const int32_t *)(const void *)blocks, NULL,
-                         rows, rows, columns));
+        ok(nj_dequantize(s, NJ_F32, (int)t->dtype,
+                         &(struct nj_dequantize){.dst = out,
+                                                 .data = (const int32_t *)(const void *)blocks,
+                                                 .M = rows,
+                                                 .R = rows,
+                                                 .C = columns}));
     }
     free(blocks);
     return out;
@@ -406,8 +410,12 @@ static bool expands(nj_stream *s, int type, const unsigned char *block)
     _Alignas(16) float x[256];
     const int elements = tensor_type_block((enum nj_tensor_type)type);
     bool finite = true;
-    ok(nj_dequantize(s, NJ_F32, type, x, (const int32_t *)(const void *)block, NULL, 1, 1,
-                     elements));
+    ok(nj_dequantize(s, NJ_F32, type,
+                     &(struct nj_dequantize){.dst = x,
+                                             .data = (const int32_t *)(const void *)block,
+                                             .M = 1,
+                                             .R = 1,
+                                             .C = elements}));
     ok(nj_stream_sync(s));
     for (int i = 0; i < elements; i++)
         finite = finite && isfinite(x[i]);

@@ -48,8 +48,21 @@ static int32_t draw_scored(float *score, const float *x, const float *cut, int32
 {
     const int32_t slot = 0;
     int32_t id;
-    assert_int_equal(nj_sample(stream, NJ_F32, score, &id, x, cut, &slot, &number, &pos, 1, V, LD,
-                               1, tau, seed, 0),
+    assert_int_equal(nj_sample(stream, NJ_F32,
+                               &(struct nj_sample){.score = score,
+                                                   .best = &id,
+                                                   .x = x,
+                                                   .cut = cut,
+                                                   .slot = &slot,
+                                                   .number = &number,
+                                                   .pos = &pos,
+                                                   .R = 1,
+                                                   .V = V,
+                                                   .ld = LD,
+                                                   .PARTS = 1,
+                                                   .tau = tau,
+                                                   .seed_low = seed,
+                                                   .seed_high = 0}),
                      0);
     return id;
 }
@@ -191,8 +204,20 @@ static void the_batch_does_not_matter_to_a_sample(void **state)
     for (int parts = 1; parts <= MOST; parts++) {
         float score[R * MOST];
         int32_t best[R * MOST];
-        assert_int_equal(nj_sample(stream, NJ_F32, score, best, x, NULL, slot, number, pos, R, V,
-                                   LD, parts, 0.9f, 5, 0),
+        assert_int_equal(nj_sample(stream, NJ_F32,
+                                   &(struct nj_sample){.score = score,
+                                                       .best = best,
+                                                       .x = x,
+                                                       .slot = slot,
+                                                       .number = number,
+                                                       .pos = pos,
+                                                       .R = R,
+                                                       .V = V,
+                                                       .ld = LD,
+                                                       .PARTS = parts,
+                                                       .tau = 0.9f,
+                                                       .seed_low = 5,
+                                                       .seed_high = 0}),
                          0);
         for (int m = 0; m < R; m++) {
             int at = m * parts;
@@ -257,8 +282,18 @@ static float cut_of(const float *x, float tau, int top_k, float top_p, float min
 {
     const int32_t slot = 0;
     float cut;
-    assert_int_equal(
-        nj_sample_cut(stream, NJ_F32, &cut, x, &slot, 1, V, LD, tau, top_k, top_p, min_p), 0);
+    assert_int_equal(nj_sample_cut(stream, NJ_F32,
+                                   &(struct nj_sample_cut){.cut = &cut,
+                                                           .x = x,
+                                                           .slot = &slot,
+                                                           .R = 1,
+                                                           .V = V,
+                                                           .ld = LD,
+                                                           .tau = tau,
+                                                           .top_k = top_k,
+                                                           .top_p = top_p,
+                                                           .min_p = min_p}),
+                     0);
     return cut;
 }
 
@@ -316,8 +351,19 @@ static void the_best_part_of_a_split_row_wins(void **state)
     const int32_t best[] = {7, 9, 4, -1, -1, -1, -1, -1},
                   stop[STOPS] = {-1, -1, -1, -1, -1, -1, -1, -1};
     int32_t out[2], ids[] = {0, 0}, pos[] = {5, 5}, left[] = {3, 3}, slot[] = {0, 1}, counter = 0;
-    assert_int_equal(nj_sample_next(stream, NJ_F32, out, ids, pos, left, slot, &counter, score,
-                                    best, stop, 2, 4, 1),
+    assert_int_equal(nj_sample_next(stream, NJ_F32,
+                                    &(struct nj_sample_next){.out = out,
+                                                             .ids = ids,
+                                                             .pos = pos,
+                                                             .left = left,
+                                                             .slot = slot,
+                                                             .counter = &counter,
+                                                             .score = score,
+                                                             .best = best,
+                                                             .stop = stop,
+                                                             .R = 2,
+                                                             .PARTS = 4,
+                                                             .W = 1}),
                      0);
     assert_int_equal(out[0], 4);
     assert_int_equal(ids[0], 4);
@@ -337,8 +383,19 @@ static void rows_end_at_a_stop_token_or_their_length(void **state)
     int32_t out[W * R], ids[R] = {1, 2, 3, 4}, pos[R] = {5, 5, 5, 5}, left[R] = {9, 9, 1, 9};
     int32_t slot[R] = {0, 1, 2, -1}, counter = 1;
     memset(out, 0x55, sizeof out);
-    assert_int_equal(nj_sample_next(stream, NJ_F32, out, ids, pos, left, slot, &counter, score,
-                                    best, stop, R, 1, W),
+    assert_int_equal(nj_sample_next(stream, NJ_F32,
+                                    &(struct nj_sample_next){.out = out,
+                                                             .ids = ids,
+                                                             .pos = pos,
+                                                             .left = left,
+                                                             .slot = slot,
+                                                             .counter = &counter,
+                                                             .score = score,
+                                                             .best = best,
+                                                             .stop = stop,
+                                                             .R = R,
+                                                             .PARTS = 1,
+                                                             .W = W}),
                      0);
     static const int32_t said[R] = {10, 11, 12, -1}, ends[R] = {0, -1, -1, -1};
     for (int m = 0; m < R; m++) {

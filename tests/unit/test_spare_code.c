@@ -48,7 +48,8 @@ static void close_add(struct add *t)
 static void adds(const struct add *t)
 {
     memset(t->y, 0, N * sizeof *t->y);
-    assert_int_equal(nj_add(t->s, NJ_F32, t->y, t->a, t->b, N), 0);
+    assert_int_equal(
+        nj_add(t->s, NJ_F32, &(struct nj_add){.y = t->y, .a = t->a, .b = t->b, .n = N}), 0);
     assert_int_equal(nj_stream_sync(t->s), 0);
     for (int i = 0; i < N; i++)
         assert_true(t->y[i] == (float)i + 2);

@@ -70,7 +70,11 @@ static void a_launcher_makes_the_maps(void **state)
     assert_int_equal(nj_alloc(ctx, NJ_MEM_DEVICE, BYTES, &act), 0);
     assert_int_equal(nj_zero(s, act, BYTES), 0);
     const char *x = (char *)act + 4096, *w = (char *)act + 16384;
-    assert_int_equal(nj_gemm_swiglu(s, NJ_LP, act, NULL, x, w, N, I, C, 7), 0);
+    assert_int_equal(
+        nj_gemm_swiglu(
+            s, NJ_LP,
+            &(struct nj_gemm_swiglu){.act = act, .x = x, .w = w, .N = N, .I = I, .C = C, .P = 7}),
+        0);
     assert_int_equal(sim->launch.grid[0], 6);
     const struct nj_kernel *k = &nj_kernels[nj_kernel_find("gemm_swiglu.lp")];
     const struct nj_param *maps = k->params + k->param_count - 2;

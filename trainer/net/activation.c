@@ -28,9 +28,11 @@ void activation_fwd(struct work *r, const struct net *n, struct acts *a, const v
     const enum nj_activation act = activation_of(n);
     const int N = acts_rows(a), I = n->c.intermediate_size;
     if (act == NJ_SILU)
-        OP(r, nj_swiglu_fwd(r->s, n->T, a->act, gu, N, I));
+        OP(r, nj_swiglu_fwd(r->s, n->T,
+                            &(struct nj_swiglu_fwd){.y = a->act, .gu = gu, .N = N, .I = I}));
     else
-        OP(r, nj_glu_fwd(r->s, n->T, (int)act, a->act, gu, N, I));
+        OP(r, nj_glu_fwd(r->s, n->T, (int)act,
+                         &(struct nj_glu_fwd){.y = a->act, .gu = gu, .N = N, .I = I}));
 }
 
 void activation_quantize(struct work *r, const struct net *n, struct acts *a, const void *gu)
@@ -38,9 +40,13 @@ void activation_quantize(struct work *r, const struct net *n, struct acts *a, co
     const enum nj_activation act = activation_of(n);
     const int N = acts_rows(a), I = n->c.intermediate_size;
     if (act == NJ_SILU)
-        OP(r, nj_swiglu_quantize(r->s, n->T, a->x.q, a->x.scale, gu, N, I));
+        OP(r, nj_swiglu_quantize(r->s, n->T,
+                                 &(struct nj_swiglu_quantize){
+                                     .q = a->x.q, .scale = a->x.scale, .gu = gu, .N = N, .I = I}));
     else
-        OP(r, nj_glu_quantize(r->s, n->T, (int)act, a->x.q, a->x.scale, gu, N, I));
+        OP(r, nj_glu_quantize(r->s, n->T, (int)act,
+                              &(struct nj_glu_quantize){
+                                  .q = a->x.q, .scale = a->x.scale, .gu = gu, .N = N, .I = I}));
 }
 
 void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *gu)
@@ -48,9 +54,13 @@ void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *g
     const enum nj_activation act = activation_of(n);
     const int N = acts_rows(a), I = n->c.intermediate_size;
     if (act == NJ_SILU)
-        OP(r, nj_swiglu_bwd(r->s, n->T, gu, a->dact, a->dact, gu, N, I));
+        OP(r, nj_swiglu_bwd(r->s, n->T,
+                            &(struct nj_swiglu_bwd){
+                                .dgu = gu, .y = a->dact, .dy = a->dact, .gu = gu, .N = N, .I = I}));
     else
-        OP(r, nj_glu_bwd(r->s, n->T, (int)act, gu, a->dact, a->dact, gu, N, I));
+        OP(r, nj_glu_bwd(r->s, n->T, (int)act,
+                         &(struct nj_glu_bwd){
+                             .dgu = gu, .y = a->dact, .dy = a->dact, .gu = gu, .N = N, .I = I}));
 }
 
 void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, int layer,
@@ -58,7 +68,15 @@ void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a
 {
     float *dtop = student_f8_top(&a->f8, net_layer_matrix(n, layer, PRODUCT_GATE_UP), F8_DY);
     float *top = student_f8_top(&a->f8, net_layer_matrix(n, layer, PRODUCT_DOWN), F8_X);
-    OP(r, nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n), a->f8.dgu.q, a->f8.dgu.scale,
-                              a->x.q, a->x.scale, dtop, top, a->dact, gu, acts_rows(a),
-                              n->c.intermediate_size));
+    OP(r, nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n),
+                              &(struct nj_glu_bwd_quantize){.dq = a->f8.dgu.q,
+                                                            .dscale = a->f8.dgu.scale,
+                                                            .q = a->x.q,
+                                                            .scale = a->x.scale,
+                                                            .dtop = dtop,
+                                                            .top = top,
+                                                            .dy = a->dact,
+                                                            .gu = gu,
+                                                            .N = acts_rows(a),
+                                                            .I = n->c.intermediate_size}));
 }

@@ -21,7 +21,11 @@ static void add_columns(struct work *r, const struct net *n, int64_t first, cons
                         int rows, int columns)
 {
     if (n->grad)
-        OP(r, nj_colsum(r->s, NJ_F32, n->grad + first, part, partial_sums(rows), columns));
+        OP(r, nj_colsum(r->s, NJ_F32,
+                        &(struct nj_colsum){.dst = n->grad + first,
+                                            .part = part,
+                                            .P = partial_sums(rows),
+                                            .C = columns}));
 }
 
 /* dx = dres + gradient through the norm of x; a->branch is the gradient of its output. */
@@ -29,8 +33,17 @@ static void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_
                      const void *x, const float *rstd, const void *dres)
 {
     int N = acts_rows(a), C = n->c.hidden_size;
-    OP(r, nj_rmsnorm_bwd(r->s, n->T, a->dx, a->part, a->branch, x, net_weight(n, gain), rstd, dres,
-                         N, C, partial_sums(N)));
+    OP(r, nj_rmsnorm_bwd(r->s, n->T,
+                         &(struct nj_rmsnorm_bwd){.dx = a->dx,
+                                                  .dw_part = a->part,
+                                                  .dy = a->branch,
+                                                  .x = x,
+                                                  .w = net_weight(n, gain),
+                                                  .rstd = rstd,
+                                                  .dres = dres,
+                                                  .N = N,
+                                                  .C = C,
+                                                  .P = partial_sums(N)}));
     add_columns(r, n, gain, a->part, N, C);
 }
 
@@ -74,16 +87,36 @@ static void unrotate(struct work *r, const struct net *n, struct acts *a, const 
     int N = acts_rows(a), P = partial_sums(N), D = c->head_dim;
     if (c->qk_norm) {
         float *part_k = a->part + (size_t)P * (size_t)D;
-        OP(r, nj_qknorm_rope_bwd(r->s, n->T, a->dqkv, a->part, part_k, v->raw, v->rstd_qk,
-                                 net_weight(n, w->qnorm), net_weight(n, w->knorm), n->inv_freq,
-                                 rows->pos, N, c->heads, c->kv_heads, D, P));
+        OP(r, nj_qknorm_rope_bwd(r->s, n->T,
+                                 &(struct nj_qknorm_rope_bwd){.dqkv = a->dqkv,
+                                                              .dwq_part = a->part,
+                                                              .dwk_part = part_k,
+                                                              .x = v->raw,
+                                                              .rstd = v->rstd_qk,
+                                                              .wq = net_weight(n, w->qnorm),
+                                                              .wk = net_weight(n, w->knorm),
+                                                              .inv_freq = n->inv_freq,
+                                                              .pos = rows->pos,
+                                                              .N = N,
+                                                              .H = c->heads,
+                                                              .K = c->kv_heads,
+                                                              .D = D,
+                                                              .P = P}));
         add_columns(r, n, w->qnorm, a->part, N, D);
         add_columns(r, n, w->knorm, part_k, N, D);
         return;
     }
     float *part = w->bqkv < 0 || !n->grad ? NULL : a->part;
-    OP(r, nj_rope_bwd(r->s, n->T, a->dqkv, part, n->inv_freq, rows->pos, N, c->heads, c->kv_heads,
-                      D, P));
+    OP(r, nj_rope_bwd(r->s, n->T,
+                      &(struct nj_rope_bwd){.dqkv = a->dqkv,
+                                            .dbias_part = part,
+                                            .inv_freq = n->inv_freq,
+                                            .pos = rows->pos,
+                                            .N = N,
+                                            .H = c->heads,
+                                            .K = c->kv_heads,
+                                            .D = D,
+                                            .P = P}));
     if (part)
         add_columns(r, n, w->bqkv, part, N, net_qkv(c));
 }
@@ -98,10 +131,31 @@ static void attention_bwd(struct work *r, const struct net *n, struct acts *a,
     product_gradient(r, n, a, layer, PRODUCT_O, a->dx);
     product_dw(r, n, a, layer, PRODUCT_O, a->dx, v->o);
     product_dx(r, n, a, layer, PRODUCT_O, a->dout, a->dx, v->o);
-    OP(r, nj_attn_bwd_dq(r->s, n->T, D, a->dqkv, a->delta, a->dout, v->qkv, v->o, v->lse,
-                         rows->doc_start, B, S, H, K, scale));
-    OP(r, nj_attn_bwd_dkv(r->s, n->T, D, a->dqkv, a->dout, v->qkv, v->lse, a->delta,
-                          rows->doc_start, B, S, H, K, scale));
+    OP(r, nj_attn_bwd_dq(r->s, n->T, D,
+                         &(struct nj_attn_bwd_dq){.dqkv = a->dqkv,
+                                                  .delta = a->delta,
+                                                  .dout = a->dout,
+                                                  .qkv = v->qkv,
+                                                  .o = v->o,
+                                                  .lse = v->lse,
+                                                  .doc_start = rows->doc_start,
+                                                  .B = B,
+                                                  .S = S,
+                                                  .H = H,
+                                                  .K = K,
+                                                  .scale = scale}));
+    OP(r, nj_attn_bwd_dkv(r->s, n->T, D,
+                          &(struct nj_attn_bwd_dkv){.dqkv = a->dqkv,
+                                                    .dout = a->dout,
+                                                    .qkv = v->qkv,
+                                                    .lse = v->lse,
+                                                    .delta = a->delta,
+                                                    .doc_start = rows->doc_start,
+                                                    .B = B,
+                                                    .S = S,
+                                                    .H = H,
+                                                    .K = K,
+                                                    .scale = scale}));
     unrotate(r, n, a, rows, w, v);
     norm_again(r, n, a, layer, PRODUCT_QKV, v->s1, v->rstd1);
     product_gradient(r, n, a, layer, PRODUCT_QKV, a->dqkv);
@@ -133,8 +187,15 @@ void net_backward_embedding(struct work *r, const struct net *n, struct acts *a,
 {
     float *grad = n->embedding->grad;
     if (grad)
-        OP(r, nj_embed_bwd(r->s, n->T, grad, a->dx, rows->ids, rows->order, rows->runs,
-                           acts_rows(a), n->c.hidden_size, n->c.vocab_size));
+        OP(r, nj_embed_bwd(r->s, n->T,
+                           &(struct nj_embed_bwd){.dw = grad,
+                                                  .dy = a->dx,
+                                                  .ids = rows->ids,
+                                                  .order = rows->order,
+                                                  .runs = rows->runs,
+                                                  .N = acts_rows(a),
+                                                  .C = n->c.hidden_size,
+                                                  .V = n->c.vocab_size}));
 }
 
 void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)

@@ -180,13 +180,45 @@ void decoder_sample(struct work *r, struct decoder *d, const struct decode_sampl
     const int parts = parts_of(rows);
     const float top_p = how->top_p > 0 ? how->top_p : 1;
     if (cuts(how))
-        OP(r, nj_sample_cut(r->s, T, d->cut, d->logits, now->slot, rows, d->vocab, d->ld,
-                            finite_temperature(how), how->top_k, top_p, how->min_p));
-    OP(r, nj_sample(r->s, T, d->score, d->best, d->logits, cuts(how) ? d->cut : NULL, now->slot,
-                    now->number, now->pos, rows, d->vocab, d->ld, parts, finite_temperature(how),
-                    (int32_t)how->seed, (int32_t)(how->seed >> 32)));
-    OP(r, nj_sample_next(r->s, NJ_F32, d->said, now->id, now->pos, now->left, now->slot, now->step,
-                         d->score, d->best, d->stop, rows, parts, DECODE_WINDOW));
+        OP(r, nj_sample_cut(r->s, T,
+                            &(struct nj_sample_cut){.cut = d->cut,
+                                                    .x = d->logits,
+                                                    .slot = now->slot,
+                                                    .R = rows,
+                                                    .V = d->vocab,
+                                                    .ld = d->ld,
+                                                    .tau = finite_temperature(how),
+                                                    .top_k = how->top_k,
+                                                    .top_p = top_p,
+                                                    .min_p = how->min_p}));
+    OP(r, nj_sample(r->s, T,
+                    &(struct nj_sample){.score = d->score,
+                                        .best = d->best,
+                                        .x = d->logits,
+                                        .cut = cuts(how) ? d->cut : NULL,
+                                        .slot = now->slot,
+                                        .number = now->number,
+                                        .pos = now->pos,
+                                        .R = rows,
+                                        .V = d->vocab,
+                                        .ld = d->ld,
+                                        .PARTS = parts,
+                                        .tau = finite_temperature(how),
+                                        .seed_low = (int32_t)how->seed,
+                                        .seed_high = (int32_t)(how->seed >> 32)}));
+    OP(r, nj_sample_next(r->s, NJ_F32,
+                         &(struct nj_sample_next){.out = d->said,
+                                                  .ids = now->id,
+                                                  .pos = now->pos,
+                                                  .left = now->left,
+                                                  .slot = now->slot,
+                                                  .counter = now->step,
+                                                  .score = d->score,
+                                                  .best = d->best,
+                                                  .stop = d->stop,
+                                                  .R = rows,
+                                                  .PARTS = parts,
+                                                  .W = DECODE_WINDOW}));
 }
 
 void decoder_logits(struct work *r, struct decoder *d, int rows, int chunks)

@@ -122,7 +122,10 @@ static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, 
     l.out = f8_logits(p->out);
     l.refused = m->refused;
     if (!m->x_made)
-        OP(r, nj_quantize_rows(r->s, m->T, p->x8->q, p->x8->scale, NULL, x, p->rows, m->cols));
+        OP(r, nj_quantize_rows(
+                  r->s, m->T,
+                  &(struct nj_quantize_rows){
+                      .q = p->x8->q, .scale = p->x8->scale, .x = x, .N = p->rows, .C = m->cols}));
     linear_f8(r, &l, y, p->x8, &m->f8);
 }
 

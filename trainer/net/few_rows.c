@@ -38,15 +38,35 @@ static void few_rows_layer(struct work *r, const struct net *n, struct acts *a,
     const struct layer_params *w = &n->p.layer[layer];
     const struct layer_acts v = acts_layer(n, a, layer);
     const int M = acts_rows(a), C = c->hidden_size, I = c->intermediate_size, QKV = net_qkv(c);
-    OP(r, nj_gemv_norm(r->s, n->T, M, v.raw, v.s1, net_weight(n, w->ln1),
-                       matrix(n, layer, PRODUCT_QKV), net_weight(n, w->bqkv), QKV, C, QKV,
-                       c->rms_eps));
+    OP(r, nj_gemv_norm(r->s, n->T, M,
+                       &(struct nj_gemv_norm){.y = v.raw,
+                                              .x = v.s1,
+                                              .g = net_weight(n, w->ln1),
+                                              .w = matrix(n, layer, PRODUCT_QKV),
+                                              .b = net_weight(n, w->bqkv),
+                                              .N = QKV,
+                                              .C = C,
+                                              .ld = QKV,
+                                              .eps = c->rms_eps}));
     net_attention(r, n, a, rows, layer, NULL); /* gemv_norm has added the bias */
-    OP(r, nj_gemv_add(r->s, n->T, M, v.s1, v.o, matrix(n, layer, PRODUCT_O), C,
-                      c->heads * c->head_dim));
-    OP(r, nj_gemv_norm_swiglu(r->s, n->T, M, a->act, v.s1, net_weight(n, w->ln2),
-                              matrix(n, layer, PRODUCT_GATE_UP), I, C, c->rms_eps));
-    OP(r, nj_gemv_add(r->s, n->T, M, v.s1, a->act, matrix(n, layer, PRODUCT_DOWN), C, I));
+    OP(r, nj_gemv_add(r->s, n->T, M,
+                      &(struct nj_gemv_add){.s = v.s1,
+                                            .x = v.o,
+                                            .w = matrix(n, layer, PRODUCT_O),
+                                            .N = C,
+                                            .K = c->heads * c->head_dim}));
+    OP(r, nj_gemv_norm_swiglu(r->s, n->T, M,
+                              &(struct nj_gemv_norm_swiglu){.a = a->act,
+                                                            .x = v.s1,
+                                                            .g = net_weight(n, w->ln2),
+                                                            .w = matrix(n, layer, PRODUCT_GATE_UP),
+                                                            .I = I,
+                                                            .C = C,
+                                                            .eps = c->rms_eps}));
+    OP(r, nj_gemv_add(
+              r->s, n->T, M,
+              &(struct nj_gemv_add){
+                  .s = v.s1, .x = a->act, .w = matrix(n, layer, PRODUCT_DOWN), .N = C, .K = I}));
 }
 
 void few_rows_step(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
@@ -56,16 +76,36 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
     const int M = acts_rows(a), C = c->hidden_size;
     const struct layer_acts first = acts_layer(n, a, 0);
     void *stream = first.s1;
-    OP(r, nj_row_gather(r->s, n->T, stream, n->embedding->data, rows->ids, M, c->vocab_size, C));
+    OP(r, nj_row_gather(r->s, n->T,
+                        &(struct nj_row_gather){.dst = stream,
+                                                .src = n->embedding->data,
+                                                .index = rows->ids,
+                                                .M = M,
+                                                .R = c->vocab_size,
+                                                .C = C}));
     for (int layer = 0; layer < c->layers; layer++)
         few_rows_layer(r, n, a, rows, layer);
     const void *gain = net_weight(n, n->p.norm);
     if (M <
         FEWEST_MMA) { /* more are bound by the weights of the head, which a GEMM reads as fast */
-        OP(r, nj_gemv_norm(r->s, n->T, M, logits, stream, gain, n->head->data, NULL, vocab, C, ld,
-                           c->rms_eps));
+        OP(r, nj_gemv_norm(r->s, n->T, M,
+                           &(struct nj_gemv_norm){.y = logits,
+                                                  .x = stream,
+                                                  .g = gain,
+                                                  .w = n->head->data,
+                                                  .N = vocab,
+                                                  .C = C,
+                                                  .ld = ld,
+                                                  .eps = c->rms_eps}));
         return;
     }
-    OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, first.rstd1, stream, gain, M, C, c->rms_eps));
+    OP(r, nj_rmsnorm_fwd(r->s, n->T,
+                         &(struct nj_rmsnorm_fwd){.y = a->y,
+                                                  .rstd = first.rstd1,
+                                                  .x = stream,
+                                                  .w = gain,
+                                                  .N = M,
+                                                  .C = C,
+                                                  .eps = c->rms_eps}));
     net_logits(r, n, NULL, a->y, M, vocab, ld, logits);
 }

@@ -32,17 +32,51 @@ static void attention_cached(struct work *r, const struct net *n, const struct a
     const struct cache *to = a->cache;
     const struct layer_cache l = cache_layer(n, to, layer);
     if (l.scales)
-        OP(r, nj_attn_decode_q8(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values,
-                                l.scales, v->qkv, bias, inv_freq, rows->slot, rows->pos,
-                                acts_rows(a), c->heads, c->kv_heads, to->positions, to->slots,
-                                a->chunks, score_scale(c)));
+        OP(r, nj_attn_decode_q8(r->s, n->T, c->head_dim,
+                                &(struct nj_attn_decode_q8){.o = v->o,
+                                                            .part = a->chunk_sums,
+                                                            .k = l.keys,
+                                                            .v = l.values,
+                                                            .kv_scale = l.scales,
+                                                            .qkv = v->qkv,
+                                                            .bias = bias,
+                                                            .inv_freq = inv_freq,
+                                                            .slot = rows->slot,
+                                                            .pos = rows->pos,
+                                                            .R = acts_rows(a),
+                                                            .H = c->heads,
+                                                            .K = c->kv_heads,
+                                                            .P = to->positions,
+                                                            .G = to->slots,
+                                                            .C = a->chunks,
+                                                            .scale = score_scale(c)}));
     else
-        OP(r, nj_attn_decode(r->s, n->T, c->head_dim, v->o, a->chunk_sums, l.keys, l.values, v->qkv,
-                             bias, inv_freq, rows->slot, rows->pos, acts_rows(a), c->heads,
-                             c->kv_heads, to->positions, to->slots, a->chunks, score_scale(c)));
+        OP(r, nj_attn_decode(r->s, n->T, c->head_dim,
+                             &(struct nj_attn_decode){.o = v->o,
+                                                      .part = a->chunk_sums,
+                                                      .k = l.keys,
+                                                      .v = l.values,
+                                                      .qkv = v->qkv,
+                                                      .bias = bias,
+                                                      .inv_freq = inv_freq,
+                                                      .slot = rows->slot,
+                                                      .pos = rows->pos,
+                                                      .R = acts_rows(a),
+                                                      .H = c->heads,
+                                                      .K = c->kv_heads,
+                                                      .P = to->positions,
+                                                      .G = to->slots,
+                                                      .C = a->chunks,
+                                                      .scale = score_scale(c)}));
     if (a->chunks > 1)
-        OP(r, nj_attn_decode_merge(r->s, n->T, c->head_dim, v->o, a->chunk_sums, rows->slot,
-                                   rows->pos, acts_rows(a), c->heads, a->chunks));
+        OP(r, nj_attn_decode_merge(r->s, n->T, c->head_dim,
+                                   &(struct nj_attn_decode_merge){.o = v->o,
+                                                                  .part = a->chunk_sums,
+                                                                  .slot = rows->slot,
+                                                                  .pos = rows->pos,
+                                                                  .R = acts_rows(a),
+                                                                  .H = c->heads,
+                                                                  .C = a->chunks}));
 }
 
 /* qkv = rotate(norm(raw + bias)), in place where no backward pass needs raw; with a norm there is no bias. */
@@ -54,12 +88,29 @@ static void rotate(struct work *r, const struct net *n, const struct acts *a,
     const struct layer_acts v = acts_layer(n, a, layer);
     const int N = acts_rows(a);
     if (c->qk_norm)
-        OP(r, nj_qknorm_rope_fwd(r->s, n->T, v.qkv, v.rstd_qk, v.raw, net_weight(n, w->qnorm),
-                                 net_weight(n, w->knorm), n->inv_freq, rows->pos, N, c->heads,
-                                 c->kv_heads, c->head_dim, c->rms_eps));
+        OP(r, nj_qknorm_rope_fwd(r->s, n->T,
+                                 &(struct nj_qknorm_rope_fwd){.y = v.qkv,
+                                                              .rstd = v.rstd_qk,
+                                                              .x = v.raw,
+                                                              .wq = net_weight(n, w->qnorm),
+                                                              .wk = net_weight(n, w->knorm),
+                                                              .inv_freq = n->inv_freq,
+                                                              .pos = rows->pos,
+                                                              .N = N,
+                                                              .H = c->heads,
+                                                              .K = c->kv_heads,
+                                                              .D = c->head_dim,
+                                                              .eps = c->rms_eps}));
     else
-        OP(r, nj_rope_fwd(r->s, n->T, v.qkv, bias, n->inv_freq, rows->pos, N, c->heads, c->kv_heads,
-                          c->head_dim));
+        OP(r, nj_rope_fwd(r->s, n->T,
+                          &(struct nj_rope_fwd){.qkv = v.qkv,
+                                                .bias = bias,
+                                                .inv_freq = n->inv_freq,
+                                                .pos = rows->pos,
+                                                .N = N,
+                                                .H = c->heads,
+                                                .K = c->kv_heads,
+                                                .D = c->head_dim}));
 }
 
 void net_attention(struct work *r, const struct net *n, const struct acts *a,
@@ -74,19 +125,44 @@ void net_attention(struct work *r, const struct net *n, const struct acts *a,
         attention_cached(r, n, a, rows, layer, &v, bias);
         return;
     }
-    OP(r, nj_attn_fwd(r->s, n->T, c->head_dim, v.o, v.lse, v.qkv, rows->doc_start, a->B, a->S,
-                      c->heads, c->kv_heads, score_scale(c)));
+    OP(r, nj_attn_fwd(r->s, n->T, c->head_dim,
+                      &(struct nj_attn_fwd){.o = v.o,
+                                            .lse = v.lse,
+                                            .qkv = v.qkv,
+                                            .doc_start = rows->doc_start,
+                                            .B = a->B,
+                                            .S = a->S,
+                                            .H = c->heads,
+                                            .K = c->kv_heads,
+                                            .scale = score_scale(c)}));
     if (!a->cache)
         return;
     const struct layer_cache l = cache_layer(n, a->cache, layer);
     if (l.scales)
-        OP(r, nj_kv_store_q8(r->s, n->T, c->head_dim, l.keys, l.values, l.scales, v.qkv, rows->slot,
-                             rows->pos, acts_rows(a), c->heads, c->kv_heads, a->cache->positions,
-                             a->cache->slots));
+        OP(r, nj_kv_store_q8(r->s, n->T, c->head_dim,
+                             &(struct nj_kv_store_q8){.k = l.keys,
+                                                      .v = l.values,
+                                                      .kv_scale = l.scales,
+                                                      .qkv = v.qkv,
+                                                      .slot = rows->slot,
+                                                      .pos = rows->pos,
+                                                      .N = acts_rows(a),
+                                                      .H = c->heads,
+                                                      .K = c->kv_heads,
+                                                      .P = a->cache->positions,
+                                                      .G = a->cache->slots}));
     else
-        OP(r,
-           nj_kv_store(r->s, n->T, c->head_dim, l.keys, l.values, v.qkv, rows->slot, rows->pos,
-                       acts_rows(a), c->heads, c->kv_heads, a->cache->positions, a->cache->slots));
+        OP(r, nj_kv_store(r->s, n->T, c->head_dim,
+                          &(struct nj_kv_store){.k = l.keys,
+                                                .v = l.values,
+                                                .qkv = v.qkv,
+                                                .slot = rows->slot,
+                                                .pos = rows->pos,
+                                                .N = acts_rows(a),
+                                                .H = c->heads,
+                                                .K = c->kv_heads,
+                                                .P = a->cache->positions,
+                                                .G = a->cache->slots}));
 }
 
 /* s_next = s + branch, and its norm, as e4m3 or not. */
@@ -96,11 +172,28 @@ static void add_norm(struct work *r, const struct net *n, struct acts *a, void *
     const int N = acts_rows(a), C = n->c.hidden_size;
     const void *w = net_weight(n, gain);
     if (made)
-        OP(r, nj_add_rmsnorm_quantize(r->s, n->T, a->x.q, a->x.scale, s_next, rstd, s, a->branch, w,
-                                      N, C, n->c.rms_eps));
+        OP(r, nj_add_rmsnorm_quantize(r->s, n->T,
+                                      &(struct nj_add_rmsnorm_quantize){.q = a->x.q,
+                                                                        .scale = a->x.scale,
+                                                                        .s = s_next,
+                                                                        .rstd = rstd,
+                                                                        .x = s,
+                                                                        .b = a->branch,
+                                                                        .w = w,
+                                                                        .N = N,
+                                                                        .C = C,
+                                                                        .eps = n->c.rms_eps}));
     else
-        OP(r,
-           nj_add_rmsnorm_fwd(r->s, n->T, a->y, s_next, rstd, s, a->branch, w, N, C, n->c.rms_eps));
+        OP(r, nj_add_rmsnorm_fwd(r->s, n->T,
+                                 &(struct nj_add_rmsnorm_fwd){.y = a->y,
+                                                              .s = s_next,
+                                                              .rstd = rstd,
+                                                              .x = s,
+                                                              .b = a->branch,
+                                                              .w = w,
+                                                              .N = N,
+                                                              .C = C,
+                                                              .eps = n->c.rms_eps}));
 }
 
 /* From the normed input in a->y to the normed rows that the MLP reads. */
@@ -121,10 +214,23 @@ void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, en
     const void *w = net_weight(n, reader == PRODUCT_QKV ? p->ln1 : p->ln2);
     const int N = acts_rows(a), C = n->c.hidden_size;
     if (!product_x_made(n, a, layer, reader)) {
-        OP(r, nj_rmsnorm_fwd(r->s, n->T, a->y, rstd, x, w, N, C, n->c.rms_eps));
+        OP(r,
+           nj_rmsnorm_fwd(
+               r->s, n->T,
+               &(struct nj_rmsnorm_fwd){
+                   .y = a->y, .rstd = rstd, .x = x, .w = w, .N = N, .C = C, .eps = n->c.rms_eps}));
         return;
     }
-    OP(r, nj_rmsnorm_quantize(r->s, n->T, a->x.q, a->x.scale, top, rstd, x, w, N, C, n->c.rms_eps));
+    OP(r, nj_rmsnorm_quantize(r->s, n->T,
+                              &(struct nj_rmsnorm_quantize){.q = a->x.q,
+                                                            .scale = a->x.scale,
+                                                            .top = top,
+                                                            .rstd = rstd,
+                                                            .x = x,
+                                                            .w = w,
+                                                            .N = N,
+                                                            .C = C,
+                                                            .eps = n->c.rms_eps}));
 }
 
 /* Writes the product of a->y with the weights of gate and up to gu, and returns false. Where one
@@ -140,9 +246,16 @@ static bool gate_up(struct work *r, const struct net *n, struct acts *a, int lay
         product_fwd(r, n, a, layer, PRODUCT_GATE_UP, gu, a->y);
         return false;
     }
-    OP(r, nj_gemm_swiglu(r->s, n->T, a->act, a->mode == ACTS_TRAIN ? gu : NULL, a->y, w,
-                         acts_rows(a), c->intermediate_size, c->hidden_size,
-                         nj_context_device(r->ctx)->multiprocessors));
+    OP(r,
+       nj_gemm_swiglu(r->s, n->T,
+                      &(struct nj_gemm_swiglu){.act = a->act,
+                                               .gu = a->mode == ACTS_TRAIN ? gu : NULL,
+                                               .x = a->y,
+                                               .w = w,
+                                               .N = acts_rows(a),
+                                               .I = c->intermediate_size,
+                                               .C = c->hidden_size,
+                                               .P = nj_context_device(r->ctx)->multiprocessors}));
     return true;
 }
 

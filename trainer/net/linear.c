@@ -47,11 +47,17 @@ static const void *scales_of(struct work *r, const struct f8_matrix *m, int rows
     if (!m->wanted)
         return m->scale;
     if (takes(r, NJ_F8_BLOCKS)) {
-        OP(r, nj_e4m3_blocks(r->s, NJ_F32, m->wanted, m->scale, rows, columns));
+        OP(r, nj_e4m3_blocks(r->s, NJ_F32,
+                             &(struct nj_e4m3_blocks){
+                                 .words = m->wanted, .scale = m->scale, .R = rows, .C = columns}));
         return m->wanted;
     }
-    OP(r, nj_e4m3_top(r->s, NJ_F32, m->wanted, m->scale, rows));
-    OP(r, nj_e4m3_rescale(r->s, NJ_F32, m->q, m->scale, m->wanted, rows, columns));
+    OP(r, nj_e4m3_top(r->s, NJ_F32,
+                      &(struct nj_e4m3_top){.top = m->wanted, .scale = m->scale, .R = rows}));
+    OP(r, nj_e4m3_rescale(
+              r->s, NJ_F32,
+              &(struct nj_e4m3_rescale){
+                  .q = m->q, .scale = m->scale, .top = m->wanted, .R = rows, .C = columns}));
     return m->wanted;
 }
 

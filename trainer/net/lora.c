@@ -154,8 +154,13 @@ static bool drops(const struct adapter *ad, const struct lora_acts *a)
 static void drop(struct work *r, const struct lora_acts *a, const struct place *p, void *y,
                  const void *x)
 {
-    OP(r, nj_dropout(r->s, p->down.T, y, x, a->key, (int64_t)p->down.rows * p->ad->in,
-                     (float)p->ad->of->o.dropout, p->ad->mask));
+    OP(r, nj_dropout(r->s, p->down.T,
+                     &(struct nj_dropout){.y = y,
+                                          .x = x,
+                                          .key = a->key,
+                                          .n = (int64_t)p->down.rows * p->ad->in,
+                                          .p = (float)p->ad->of->o.dropout,
+                                          .mask = p->ad->mask}));
 }
 
 /* Return false where there is no adapter. Fill a->dropped where elements drop. */
@@ -212,7 +217,10 @@ void lora_bwd(struct work *r, const struct matrix *m, const struct matmul *produ
         if (drops(ad, a)) {
             linear_dx(r, &p.down, a->dropped, a->dlow, p.a);
             drop(r, a, &p, a->dropped, a->dropped);
-            OP(r, nj_add(r->s, m->T, dx, dx, a->dropped, (int64_t)p.down.rows * ad->in));
+            OP(r,
+               nj_add(r->s, m->T,
+                      &(struct nj_add){
+                          .y = dx, .a = dx, .b = a->dropped, .n = (int64_t)p.down.rows * ad->in}));
         } else {
             p.down.add = true;
             linear_dx(r, &p.down, dx, a->dlow, p.a);

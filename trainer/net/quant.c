@@ -112,8 +112,12 @@ static void expand_part(struct work *r, const struct matrix *m, int part, int fi
     if (is_plain(p->type))
         OP(r, nj_copy(r->s, to, from, (size_t)rows * row_bytes(m)));
     else
-        OP(r, nj_dequantize(r->s, m->T, (int)p->type, to, (const int32_t *)(const void *)from, NULL,
-                            rows, rows, m->cols));
+        OP(r, nj_dequantize(r->s, m->T, (int)p->type,
+                            &(struct nj_dequantize){.dst = to,
+                                                    .data = (const int32_t *)(const void *)from,
+                                                    .M = rows,
+                                                    .R = rows,
+                                                    .C = m->cols}));
 }
 
 static const void *weight(struct work *r, const struct matrix *m, int first, int rows)
@@ -134,8 +138,13 @@ static const void *weight(struct work *r, const struct matrix *m, int first, int
 static void gather(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows)
 {
     const struct quant_part *p = &m->quant.part[0];
-    OP(r, nj_dequantize(r->s, m->T, (int)p->type, dst, (const int32_t *)(const void *)p->data, ids,
-                        rows, m->rows, m->cols));
+    OP(r, nj_dequantize(r->s, m->T, (int)p->type,
+                        &(struct nj_dequantize){.dst = dst,
+                                                .data = (const int32_t *)(const void *)p->data,
+                                                .index = ids,
+                                                .M = rows,
+                                                .R = m->rows,
+                                                .C = m->cols}));
 }
 
 /* The head goes in slices of the vocabulary, as many rows as the scratch holds. */

@@ -200,7 +200,10 @@ void student_f8_carve(const struct net *n, int rows, struct carve *m, struct act
 static void quantize(struct work *r, enum nj_dtype T, const struct f8_matrix *to, float *top,
                      const void *x, int rows, int columns)
 {
-    OP(r, nj_quantize_rows(r->s, T, to->q, to->scale, top, x, rows, columns));
+    OP(r, nj_quantize_rows(
+              r->s, T,
+              &(struct nj_quantize_rows){
+                  .q = to->q, .scale = to->scale, .top = top, .x = x, .N = rows, .C = columns}));
 }
 
 static void quantize_weight(struct work *r, const struct matrix *m, const struct matmul *p,
@@ -213,8 +216,14 @@ static void quantize_weight(struct work *r, const struct matrix *m, const struct
 static void transpose(struct work *r, const struct f8_matrix *to, const struct f8_matrix *from,
                       const float *top, int rows, int columns)
 {
-    OP(r,
-       nj_e4m3_transpose(r->s, NJ_F32, to->q, to->scale, from->q, from->scale, top, rows, columns));
+    OP(r, nj_e4m3_transpose(r->s, NJ_F32,
+                            &(struct nj_e4m3_transpose){.q = to->q,
+                                                        .q_scale = to->scale,
+                                                        .x = from->q,
+                                                        .scale = from->scale,
+                                                        .top = top,
+                                                        .R = rows,
+                                                        .C = columns}));
 }
 
 static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
@@ -335,7 +344,8 @@ void student_f8_head_weight(struct work *r, const struct net *n, const struct f8
     const int rows = n->c.vocab_size < ld ? n->c.vocab_size : ld;
     quantize(r, n->T, &h->w, NULL, n->head->data, rows, C);
     if (h->gradients)
-        OP(r, nj_e4m3_top(r->s, NJ_F32, h->w_top, h->w.scale, rows));
+        OP(r, nj_e4m3_top(r->s, NJ_F32,
+                          &(struct nj_e4m3_top){.top = h->w_top, .scale = h->w.scale, .R = rows}));
     if (rows == ld)
         return;
     OP(r, nj_zero(r->s, h->w.q + (size_t)rows * (size_t)C, (size_t)(ld - rows) * (size_t)C));
@@ -364,8 +374,12 @@ static void head_dw(struct work *r, const struct net *n, const struct f8_head *h
                                .one_scale = true,
                                .x_e5m2 = true,
                                .refused = n->head->gradient_refused};
-    OP(r, nj_e5m2_transpose(r->s, NJ_F32, h->dyt.q, dy, chunk, h->dyt.rows, (int)ld));
-    OP(r, nj_e4m3_top(r->s, NJ_F32, h->x_top, h->x.scale, chunk));
+    OP(r,
+       nj_e5m2_transpose(r->s, NJ_F32,
+                         &(struct nj_e5m2_transpose){
+                             .q = h->dyt.q, .x = dy, .R = chunk, .C = h->dyt.rows, .X = (int)ld}));
+    OP(r, nj_e4m3_top(r->s, NJ_F32,
+                      &(struct nj_e4m3_top){.top = h->x_top, .scale = h->x.scale, .R = chunk}));
     transpose(r, &h->xt, &h->x, h->x_top, chunk, C);
     linear_f8(r, &sum, n->head->grad, &h->dyt, &h->xt);
 }

@@ -11,14 +11,44 @@
 static void kl_losses(struct work *r, const struct objective_rows *w)
 {
     if (w->e5m2.at)
-        OP(r, nj_kd_head_e5m2(r->s, w->T, w->e5m2.at, w->e5m2.scale, w->kd, w->ce, w->entropy,
-                              w->agree, w->logits, w->teacher, w->target, w->state, w->e5m2.key,
-                              w->count, w->vocab, w->ld, w->ld, w->e5m2.ld, w->e5m2.first,
-                              w->temperature, w->kd_ratio, w->beta));
+        OP(r, nj_kd_head_e5m2(r->s, w->T,
+                              &(struct nj_kd_head_e5m2){.g = w->e5m2.at,
+                                                        .g_scale = w->e5m2.scale,
+                                                        .kd = w->kd,
+                                                        .ce = w->ce,
+                                                        .entropy = w->entropy,
+                                                        .agree = w->agree,
+                                                        .s = w->logits,
+                                                        .t = w->teacher,
+                                                        .target = w->target,
+                                                        .state = w->state,
+                                                        .key = w->e5m2.key,
+                                                        .M = w->count,
+                                                        .V = w->vocab,
+                                                        .Vs = w->ld,
+                                                        .Vt = w->ld,
+                                                        .G = w->e5m2.ld,
+                                                        .first = w->e5m2.first,
+                                                        .tau = w->temperature,
+                                                        .ratio = w->kd_ratio,
+                                                        .beta = w->beta}));
     else
-        OP(r, nj_kd_head(r->s, w->T, w->logits, w->kd, w->ce, w->entropy, w->agree, w->teacher,
-                         w->target, w->state, w->count, w->vocab, w->ld, w->ld, w->temperature,
-                         w->kd_ratio, w->beta));
+        OP(r, nj_kd_head(r->s, w->T,
+                         &(struct nj_kd_head){.s = w->logits,
+                                              .kd = w->kd,
+                                              .ce = w->ce,
+                                              .entropy = w->entropy,
+                                              .agree = w->agree,
+                                              .t = w->teacher,
+                                              .target = w->target,
+                                              .state = w->state,
+                                              .M = w->count,
+                                              .V = w->vocab,
+                                              .Vs = w->ld,
+                                              .Vt = w->ld,
+                                              .tau = w->temperature,
+                                              .ratio = w->kd_ratio,
+                                              .beta = w->beta}));
 }
 
 static const char *kl_text(float beta, char *buffer, size_t bytes)
@@ -33,9 +63,22 @@ static const char *kl_text(float beta, char *buffer, size_t bytes)
 
 static void tvd_losses(struct work *r, const struct objective_rows *w)
 {
-    OP(r,
-       nj_tv_head(r->s, w->T, w->logits, w->kd, w->ce, w->entropy, w->agree, w->teacher, w->target,
-                  w->state, w->count, w->vocab, w->ld, w->ld, w->temperature, w->kd_ratio, true));
+    OP(r, nj_tv_head(r->s, w->T,
+                     &(struct nj_tv_head){.s = w->logits,
+                                          .tv = w->kd,
+                                          .ce = w->ce,
+                                          .entropy = w->entropy,
+                                          .agree = w->agree,
+                                          .t = w->teacher,
+                                          .target = w->target,
+                                          .state = w->state,
+                                          .M = w->count,
+                                          .V = w->vocab,
+                                          .Vs = w->ld,
+                                          .Vt = w->ld,
+                                          .tau = w->temperature,
+                                          .ratio = w->kd_ratio,
+                                          .gradient = true}));
 }
 
 static const char *tvd_text(float beta, char *buffer, size_t bytes)
@@ -75,25 +118,69 @@ void objective_losses(struct work *r, enum objective which, const struct objecti
 
 void objective_cross_entropies(struct work *r, const struct objective_rows *w)
 {
-    OP(r, nj_kd_head(r->s, w->T, w->logits, w->kd, w->ce, w->entropy, w->agree, NULL, w->target,
-                     w->state, w->count, w->vocab, w->ld, w->ld, 1, 0, 0));
+    OP(r, nj_kd_head(r->s, w->T,
+                     &(struct nj_kd_head){.s = w->logits,
+                                          .kd = w->kd,
+                                          .ce = w->ce,
+                                          .entropy = w->entropy,
+                                          .agree = w->agree,
+                                          .target = w->target,
+                                          .state = w->state,
+                                          .M = w->count,
+                                          .V = w->vocab,
+                                          .Vs = w->ld,
+                                          .Vt = w->ld,
+                                          .tau = 1,
+                                          .ratio = 0,
+                                          .beta = 0}));
 }
 
 void objective_distances(struct work *r, const struct objective_rows *w)
 {
-    OP(r, nj_tv_head(r->s, w->T, w->logits, w->kd, w->ce, w->entropy, w->agree, w->teacher,
-                     w->target, w->state, w->count, w->vocab, w->ld, w->ld, 1, 0, false));
+    OP(r, nj_tv_head(r->s, w->T,
+                     &(struct nj_tv_head){.s = w->logits,
+                                          .tv = w->kd,
+                                          .ce = w->ce,
+                                          .entropy = w->entropy,
+                                          .agree = w->agree,
+                                          .t = w->teacher,
+                                          .target = w->target,
+                                          .state = w->state,
+                                          .M = w->count,
+                                          .V = w->vocab,
+                                          .Vs = w->ld,
+                                          .Vt = w->ld,
+                                          .tau = 1,
+                                          .ratio = 0,
+                                          .gradient = false}));
 }
 
 /* The sums of answers are a kernel of their own, which reads the logits once more: kd_head has no register left for
  * them. */
 void objective_answers(struct work *r, const struct objective_rows *w)
 {
-    OP(r, nj_kl_rows(r->s, w->T, w->kd, w->ce, w->entropy, w->agree, w->logits, w->teacher,
-                     w->target, w->count, w->vocab, w->ld, w->ld, w->temperature));
+    OP(r, nj_kl_rows(r->s, w->T,
+                     &(struct nj_kl_rows){.forward = w->kd,
+                                          .reverse = w->ce,
+                                          .entropy = w->entropy,
+                                          .counted = w->agree,
+                                          .s = w->logits,
+                                          .t = w->teacher,
+                                          .target = w->target,
+                                          .M = w->count,
+                                          .V = w->vocab,
+                                          .Vs = w->ld,
+                                          .Vt = w->ld,
+                                          .tau = w->temperature}));
 }
 
 void objective_add(struct work *r, void *sums, const struct objective_rows *w)
 {
-    OP(r, nj_loss_reduce(r->s, NJ_F32, sums, w->kd, w->ce, w->entropy, w->agree, w->count));
+    OP(r, nj_loss_reduce(r->s, NJ_F32,
+                         &(struct nj_loss_reduce){.sums = sums,
+                                                  .kd = w->kd,
+                                                  .ce = w->ce,
+                                                  .entropy = w->entropy,
+                                                  .agree = w->agree,
+                                                  .M = w->count}));
 }

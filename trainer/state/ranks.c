@@ -56,13 +56,17 @@ static void add_rounded(struct work *r, struct engine *e, int rank)
     const int64_t count = engine_trained(e)->count;
     if (rank == 0)
         OP(r, nj_zero(r->s, m->total, (size_t)count * sizeof *m->total));
-    OP(r, nj_cast_to_lp(r->s, NJ_LP, m->received, m->grad, count));
-    OP(r, nj_accumulate(r->s, NJ_LP, m->total, m->received, count));
+    OP(r, nj_cast_to_lp(r->s, NJ_LP,
+                        &(struct nj_cast_to_lp){.dst = m->received, .src = m->grad, .n = count}));
+    OP(r, nj_accumulate(r->s, NJ_LP,
+                        &(struct nj_accumulate){.dst = m->total, .src = m->received, .n = count}));
 }
 
 static void add_losses(struct work *r, struct losses *total, const struct losses *sums)
 {
-    OP(r, nj_accumulate(r->s, NJ_F32, (float *)total, sums, LOSS_SUMS));
+    OP(r,
+       nj_accumulate(r->s, NJ_F32,
+                     &(struct nj_accumulate){.dst = (float *)total, .src = sums, .n = LOSS_SUMS}));
 }
 
 static void add_here(struct work *r, struct engine *e, int rank)
@@ -74,7 +78,8 @@ static void add_here(struct work *r, struct engine *e, int rank)
     else if (rank == 0)
         OP(r, nj_copy(r->s, m->total, m->grad, (size_t)count * sizeof *m->grad));
     else
-        OP(r, nj_accumulate(r->s, NJ_F32, m->total, m->grad, count));
+        OP(r, nj_accumulate(r->s, NJ_F32,
+                            &(struct nj_accumulate){.dst = m->total, .src = m->grad, .n = count}));
     if (rank == 0)
         OP(r, nj_copy(r->s, m->total_sums, m->sums, sizeof *m->sums));
     else
@@ -97,11 +102,16 @@ static void exchange(struct work *r, struct engine *e, float *received, float *p
     float *sum = piece + own * shard;
     OP(r, nj_all_to_all(e->o.comm, r->s, received, piece, (size_t)shard * sizeof *piece));
     for (int rank = 1; rank < own; rank++)
-        OP(r, nj_accumulate(r->s, NJ_F32, received, received + rank * shard, shard));
+        OP(r, nj_accumulate(r->s, NJ_F32,
+                            &(struct nj_accumulate){
+                                .dst = received, .src = received + rank * shard, .n = shard}));
     if (own > 0)
-        OP(r, nj_accumulate(r->s, NJ_F32, sum, received, shard));
+        OP(r, nj_accumulate(r->s, NJ_F32,
+                            &(struct nj_accumulate){.dst = sum, .src = received, .n = shard}));
     for (int rank = own + 1; rank < e->shape.ranks; rank++)
-        OP(r, nj_accumulate(r->s, NJ_F32, sum, received + rank * shard, shard));
+        OP(r, nj_accumulate(
+                  r->s, NJ_F32,
+                  &(struct nj_accumulate){.dst = sum, .src = received + rank * shard, .n = shard}));
 }
 
 static void exchange_rounded(struct work *r, struct engine *e, float *memory, float *piece,
@@ -110,11 +120,14 @@ static void exchange_rounded(struct work *r, struct engine *e, float *memory, fl
     const int ranks = e->shape.ranks;
     uint16_t *sent = (uint16_t *)(void *)memory, *received = sent + ranks * shard;
     float *sum = piece + e->shape.rank * shard;
-    OP(r, nj_cast_to_lp(r->s, NJ_LP, sent, piece, ranks * shard));
+    OP(r, nj_cast_to_lp(r->s, NJ_LP,
+                        &(struct nj_cast_to_lp){.dst = sent, .src = piece, .n = ranks * shard}));
     OP(r, nj_all_to_all(e->o.comm, r->s, received, sent, (size_t)shard * sizeof *sent));
     OP(r, nj_zero(r->s, sum, (size_t)shard * sizeof *sum));
     for (int rank = 0; rank < ranks; rank++)
-        OP(r, nj_accumulate(r->s, NJ_LP, sum, received + rank * shard, shard));
+        OP(r, nj_accumulate(
+                  r->s, NJ_LP,
+                  &(struct nj_accumulate){.dst = sum, .src = received + rank * shard, .n = shard}));
 }
 
 /* Squares of one rank's shard of a piece. */
@@ -124,7 +137,10 @@ static void sumsq_of(struct work *r, const struct engine *e, int rank, int piece
     const struct shard s = pieces_held(p, engine_trained(e), piece, rank);
     float *part = e->mem.sumsq + ((size_t)rank * p->count + piece) * SUMSQ_PARTS;
     if (s.count > 0)
-        OP(r, nj_grad_sumsq(r->s, NJ_F32, part, e->mem.total + s.first, s.count, SUMSQ_PARTS));
+        OP(r, nj_grad_sumsq(
+                  r->s, NJ_F32,
+                  &(struct nj_grad_sumsq){
+                      .part = part, .g = e->mem.total + s.first, .n = s.count, .P = SUMSQ_PARTS}));
     else
         OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
 }

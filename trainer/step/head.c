@@ -98,8 +98,13 @@ void head_gather(struct work *r, struct engine *e, int chunks)
     const struct shape *s = &e->shape;
     if (chunks == 0)
         return;
-    OP(r, nj_row_gather(r->s, e->student.T, e->mem.hidden, e->mem.student.y, e->mem.rows.valid,
-                        chunks * s->chunk, s->rows, e->student.c.hidden_size));
+    OP(r, nj_row_gather(r->s, e->student.T,
+                        &(struct nj_row_gather){.dst = e->mem.hidden,
+                                                .src = e->mem.student.y,
+                                                .index = e->mem.rows.valid,
+                                                .M = chunks * s->chunk,
+                                                .R = s->rows,
+                                                .C = e->student.c.hidden_size}));
     if (student_f8_head_on(&e->student, &e->mem.student))
         student_f8_head_weight(r, &e->student, &e->mem.f8_head); /* may lie in y */
 }
@@ -171,6 +176,11 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
             chunk_gradients(r, e, x, r->add || first > 0);
     }
     if (train)
-        OP(r, nj_row_gather(r->s, n->T, m->student.branch, m->hidden, m->rows.inverse, s->rows,
-                            s->padded, n->c.hidden_size));
+        OP(r, nj_row_gather(r->s, n->T,
+                            &(struct nj_row_gather){.dst = m->student.branch,
+                                                    .src = m->hidden,
+                                                    .index = m->rows.inverse,
+                                                    .M = s->rows,
+                                                    .R = s->padded,
+                                                    .C = n->c.hidden_size}));
 }

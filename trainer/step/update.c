@@ -20,8 +20,15 @@ void update_clip(struct work *r, struct engine *e)
     struct memory *m = &e->mem;
     const struct train_options *o = &e->o;
     const int parts = ranks_sumsq(r, e);
-    OP(r, nj_clip_scale(r->s, NJ_F32, m->state, m->sumsq, parts, o->max_grad_norm, o->beta1,
-                        o->beta2, update_scales_loss(e) ? LOSS_SCALE_GROWTH : 0));
+    OP(r, nj_clip_scale(
+              r->s, NJ_F32,
+              &(struct nj_clip_scale){.state = m->state,
+                                      .part = m->sumsq,
+                                      .P = parts,
+                                      .max_norm = o->max_grad_norm,
+                                      .beta1 = o->beta1,
+                                      .beta2 = o->beta2,
+                                      .growth = update_scales_loss(e) ? LOSS_SCALE_GROWTH : 0}));
 }
 
 static void update_shard(struct work *r, struct engine *e, const struct shard *s)
@@ -36,14 +43,36 @@ static void update_shard(struct work *r, struct engine *e, const struct shard *s
     void *m2 = (char *)m->v + (size_t)s->kept * moment;
     const int32_t seed[] = {(int32_t)o->seed, (int32_t)(o->seed >> 32)};
     if (o->optimizer_state == STATE_BF16) {
-        OP(r,
-           nj_adamw_bf16(r->s, o->dtype, weights, m1, m2, grad, m->state, s->count, s->decayed,
-                         s->first, o->beta1, o->beta2, o->eps, o->weight_decay, seed[0], seed[1]));
+        OP(r, nj_adamw_bf16(r->s, o->dtype,
+                            &(struct nj_adamw_bf16){.w = weights,
+                                                    .m = m1,
+                                                    .v = m2,
+                                                    .g = grad,
+                                                    .state = m->state,
+                                                    .n = s->count,
+                                                    .n_decay = s->decayed,
+                                                    .first = s->first,
+                                                    .beta1 = o->beta1,
+                                                    .beta2 = o->beta2,
+                                                    .eps = o->eps,
+                                                    .weight_decay = o->weight_decay,
+                                                    .seed_low = seed[0],
+                                                    .seed_high = seed[1]}));
     } else {
         const bool whole = o->dtype == NJ_F32;
-        OP(r, nj_adamw(r->s, o->dtype, whole ? NULL : weights,
-                       m->master + (whole ? s->first : s->kept), m1, m2, grad, m->state, s->count,
-                       s->decayed, o->beta1, o->beta2, o->eps, o->weight_decay));
+        OP(r, nj_adamw(r->s, o->dtype,
+                       &(struct nj_adamw){.p = whole ? NULL : weights,
+                                          .w = m->master + (whole ? s->first : s->kept),
+                                          .m = m1,
+                                          .v = m2,
+                                          .g = grad,
+                                          .state = m->state,
+                                          .n = s->count,
+                                          .n_decay = s->decayed,
+                                          .beta1 = o->beta1,
+                                          .beta2 = o->beta2,
+                                          .eps = o->eps,
+                                          .weight_decay = o->weight_decay}));
     }
 }
 

@@ -29,8 +29,13 @@ void teacher_rows(struct work *r, struct teacher *t, int batch)
 
 void teacher_keep(struct work *r, struct teacher *t, const struct rows *rows, int padded)
 {
-    OP(r, nj_row_gather(r->s, t->net.T, t->hidden, t->acts.y, rows_of_teacher(rows).valid, padded,
-                        acts_rows(&t->acts), t->net.c.hidden_size));
+    OP(r, nj_row_gather(r->s, t->net.T,
+                        &(struct nj_row_gather){.dst = t->hidden,
+                                                .src = t->acts.y,
+                                                .index = rows_of_teacher(rows).valid,
+                                                .M = padded,
+                                                .R = acts_rows(&t->acts),
+                                                .C = t->net.c.hidden_size}));
 }
 
 void teacher_logits(struct work *r, const struct teacher *t, int first, int rows, int vocab, int ld,

@@ -24,8 +24,12 @@ static void send(struct work *r, struct engine *e, const struct load_item *i, in
 {
     const int columns = (int)i->tensor->shape[1];
     OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
-    OP(r, nj_quantize_rows(r->s, i->T, i->to + first * columns, i->scale + first, NULL,
-                           e->mem.staging, (int)count, columns));
+    OP(r, nj_quantize_rows(r->s, i->T,
+                           &(struct nj_quantize_rows){.q = i->to + first * columns,
+                                                      .scale = i->scale + first,
+                                                      .x = e->mem.staging,
+                                                      .N = (int)count,
+                                                      .C = columns}));
 }
 
 static int fill_plain(struct engine *e, const struct load_item *i, int64_t first, int64_t count,

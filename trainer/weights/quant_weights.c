@@ -141,8 +141,13 @@ static void send_blocks(struct work *r, struct engine *e, const struct load_item
     const int rows = (int)count, columns = (int)i->tensor->shape[1];
     char *to = i->to + (size_t)(first * columns) * dtype_bytes(i->T);
     OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
-    OP(r, nj_dequantize(r->s, i->T, (int)i->tensor->dtype, to,
-                        (const int32_t *)(const void *)e->mem.staging, NULL, rows, rows, columns));
+    OP(r,
+       nj_dequantize(r->s, i->T, (int)i->tensor->dtype,
+                     &(struct nj_dequantize){.dst = to,
+                                             .data = (const int32_t *)(const void *)e->mem.staging,
+                                             .M = rows,
+                                             .R = rows,
+                                             .C = columns}));
 }
 
 void quant_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out)

@@ -88,8 +88,13 @@ static void send_blocks(struct work *r, struct engine *e, const struct load_item
     const int n = (int)count, columns = (int)i->tensor->shape[1];
     char *to = i->to + (size_t)(first * columns) * dtype_bytes(i->T);
     OP(r, nj_copy(r->s, e->mem.staging, staged, (size_t)count * i->unit_bytes));
-    OP(r, nj_dequantize(r->s, i->T, (int)i->tensor->dtype, to,
-                        (const int32_t *)(const void *)e->mem.staging, NULL, n, n, columns));
+    OP(r,
+       nj_dequantize(r->s, i->T, (int)i->tensor->dtype,
+                     &(struct nj_dequantize){.dst = to,
+                                             .data = (const int32_t *)(const void *)e->mem.staging,
+                                             .M = n,
+                                             .R = n,
+                                             .C = columns}));
 }
 
 static const struct load_way as_blocks = {"expanding weights", true, fill_blocks, send_blocks,
@@ -304,8 +309,10 @@ int weights_round(struct engine *e)
     struct work r = engine_work(e);
     if (u.w == e->mem.trained)
         return 0;
-    OP(&r, nj_cast_to_lp(r.s, NJ_LP, e->mem.trained, (const float *)(const void *)u.w,
-                         engine_trained(e)->count));
+    OP(&r, nj_cast_to_lp(r.s, NJ_LP,
+                         &(struct nj_cast_to_lp){.dst = e->mem.trained,
+                                                 .src = (const float *)(const void *)u.w,
+                                                 .n = engine_trained(e)->count}));
     if (engine_gathers(e))
         ranks_keep(&r, e, e->mem.master, sizeof(float));
     return r.rc;

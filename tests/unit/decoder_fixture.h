@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * decoder_fixture.h: the arrays of a decoder of three rows on a device, and the launches that store their keys and
+ * decode them.
+ */
+#ifndef NOJIT_DECODER_FIXTURE_H
+#define NOJIT_DECODER_FIXTURE_H
+
+#include "device_fixture.h"
+#include "nojit_ops.h"
+
+enum {
+    ROWS = 3,
+    HEADS = 14,
+    KEY_HEADS = 2,
+    SIZE = 64,
+    POSITIONS = 320,
+    LONGEST = 300,
+    ROW = (HEADS + 2 * KEY_HEADS) * SIZE,
+    CACHE = ROWS * KEY_HEADS * POSITIONS * SIZE
+};
+static const int32_t row_slots[ROWS] = {2, 0, 1}, row_lengths[ROWS] = {201, LONGEST, 256};
+
+struct decoder {
+    struct device *d;
+    enum nj_dtype T;
+    bool bytes;
+    int size, heads,
+        key_heads; /* ROW and CACHE are the same with heads twice as wide and half as many */
+    void *qkv, *k, *v, *o, *slot, *pos;
+    float *scales, *part, *floats;
+    const void *bias;      /* of the decoder: NULL where rows are rotated before */
+    const float *inv_freq; /* likewise */
+};
+
+static inline void *device_bytes(struct device *d, size_t bytes)
+{
+    void *p;
+    assert_int_equal(nj_alloc(d->ctx, NJ_MEM_DEVICE, bytes, &p), 0);
+    return p;
+}
+
+static inline void transfer(const struct decoder *c, void *to, const void *from, size_t bytes)
+{
+    assert_int_equal(nj_copy(c->d->s, to, from, bytes), 0);
+    assert_int_equal(nj_stream_sync(c->d->s), 0);
+}
+
+/* Copy values as T. */
+static inline void put(const struct decoder *c, void *to, const float *values, int count)
+{
+    transfer(c, c->T == NJ_F32 ? to : c->floats, values, (size_t)count * sizeof *values);
+    if (c->T == NJ_LP)
+        assert_int_equal(
+            nj_cast_to_lp(c->d->s, c->T,
+                          &(struct nj_cast_to_lp){.dst = to, .src = c->floats, .n = count}),
+            0);
+}
+
+/* Copy rows, from the first on. */
+static inline void put_rows(const struct decoder *c, const float *rows, int count)
+{
+    put(c, c->qkv, rows, count * ROW);
+}
+
+static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
+{
+    const int rc = c->bytes ? nj_attn_decode_q8(c->d->s, c->T, c->size,
+                                                &(struct nj_attn_decode_q8){.o = c->o,
+                                                                            .part = c->part,
+                                                                            .k = c->k,
+                                                                            .v = c->v,
+                                                                            .kv_scale = c->scales,
+                                                                            .qkv = c->qkv,
+                                                                            .bias = c->bias,
+                                                                            .inv_freq = c->inv_freq,
+                                                                            .slot = c->slot,
+                                                                            .pos = c->pos,
+                                                                            .R = rows,
+                                                                            .H = c->heads,
+                                                                            .K = c->key_heads,
+                                                                            .P = POSITIONS,
+                                                                            .G = ROWS,
+                                                                            .C = chunks,
+                                                                            .scale = 0.125f})
+                            : nj_attn_decode(c->d->s, c->T, c->size,
+                                             &(struct nj_attn_decode){.o = c->o,
+                                                                      .part = c->part,
+                                                                      .k = c->k,
+                                                                      .v = c->v,
+                                                                      .qkv = c->qkv,
+                                                                      .bias = c->bias,
+                                                                      .inv_freq = c->inv_freq,
+                                                                      .slot = c->slot,
+                                                                      .pos = c->pos,
+                                                                      .R = rows,
+                                                                      .H = c->heads,
+                                                                      .K = c->key_heads,
+                                                                      .P = POSITIONS,
+                                                                      .G = ROWS,
+                                                                      .C = chunks,
+                                                                      .scale = 0.125f});
+    assert_int_equal(rc, 0);
+    if (chunks > 1)
+        assert_int_equal(nj_attn_decode_merge(c->d->s, c->T, c->size,
+                                              &(struct nj_attn_decode_merge){.o = c->o,
+                                                                             .part = c->part,
+                                                                             .slot = c->slot,
+                                                                             .pos = c->pos,
+                                                                             .R = rows,
+                                                                             .H = c->heads,
+                                                                             .C = chunks}),
+                         0);
+}
+
+/* Store all keys but the newest of a row; the rest of the cache stays NaN. */
+static inline void store(const struct decoder *c, int r, const float *rows)
+{
+    int32_t slot[LONGEST], pos[LONGEST];
+    const int n = row_lengths[r] - 1;
+    for (int i = 0; i < n; i++)
+        slot[i] = row_slots[r], pos[i] = i;
+    transfer(c, c->slot, slot, sizeof slot);
+    transfer(c, c->pos, pos, sizeof pos);
+    put_rows(c, rows, n);
+    const int rc = c->bytes ? nj_kv_store_q8(c->d->s, c->T, c->size,
+                                             &(struct nj_kv_store_q8){.k = c->k,
+                                                                      .v = c->v,
+                                                                      .kv_scale = c->scales,
+                                                                      .qkv = c->qkv,
+                                                                      .slot = c->slot,
+                                                                      .pos = c->pos,
+                                                                      .N = n,
+                                                                      .H = c->heads,
+                                                                      .K = c->key_heads,
+                                                                      .P = POSITIONS,
+                                                                      .G = ROWS})
+                            : nj_kv_store(c->d->s, c->T, c->size,
+                                          &(struct nj_kv_store){.k = c->k,
+                                                                .v = c->v,
+                                                                .qkv = c->qkv,
+                                                                .slot = c->slot,
+                                                                .pos = c->pos,
+                                                                .N = n,
+                                                                .H = c->heads,
+                                                                .K = c->key_heads,
+                                                                .P = POSITIONS,
+                                                                .G = ROWS});
+    assert_int_equal(rc, 0);
+}
+
+#endif

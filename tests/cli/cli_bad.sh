@@ -195,8 +195,8 @@ mkdir -p "$d/others/checkpoint-100"
 echo '{}' >"$d/others/checkpoint-100/trainer_state.json"
 refuses "an --out with a checkpoint of another trainer is refused" 2 'holds checkpoint-100 of another trainer; name another folder$' go_on --out "$d/others"
 cp -r "$d/out" "$d/newer"
-printf '\002' | dd of="$d/newer/checkpoint-2/state.bin" bs=1 seek=8 conv=notrunc status=none
-refuses "a checkpoint of a newer format is refused" 1 'state.bin: format version 2, and this program reads version 1; continue with the nojit that wrote it; if that is this one, the file is damaged$' \
+printf '\003' | dd of="$d/newer/checkpoint-2/state.bin" bs=1 seek=8 conv=notrunc status=none
+refuses "a checkpoint of a newer format is refused" 1 'state.bin: format version 3, and this program reads versions 1 and 2; continue with the nojit that wrote it; if that is this one, the file is damaged$' \
     go_on --out "$d/newer" --resume auto --steps 4
 refuses "--resume of a run's folder is refused, and its checkpoint named" 2 "name $d/out/checkpoint-2 in it" early --out "$d/new" --resume "$d/out"
 

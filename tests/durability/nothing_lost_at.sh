@@ -67,8 +67,10 @@ nothing_half() {
     why="receipt.json is cut short"
     [ ! -e "$d/run/receipt.json" ] || [ "$(tail -c 2 "$d/run/receipt.json")" = "}" ]
 }
-step_in() { # FOLDER: the step of a state
-    od -An -td8 -j32 -N8 "$1/state.bin" 2>/dev/null | tr -d ' '
+step_in() { # FOLDER: the step of a state, its first field
+    local records
+    records=$(od -An -tu4 -j12 -N4 "$1/state.bin" 2>/dev/null) || return
+    od -An -td8 -j$((24 + 32 * records)) -N8 "$1/state.bin" | tr -d ' '
 }
 one_sentence() {
     why="exit status $status, not one sentence: $(cat "$scratch/err")"

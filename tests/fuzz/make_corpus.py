@@ -1631,6 +1631,25 @@ def state(magic=b"NJSTATE\0", version=1, dtype=0, layout=0, elements=128, step=3
     return magic + struct.pack("<IIQqqQQ16f3QQ", version, dtype, layout, elements, step, *place, *slots, *sections, header) + data
 
 
+STATE_ARRAYS = ("weights", "moments.1", "moments.2")
+
+
+def tagged(change=None, hashes=None, records_hash=0, count=None, order=None, **more):
+    """Version 2: a record for each tag, then what they speak of. change: other bytes under a tag, None leaves it out."""
+    slots = [0.0] * 4 + [3.0] + [0.0] * 4 + [1.0] + [0.0] * 6
+    parts = {"step": struct.pack("<q", 3), "dtype": struct.pack("<I", 0), "kept": struct.pack("<I", 0),
+             "layout": struct.pack("<Q", 0), "elements": struct.pack("<q", 128), "epoch": struct.pack("<Q", 0),
+             "window": struct.pack("<Q", 0), "slots": struct.pack("<16f", *slots), **{a: bytes(512) for a in STATE_ARRAYS}}
+    parts.update(change or {})
+    rows = [(tag, data) for tag, data in parts.items() if data is not None]
+    rows = [rows[i] for i in order] if order else rows
+    rows += list(more.get("behind", []))
+    records = b"".join(struct.pack("<16sQQ", tag.encode(), more.get("sizes", {}).get(tag, len(data)), (hashes or {}).get(tag, 0))
+                       for tag, data in rows)
+    return b"NJSTATE\0" + struct.pack("<IIQ", 2, len(rows) if count is None else count, records_hash) + records + b"".join(
+        data for _, data in rows)
+
+
 write_all("state", {
     "valid": state(),
     "valid_before_the_first_step": state(step=0, updates=0.0),
@@ -1639,7 +1658,7 @@ write_all("state", {
     "header_cut": state()[:151],
     "header_alone": state(data=b""),
     "magic_wrong": state(magic=b"NJSTATF\0"),
-    "version_unknown": state(version=2),
+    "version_unknown": state(version=4),
     "version_zero": state(version=0),
     "dtype_of_another_run": state(dtype=1),
     "dtype_unknown": state(dtype=77),
@@ -1663,6 +1682,32 @@ write_all("state", {
     "master_cut": state(data=bytes(511)),
     "second_moments_cut": state(data=bytes(3 * 512 - 1)),
     "bytes_after_the_end": state(data=bytes(3 * 512 + 1)),
+    "valid_tagged": tagged(),
+    "valid_tagged_in_another_order": tagged(order=[8, 0, 9, 1, 2, 3, 4, 10, 5, 6, 7]),
+    "valid_tagged_without_a_place": tagged({"epoch": None, "window": None}),
+    "tagged_cut": tagged()[:-1],
+    "tagged_head_cut": tagged()[:23],
+    "tagged_records_cut": tagged()[:200],
+    "tagged_bytes_after_the_end": tagged() + b"x",
+    "tagged_no_record": tagged(count=0),
+    "tagged_too_many_records": tagged(count=65),
+    "tagged_records_wrap": tagged(count=(1 << 32) - 1),
+    "tagged_records_hash_wrong": tagged(records_hash=1),
+    "tagged_field_unknown": tagged({"stept": bytes(8)}),
+    "tagged_field_of_16_letters": tagged({"abcdefghijklmnop": b""}),
+    "tagged_field_of_control_characters": tagged({"\n\x1b[1m": b""}),
+    "tagged_field_twice": tagged(behind=[("step", struct.pack("<q", 3))]),
+    "tagged_array_twice": tagged(behind=[("weights", bytes(512))]),
+    "tagged_field_too_long": tagged({"step": bytes(16)}),
+    "tagged_field_empty": tagged({"step": b""}),
+    "tagged_field_hash_wrong": tagged(hashes={"step": 1}),
+    "tagged_array_hash_wrong": tagged(hashes={"moments.2": 1}),
+    "tagged_array_missing": tagged({"moments.1": None}),
+    "tagged_array_short": tagged({"moments.1": bytes(511)}),
+    "tagged_array_wraps": tagged(sizes={"moments.2": (1 << 64) - 1}),
+    "tagged_step_negative": tagged({"step": struct.pack("<q", -1)}),
+    "tagged_without_elements": tagged({"elements": None}),
+    "tagged_without_slots": tagged({"slots": None}),
 })
 
 

@@ -19,8 +19,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The header, by place: tests/fuzz/make_corpus.py has its fields. */
+/* The header of version 1, by place: tests/fuzz/make_corpus.py has its fields. */
 enum { LAYOUT_AT = 16, HASHES_AT = 120, HEADER_HASH_AT = 144, HEADER_BYTES = 152, SECTIONS = 3 };
+/* The head of version 2 and its records: a tag, bytes, and their hash. */
+enum { RECORDS_HASH_AT = 16, HEAD_BYTES = 24, TAG_BYTES = 16, RECORD_BYTES = 32 };
 
 static const struct model_config smallest = {
     .model_type = "llama",
@@ -78,19 +80,6 @@ static struct engine *open_engine(void)
     return e;
 }
 
-/* The layout that the engine itself writes. */
-static void read_layout(struct engine *e, uint64_t *layout)
-{
-    const struct data_state at = {0};
-    char path[512];
-    need(engine_save_state(e, fuzz_folder(), 0, &at));
-    snprintf(path, sizeof path, "%s/state.bin", fuzz_folder());
-    FILE *f = fopen(path, "rb");
-    FUZZ_CHECK(f && fseek(f, LAYOUT_AT, SEEK_SET) == 0);
-    FUZZ_CHECK(fread(layout, sizeof *layout, 1, f) == 1);
-    fclose(f);
-}
-
 static void fill(uint8_t *file, size_t at, uint64_t value)
 {
     const uint64_t none = 0;
@@ -98,7 +87,7 @@ static void fill(uint8_t *file, size_t at, uint64_t value)
         memcpy(file + at, &value, sizeof value);
 }
 
-static void fill_header(uint8_t *file, size_t bytes, size_t section_bytes, uint64_t layout)
+static void fill_version_1(uint8_t *file, size_t bytes, size_t section_bytes, uint64_t layout)
 {
     if (bytes < HEADER_BYTES)
         return;
@@ -110,6 +99,65 @@ static void fill_header(uint8_t *file, size_t bytes, size_t section_bytes, uint6
     fill(file, HEADER_HASH_AT, XXH3_64bits(file, HEADER_HASH_AT));
 }
 
+/* Call visit for each record whose bytes are there, then fill in the hash of all. */
+static void each_record(uint8_t *file, size_t bytes,
+                        void (*visit)(uint8_t *record, uint8_t *data, uint64_t size, void *user),
+                        void *user)
+{
+    uint32_t count = 0;
+    memcpy(&count, file + 12, sizeof count);
+    if (count > (bytes - HEAD_BYTES) / RECORD_BYTES)
+        return;
+    size_t at = HEAD_BYTES + (size_t)count * RECORD_BYTES;
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *record = file + HEAD_BYTES + (size_t)i * RECORD_BYTES;
+        uint64_t size;
+        memcpy(&size, record + TAG_BYTES, sizeof size);
+        if (size > bytes - at)
+            break;
+        visit(record, file + at, size, user);
+        at += size;
+    }
+    fill(file, RECORDS_HASH_AT, XXH3_64bits(file + HEAD_BYTES, (size_t)count * RECORD_BYTES));
+}
+
+static bool is_layout(const uint8_t *record, uint64_t size)
+{
+    return size == sizeof(uint64_t) && memcmp(record, "layout", sizeof "layout") == 0;
+}
+
+static void fill_record(uint8_t *record, uint8_t *data, uint64_t size, void *layout)
+{
+    if (is_layout(record, size))
+        fill(data, 0, *(uint64_t *)layout);
+    fill(record, TAG_BYTES + 8, XXH3_64bits(data, size));
+}
+
+static void take_layout(uint8_t *record, uint8_t *data, uint64_t size, void *layout)
+{
+    if (is_layout(record, size))
+        memcpy(layout, data, sizeof(uint64_t));
+}
+
+/* Read the layout that the engine itself writes. */
+static uint64_t read_layout(struct engine *e)
+{
+    const struct data_state at = {0};
+    uint8_t file[4096];
+    char path[512];
+    uint64_t layout = 0;
+    need(engine_save_state(e, fuzz_folder(), 0, &at));
+    snprintf(path, sizeof path, "%s/state.bin", fuzz_folder());
+    FILE *f = fopen(path, "rb");
+    FUZZ_CHECK(f != NULL);
+    const size_t bytes = fread(file, 1, sizeof file, f);
+    fclose(f);
+    FUZZ_CHECK(bytes > HEAD_BYTES && bytes < sizeof file);
+    each_record(file, bytes, take_layout, &layout);
+    FUZZ_CHECK(layout != 0);
+    return layout;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static struct engine *e;
@@ -118,12 +166,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     int64_t step;
     if (!e) {
         e = open_engine();
-        read_layout(e, &layout);
+        layout = read_layout(e);
     }
     uint8_t *file = malloc(bytes + 1);
     FUZZ_CHECK(file);
     memcpy(file, data, bytes);
-    fill_header(file, bytes, (size_t)engine_trained(e)->count * sizeof(float), layout);
+    if (bytes >= HEAD_BYTES && file[8] == 2)
+        each_record(file, bytes, fill_record, &layout);
+    else
+        fill_version_1(file, bytes, (size_t)engine_trained(e)->count * sizeof(float), layout);
     fuzz_file("state.bin", file, bytes);
     free(file);
     const int rc = engine_load_state(e, fuzz_folder(), &step, &at);

@@ -182,8 +182,8 @@ static void simulated_barriers_take_some_warps(void **state)
 #define INIT(arrivals) INIT_AND(arrivals, INIT_FENCE)
 #define ARRIVE "mapa.shared::cluster.u32 %r9, %r1, 0; mbarrier.arrive.shared::cluster.b64 _, [%r9];"
 #define ONE(what) "setp.eq.s32 %p2, %r0, 32; @!%p2 bra one;" what "one:"
-#define TRY "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], %r3;"
-#define AWAIT "{ again: " TRY "@!%p3 bra again; }"
+#define TRY_WAIT "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], %r3;"
+#define AWAIT "{ again: " TRY_WAIT "@!%p3 bra again; }"
 /* So many points in time, and no barrier of all. */
 #define TICKS(count)                                                                               \
     "mov.u32 %r20, 0; mov.u32 %r21, -1; { again: bar.warp.sync %r21; add.s32 %r20, %r20, 1;"       \
@@ -195,7 +195,7 @@ static void simulated_barriers_take_some_warps(void **state)
 #define LANES_JOIN                                                                                 \
     INIT(31)                                                                                       \
     "mov.u32 %r4, 1; @%p1 bra also; mbarrier.init.shared::cta.b64 [%r1+8], %r4; also: bar.sync 0;" \
-    "mov.u32 %r12, 0; @%p1 bra others; again:" TRY "add.s32 %r12, %r12, 1;"                        \
+    "mov.u32 %r12, 0; @%p1 bra others; again:" TRY_WAIT "add.s32 %r12, %r12, 1;"                   \
     "setp.lt.s32 %p5, %r12, 2; @%p5 bra again; bra.uni next; others: mov.u32 %r12, 1;"             \
     "bra.uni again; next:"
 
@@ -218,12 +218,12 @@ static const struct planted mbarriers[] = {
      INIT(1) WARPS(AWAIT "ld.shared.u32 %r5, [s];",
                    TICKS(524200) ONE("st.shared.u32 [s], %r0;" ARRIVE)),
      MBARRIER, 64, SIM_NO_MEMORY, "reads byte 1024 of shared memory: the record's time ran out"},
-    {"a wait for what is no mbarrier", INIT(1) "add.s32 %r1, %r1, 8;" TRY, INIT(1) TRY, MBARRIER,
-     64, SIM_UNWRITTEN, "reads byte 8 of shared memory, which nothing wrote"},
+    {"a wait for what is no mbarrier", INIT(1) "add.s32 %r1, %r1, 8;" TRY_WAIT, INIT(1) TRY_WAIT,
+     MBARRIER, 64, SIM_UNWRITTEN, "reads byte 8 of shared memory, which nothing wrote"},
     {"words that are no mbarrier",
      INIT(1) "setp.eq.s32 %p2, %r0, 0; @%p2 st.shared.f64 [m+8], 0d0000000000000000; bar.sync 0;"
-             "add.s32 %r1, %r1, 8;" TRY,
-     INIT(1) TRY, MBARRIER, 64, SIM_UNWRITTEN,
+             "add.s32 %r1, %r1, 8;" TRY_WAIT,
+     INIT(1) TRY_WAIT, MBARRIER, 64, SIM_UNWRITTEN,
      "byte 8 of shared memory, where no mbarrier was initialised"},
     {"an arrival before the barrier behind init",
      "mov.u32 %r0, %tid.x; setp.ne.s32 %p1, %r0, 0; mov.u32 %r1, m; mov.u32 %r4, 64; @%p1 bra made;"
@@ -244,7 +244,7 @@ static const struct planted mbarriers[] = {
      SIM_DIVERGENT_BARRIER,
      "comes to the mbarrier at byte 0 of shared memory, whose phase has had its 1 arrivals"},
     {"a wait that does not try again",
-     INIT(1) WARPS(TRY "ld.shared.u32 %r5, [s];", ONE("st.shared.u32 [s], %r0;" ARRIVE)),
+     INIT(1) WARPS(TRY_WAIT "ld.shared.u32 %r5, [s];", ONE("st.shared.u32 [s], %r0;" ARRIVE)),
      INIT(1) WARPS(AWAIT "ld.shared.u32 %r5, [s];", ONE("st.shared.u32 [s], %r0;" ARRIVE)),
      MBARRIER, 64, SIM_UNWRITTEN, "reads byte 1024 of shared memory, which nothing wrote"},
     {"a write behind the arrival",

@@ -4,10 +4,12 @@
  */
 #include "state/shape.h"
 
-#include "base/integers.h"
 #include "base/checked.h"
+#include "base/integers.h"
+#include "batch/batch.h"
 #include "net/f8.h"
 #include "net/lora.h"
+#include "net/student_f8.h"
 
 enum { HEAD_CHUNK_ROWS = 2048 };
 
@@ -48,7 +50,8 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     int vocab = config_common_vocab(&student->c, teacher), chunk = o->head_chunk;
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
-    const int ld = o->teacher_f8 || student_f8_head(student) ? f8_logits(vocab) : int_round_up(vocab, 8);
+    const int ld =
+        o->teacher_f8 || student_f8_head(student) ? f8_logits(vocab) : int_round_up(vocab, 8);
     const size_t idle_rows =
         shape_idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
     if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */

@@ -43,7 +43,7 @@ static void edits_are_counted(void **state)
 
 static void same_number(float got, double want, int bits)
 {
-    if (isnan(want) ? !isnan(got) : (double)got != want || signbit(got) != signbit(want))
+    if (isnan(want) ? !isnan(got) : (double)got != want || !signbit(got) != !signbit(want))
         fail_msg("0x%02x: got %g, expected %g", (unsigned)bits, (double)got, want);
 }
 

@@ -25,7 +25,7 @@ static int read_ids(const json_t *entry, const char *name, int32_t *out)
 
 /* Packed into the rows of a step. teacher: it reads prompts of its own. */
 static struct data *open_answers(const json_t *completions, const struct train_options *o,
-                                 struct answer_rows *rows, bool teacher)
+                                 struct batch *rows, bool teacher)
 {
     static int32_t text[COMPLETIONS][3][TEXT_MOST];
     static const unsigned char own[ROWS_MOST] = {1, 1, 1, 1};
@@ -43,7 +43,7 @@ static struct data *open_answers(const json_t *completions, const struct train_o
         a->said_count = read_ids(entry, "completion", text[i][2]);
     }
     check_ok(answer_rows_make(answers, COMPLETIONS, o->seq_len, rows), "answers");
-    assert_in_range(rows->rows, 3, ROWS_MOST); /* several in a row, and in both micro-batches */
+    assert_in_range(rows->B, 3, ROWS_MOST); /* several in a row, and in both micro-batches */
     const struct data_options options = {.seq_len = o->seq_len,
                                          .batch_size = o->batch_size,
                                          .vocab_size = COMPLETION_VOCAB,

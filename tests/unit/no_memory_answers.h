@@ -23,17 +23,17 @@ static int load_answer_rows(void)
 {
     static const int32_t ids[] = {1, 2, 3};
     const struct answer answers[] = {{ids, ids, ids, 1, 1, 3}, {ids, ids, ids, 3, 3, 1}};
-    struct answer_rows rows;
+    struct batch rows;
     const int rc = answer_rows_make(answers, 2, 4, &rows);
-    answer_rows_free(&rows);
+    batch_free(&rows);
     return rc;
 }
 
 static int load_answers(void)
 {
-    struct answer_rows rows;
+    struct batch rows;
     const int rc = answer_rows_read(path_of("answers.bin"), 4, 2, 4, &rows);
-    answer_rows_free(&rows);
+    batch_free(&rows);
     return rc;
 }
 
@@ -41,10 +41,10 @@ static void write_answers(void)
 {
     static const int32_t ids[] = {1, 2, 3};
     const struct answer answer = {ids, ids, ids, 1, 1, 3};
-    struct answer_rows rows;
+    struct batch rows;
     ok(answer_rows_make(&answer, 1, 4, &rows));
     ok(answer_rows_write(&rows, path_of("answers.bin")));
-    answer_rows_free(&rows);
+    batch_free(&rows);
 }
 
 #endif

@@ -59,15 +59,16 @@ static bool is_context(const struct context *c, const int32_t *prompt, int count
            memcmp(c->ids + count, a->said, (size_t)said * sizeof *prompt) == 0;
 }
 
-/* The answer of which position i predicts a token, and which: by what both models have read. */
-static void mark(const struct answer *answers, int (*seen)[LONGEST], const int32_t *row, size_t n,
+/* The answer of which position i of a row predicts a token, and which: by what both models have read. */
+static void mark(const struct answer *answers, int (*seen)[LONGEST], const struct batch *b, int row,
                  int i)
 {
-    const int32_t target = row[ROW_TARGET * n + (size_t)i],
-                  at = row[ROW_TEACHER_AT * n + (size_t)i];
-    const struct context student = context_of(row, row + ROW_POS * n, row + ROW_DOC_START * n, i);
-    const struct context teacher = context_of(row + ROW_TEACHER_IDS * n, row + ROW_TEACHER_POS * n,
-                                              row + ROW_TEACHER_DOC_START * n, at);
+    const size_t first = (size_t)row * (size_t)b->S;
+    const int32_t target = b->target[first + (size_t)i], at = b->teacher_at[first + (size_t)i];
+    const struct context student =
+        context_of(b->ids + first, b->pos + first, b->doc_start + first, i);
+    const struct context teacher = context_of(b->teacher_ids + first, b->teacher_pos + first,
+                                              b->teacher_doc_start + first, at);
     for (int k = 0; k < ANSWERS; k++) {
         const struct answer *a = &answers[k];
         const int said = student.count - a->prompt_count;
@@ -81,17 +82,15 @@ static void mark(const struct answer *answers, int (*seen)[LONGEST], const int32
     fail_msg("position %d: no answer has token %d there", i, target);
 }
 
-static void check_rows(const struct answer *answers, const struct answer_rows *rows)
+static void check_rows(const struct answer *answers, const struct batch *rows)
 {
-    const size_t n = (size_t)rows->rows * (size_t)rows->S;
     int seen[ANSWERS][LONGEST] = {{0}};
     int64_t losses = 0;
-    for (int64_t row = 0; row < rows->rows; row++)
+    for (int row = 0; row < rows->B; row++)
         for (int i = 0; i < rows->S; i++) {
-            const int32_t *first = rows->arrays + row * rows->S;
-            if (first[ROW_TARGET * n + (size_t)i] == IGNORED)
+            if (rows->target[row * rows->S + i] == IGNORED)
                 continue;
-            mark(answers, seen, first, n, i);
+            mark(answers, seen, rows, row, i);
             losses++;
         }
     assert_int_equal(losses, rows->valid);
@@ -109,14 +108,14 @@ static void every_token_of_an_answer_has_a_loss(void **state)
     for (int apart = 0; apart < 2; apart++) {
         make_answers(answers, apart);
         for (int S = 23; S < 70; S += 23) {
-            struct answer_rows rows;
+            struct batch rows;
             ok(answer_rows_make(answers, ANSWERS, S, &rows));
             tokens = 0;
             for (int i = 0; i < ANSWERS; i++)
                 tokens += answers[i].said_count;
             assert_int_equal(rows.valid, tokens);
             check_rows(answers, &rows);
-            answer_rows_free(&rows);
+            batch_free(&rows);
         }
     }
 }
@@ -126,16 +125,16 @@ static void rows_are_packed(void **state)
 {
     (void)state;
     struct answer answers[ANSWERS];
-    struct answer_rows rows;
+    struct batch rows;
     make_answers(answers, true);
     for (int each = 1; each < 5; each++) {
         ok(answer_rows_make(answers, ANSWERS, each * (11 + 12 - 1), &rows));
-        assert_true(rows.rows <= (ANSWERS + each - 1) / each);
-        answer_rows_free(&rows);
+        assert_true(rows.B <= (ANSWERS + each - 1) / each);
+        batch_free(&rows);
     }
     ok(answer_rows_make(answers, 0, 8, &rows));
-    assert_int_equal(rows.rows, 0);
-    answer_rows_free(&rows);
+    assert_int_equal(rows.B, 0);
+    batch_free(&rows);
 }
 
 static void answers_that_do_not_fit_are_refused(void **state)
@@ -143,16 +142,16 @@ static void answers_that_do_not_fit_are_refused(void **state)
     (void)state;
     const int32_t ids[10] = {0};
     struct answer a = {ids, ids, ids, 4, 2, 6};
-    struct answer_rows rows;
+    struct batch rows;
     ok(answer_rows_make(&a, 1, 9, &rows)); /* the last token is a target only */
-    answer_rows_free(&rows);
+    batch_free(&rows);
     assert_int_equal(answer_rows_make(&a, 1, 8, &rows), NJ_E_ARG);
     assert_string_equal(fail_text(),
                         "a prompt and its answer have 10 tokens, more than --seq-len 8");
-    answer_rows_free(&rows);
+    batch_free(&rows);
     a.teacher_count = 5;
     assert_int_equal(answer_rows_make(&a, 1, 9, &rows), NJ_E_ARG);
-    answer_rows_free(&rows);
+    batch_free(&rows);
 }
 
 /* ---- beside rows of files ---- */
@@ -199,7 +198,7 @@ static void answers_take_the_place_of_rows(void **state)
     (void)state;
     static const unsigned char own[] = {0, 1, 1, 0, 0, 1};
     struct answer answers[3] = {{0}};
-    struct answer_rows rows;
+    struct batch rows;
     struct batch b, want;
     struct data *d = open_apart(3), *plain = open_apart(1);
     for (int i = 0; i < 3; i++) {
@@ -209,7 +208,7 @@ static void answers_take_the_place_of_rows(void **state)
         answers[i] = (struct answer){words[i][0], words[i][0], words[i][2], count, count, count};
     }
     ok(answer_rows_make(answers, 3, 24, &rows));
-    assert_int_equal(rows.rows, 2);
+    assert_int_equal(rows.B, 2);
     data_take(d, &rows, own, 6);
     for (int batch = 0; batch < 3; batch++) {
         int64_t valid = 0;
@@ -220,9 +219,9 @@ static void answers_take_the_place_of_rows(void **state)
             if (at < 6 && own[at] && at == 5) {
                 check_empty(&b, row);
             } else if (at < 6 && own[at]) {
-                const int32_t *from = rows.arrays + (size_t)(at - 1) * 24;
-                assert_memory_equal(b.ids + row * 24, from, 24 * sizeof(int32_t));
-                assert_memory_equal(b.teacher_at + row * 24, from + ROW_TEACHER_AT * 48,
+                const int from = (at - 1) * 24;
+                assert_memory_equal(b.ids + row * 24, rows.ids + from, 24 * sizeof(int32_t));
+                assert_memory_equal(b.teacher_at + row * 24, rows.teacher_at + from,
                                     24 * sizeof(int32_t));
             } else {
                 ok(data_next(plain, &want));
@@ -233,7 +232,7 @@ static void answers_take_the_place_of_rows(void **state)
         }
         assert_int_equal(b.valid, valid);
     }
-    answer_rows_free(&rows);
+    batch_free(&rows);
     data_close(d);
     data_close(plain);
 }
@@ -245,14 +244,14 @@ static void a_teacher_apart_that_reads_the_same_is_the_same(void **state)
     static const unsigned char own[] = {1, 1};
     struct train_options o = small_options;
     struct answer answers[ANSWERS];
-    struct answer_rows rows;
+    struct batch rows;
     struct step_result a, b;
     o.seq_len = 96;
     o.grad_accum = 2;
     o.batch_size = 1;
     make_answers(answers, false);
     ok(answer_rows_make(answers, 12, o.seq_len, &rows));
-    assert_true(rows.rows == 2);
+    assert_true(rows.B == 2);
     for (int apart = 0; apart < 2; apart++) {
         const struct data_options d_o = {.seq_len = o.seq_len,
                                          .batch_size = o.batch_size,
@@ -269,7 +268,7 @@ static void a_teacher_apart_that_reads_the_same_is_the_same(void **state)
     }
     assert_true(a.loss == b.loss && a.grad_norm == b.grad_norm && a.kd_loss == b.kd_loss);
     assert_int_equal(a.valid_tokens, rows.valid);
-    answer_rows_free(&rows);
+    batch_free(&rows);
 }
 
 /* ---- files ---- */
@@ -284,28 +283,29 @@ static void write_bytes(const char *path, const unsigned char *bytes, size_t cou
 
 static void refused(const char *path, int most)
 {
-    struct answer_rows rows;
+    struct batch rows;
     assert_int_equal(answer_rows_read(path, 46, most, 59, &rows), NJ_E_FORMAT);
     assert_non_null(strstr(fail_text(), "answers.bin: "));
     assert_non_null(strstr(fail_text(), "take another checkpoint"));
-    assert_null(rows.arrays);
+    assert_null(rows.memory);
 }
 
 static void files_come_back_whole_or_not_at_all(void **state)
 {
     (void)state;
     struct answer answers[ANSWERS];
-    struct answer_rows rows, again;
+    struct batch rows, again;
     const char *path = path_of("answers.bin");
     make_answers(answers, true);
     ok(answer_rows_make(answers, 8, 46, &rows));
     ok(answer_rows_write(&rows, path));
-    ok(answer_rows_read(path, 46, rows.rows, 59, &again));
-    assert_true(again.S == rows.S && again.rows == rows.rows && again.valid == rows.valid);
-    const size_t bytes = ROW_ARRAYS * (size_t)rows.rows * 46 * sizeof(int32_t);
-    assert_memory_equal(rows.arrays, again.arrays, bytes);
-    answer_rows_free(&again);
-    refused(path, (int)rows.rows - 1);
+    ok(answer_rows_read(path, 46, rows.B, 59, &again));
+    assert_true(again.S == rows.S && again.B == rows.B && again.valid == rows.valid);
+    const size_t bytes = 8 * (size_t)rows.B * 46 * sizeof(int32_t);
+    assert_int_equal(rows.bytes, bytes);
+    assert_memory_equal(rows.memory, again.memory, bytes);
+    batch_free(&again);
+    refused(path, rows.B - 1);
 
     const size_t all = bytes + 48;
     unsigned char *file = malloc(all + 1);
@@ -315,15 +315,15 @@ static void files_come_back_whole_or_not_at_all(void **state)
     for (size_t i = 0; i < all; i += i < 64 ? 1 : 97) {
         file[i] ^= 1;
         write_bytes(path, file, all);
-        refused(path, (int)rows.rows);
+        refused(path, rows.B);
         file[i] ^= 1;
         write_bytes(path, file, i);
-        refused(path, (int)rows.rows);
+        refused(path, rows.B);
     }
     assert_int_equal(unlink(path), 0);
     assert_int_equal(answer_rows_read(path, 46, 9, 59, &again), NJ_E_IO);
     free(file);
-    answer_rows_free(&rows);
+    batch_free(&rows);
 }
 
 int main(void)

@@ -72,7 +72,7 @@ static const struct precision {
 static nj_context *ctx;
 static const struct precision *limits;
 static json_t *cases, *completions;
-static struct answer_rows packed_answers; /* of the case that is open */
+static struct batch packed_answers; /* of the case that is open */
 
 /* ---- one case ---- */
 
@@ -191,7 +191,7 @@ static void close_case(struct golden *g)
     print_message("%s %s: at worst %.2f of its bound, %s\n", g->name, limits->name, g->worst,
                   g->worst_at);
     data_close(g->d);
-    answer_rows_free(&packed_answers);
+    batch_free(&packed_answers);
     engine_destroy(g->e);
     tensors_close(&g->want);
 }

@@ -84,7 +84,8 @@ static double *score(const struct tasks *tasks, int length, int B)
     assert_true(out && ce);
     for (int64_t row = 0; row < task_rows_count(rows); row += B) {
         task_batch_fill(rows, row, &b);
-        const struct score_batch batch = {b.ids, b.pos, b.doc_start, b.at, b.next, b.count};
+        const struct score_batch batch = {b.text.ids, b.text.pos, b.text.doc_start,
+                                          b.at,       b.next,     b.count};
         check_ok(engine_score(e, &batch, ce), "score");
         for (int i = 0; i < b.count; i++)
             out[b.owner[i]] -= (double)ce[i];
@@ -482,8 +483,8 @@ static void choices_share_a_text(void **state)
         assert_int_equal(b.at[i], it.count - 1);
         assert_int_equal(b.owner[i], i);
     }
-    assert_int_equal(b.pos[it.count], 0);
-    assert_int_equal(b.doc_start[it.count + 1], it.count + 1);
+    assert_int_equal(b.text.pos[it.count], 0);
+    assert_int_equal(b.text.doc_start[it.count + 1], it.count + 1);
     task_batch_close(&b);
     task_rows_free(rows);
     tasks_close(tasks);
@@ -529,11 +530,11 @@ static void long_texts_lose_their_beginning(void **state)
     assert_int_equal(task_rows_cut(rows), 2);
     check_ok(task_batch_open(rows, (int)task_rows_count(rows), &b), "batch");
     task_batch_fill(rows, 0, &b);
-    assert_int_equal(b.S, limit * 2);
+    assert_int_equal(b.text.S, limit * 2);
     int first = 0; /* target of the second choice */
     while (b.owner[first] != 1)
         first++;
-    const int32_t *text = &b.ids[b.at[first] - 2];
+    const int32_t *text = &b.text.ids[b.at[first] - 2];
     assert_memory_equal(text, &it.ids[it.count - 3], 3 * sizeof *text);
     assert_memory_equal(text + 3, c.ids, (size_t)(c.count - 1) * sizeof *text);
     task_batch_close(&b);

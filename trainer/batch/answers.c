@@ -5,7 +5,6 @@
  */
 #include "batch/answers.h"
 
-#include "batch/data.h"
 #include "batch/packing.h"
 #include "io/error.h"
 
@@ -36,81 +35,44 @@ static void put_text(const int32_t *prompt, int count, const struct answer *a, i
     }
 }
 
-static void put_answer(const struct answer *a, int32_t *row, size_t n, int at)
+static void put_answer(const struct answer *a, const struct batch *b, int row, int at)
 {
-    int32_t *target = row + ROW_TARGET * n, *teacher_at = row + ROW_TEACHER_AT * n;
+    const size_t first = (size_t)row * (size_t)b->S;
     const int end = at + inputs_of(a), ahead = a->teacher_count - a->prompt_count;
-    put_text(a->prompt, a->prompt_count, a, row, row + ROW_POS * n, row + ROW_DOC_START * n, at,
-             end);
-    put_text(a->teacher, a->teacher_count, a, row + ROW_TEACHER_IDS * n, row + ROW_TEACHER_POS * n,
-             row + ROW_TEACHER_DOC_START * n, at, end);
+    put_text(a->prompt, a->prompt_count, a, b->ids + first, b->pos + first, b->doc_start + first,
+             at, end);
+    put_text(a->teacher, a->teacher_count, a, b->teacher_ids + first, b->teacher_pos + first,
+             b->teacher_doc_start + first, at, end);
     for (int i = at; i < end; i++) {
         const int said = i - at + 1 - a->prompt_count;
         const bool loss = said >= 0 && said < a->said_count;
-        target[i] = loss ? a->said[said] : IGNORED;
-        teacher_at[i] = loss ? i + ahead : i;
+        b->target[first + (size_t)i] = loss ? a->said[said] : IGNORED;
+        b->teacher_at[first + (size_t)i] = loss ? i + ahead : i;
     }
 }
 
-void row_put_padding(int32_t *row, size_t n, int at, int S)
+static int put_rows(const struct answer *answers, const struct packed *p, struct batch *out)
 {
-    for (int i = at; i < S; i++) {
-        row[i] = 0;
-        row[ROW_TARGET * n + (size_t)i] = IGNORED;
-        row[ROW_POS * n + (size_t)i] = i - at;
-        row[ROW_DOC_START * n + (size_t)i] = at;
-    }
-}
-
-void row_put_teacher(int32_t *row, size_t n, int S)
-{
-    const size_t bytes = (size_t)S * sizeof *row;
-    memcpy(row + ROW_TEACHER_IDS * n, row + ROW_IDS * n, bytes);
-    memcpy(row + ROW_TEACHER_POS * n, row + ROW_POS * n, bytes);
-    memcpy(row + ROW_TEACHER_DOC_START * n, row + ROW_DOC_START * n, bytes);
-    for (int i = 0; i < S; i++)
-        row[ROW_TEACHER_AT * n + (size_t)i] = i;
-}
-
-/* The same behind the answers of a row, for both. */
-static void end_row(int32_t *row, size_t n, int at, int S)
-{
-    row_put_padding(row, n, at, S);
-    for (int i = at; i < S; i++) {
-        row[ROW_TEACHER_IDS * n + (size_t)i] = 0;
-        row[ROW_TEACHER_POS * n + (size_t)i] = i - at;
-        row[ROW_TEACHER_DOC_START * n + (size_t)i] = at;
-        row[ROW_TEACHER_AT * n + (size_t)i] = i;
-    }
-}
-
-static int put_rows(const struct answer *answers, const struct packed *p, struct answer_rows *out)
-{
-    const size_t n = (size_t)p->rows * (size_t)p->S;
-    out->rows = p->rows;
-    out->arrays = malloc(ROW_ARRAYS * n * sizeof *out->arrays);
-    if (!out->arrays)
-        return fail(NJ_E_NOMEM, "out of memory for %lld rows of answers", (long long)p->rows);
-    for (int64_t row = 0; row < p->rows; row++) {
-        int32_t *first = out->arrays + (size_t)row * (size_t)p->S;
+    const int rc = batch_allocate(out, (int)p->rows, p->S, ANSWER_ARRAYS);
+    for (int row = 0; rc == 0 && row < out->B; row++) {
         int at = 0;
         for (int i = 0; i < packed_pieces(p, row); i++) {
             const struct answer *a = &answers[packed_piece(p, row, i).first];
-            put_answer(a, first, n, at);
+            put_answer(a, out, row, at);
             at += inputs_of(a);
             out->valid += a->said_count;
         }
-        end_row(first, n, at, p->S);
+        batch_pad_row(out, row, at);
     }
-    return 0;
+    return rc;
 }
 
-int answer_rows_make(const struct answer *answers, size_t count, int S, struct answer_rows *out)
+int answer_rows_make(const struct answer *answers, size_t count, int S, struct batch *out)
 {
     struct packed p = {0};
     int32_t *inputs = malloc((count + 1) * sizeof *inputs);
     int rc = inputs ? 0 : fail(NJ_E_NOMEM, "out of memory for %zu answers", count);
-    *out = (struct answer_rows){.S = S};
+    *out = (struct batch){.S = S};
     for (size_t i = 0; rc == 0 && i < count; i++) {
         inputs[i] = inputs_of(&answers[i]);
         if (inputs[i] > S)
@@ -124,10 +86,4 @@ int answer_rows_make(const struct answer *answers, size_t count, int S, struct a
     packed_free(&p);
     free(inputs);
     return rc;
-}
-
-void answer_rows_free(struct answer_rows *a)
-{
-    free(a->arrays);
-    *a = (struct answer_rows){0};
 }

@@ -10,7 +10,6 @@
  */
 #include "batch/data.h"
 
-#include "base/checked.h"
 #include "batch/data_struct.h"
 #include "io/error.h"
 #include "ranks/group.h"
@@ -22,25 +21,16 @@
 
 /* ---- memory ---- */
 
-static int no_memory(int batch_size, int seq_len)
-{
-    return fail(NJ_E_NOMEM, "out of memory for batches of %d x %d", batch_size, seq_len);
-}
-
-static size_t arrays_of(const struct data *d)
-{
-    return d->teacher_apart ? ROW_ARRAYS : ROW_PLAIN;
-}
-
 int data_set_batch(struct data *d, int batch_size)
 {
-    const size_t n = size_product(arrays_of(d), (size_t)batch_size, (size_t)d->S);
-    int32_t *arrays = calloc(size_add(n, (size_t)batch_size), sizeof *arrays);
-    if (!arrays)
-        return no_memory(batch_size, d->S);
-    free(d->arrays);
-    d->arrays = arrays;
-    d->B = batch_size;
+    const unsigned uses = USE_FORWARD | USE_STEP | USE_ANSWERS;
+    struct batch b;
+    const int rc =
+        batch_allocate(&b, batch_size, d->S, uses | (d->teacher_apart ? USE_TEACHER : 0U));
+    if (rc)
+        return rc;
+    batch_free(&d->batch);
+    d->batch = b;
     return NJ_OK;
 }
 
@@ -48,7 +38,9 @@ int data_allocate(struct data *d, int batch_size)
 {
     d->window = calloc((size_t)d->S + 1, sizeof *d->window);
     d->flags = calloc((size_t)d->S + 1, 1);
-    return d->window && d->flags ? data_set_batch(d, batch_size) : no_memory(batch_size, d->S);
+    if (!d->window || !d->flags)
+        return fail(NJ_E_NOMEM, "out of memory for sequences of %d", d->S);
+    return data_set_batch(d, batch_size);
 }
 
 void data_close(struct data *d)
@@ -64,7 +56,7 @@ void data_close(struct data *d)
     free(d->segment);
     free(d->source);
     free(d->order.share);
-    free(d->arrays);
+    batch_free(&d->batch);
     free(d->window);
     free(d->flags);
     free(d);
@@ -212,110 +204,94 @@ static int read_tokens(struct data *d, int64_t at, int n)
     return NJ_OK;
 }
 
-/* Fills a row from position `at` on with a piece; *valid grows by the number of targets. */
-static int fill_piece(struct data *d, int32_t *ids, int at, const struct piece *p, int64_t *valid)
+/* Fill a row from position `at` on with a piece. */
+static int fill_piece(struct data *d, int row, int at, const struct piece *p)
 {
-    const size_t n = (size_t)d->B * (size_t)d->S;
+    const struct batch *b = &d->batch;
+    const size_t first = (size_t)row * (size_t)b->S;
     const int64_t left = d->tokens - p->first;
-    int32_t *target = ids + n, *pos = target + n, *doc_start = pos + n;
     const int have = left < p->inputs + 1 ? (int)left : p->inputs + 1;
     const int rc = read_tokens(d, p->first, have);
     if (rc)
         return rc;
     int document = at;
     for (int i = 0; i < p->inputs; i++) {
-        const int to = at + i;
+        const size_t to = first + (size_t)(at + i);
         const bool follows = i + 1 < have && !(d->flags[i] & TOKEN_ENDS);
         if (i > 0 && d->flags[i - 1] & TOKEN_ENDS)
-            document = to;
-        ids[to] = d->window[i];
-        target[to] = follows && d->flags[i + 1] & TOKEN_TRAINED ? d->window[i + 1] : IGNORED;
-        pos[to] = to - document;
-        doc_start[to] = document;
-        *valid += target[to] != IGNORED;
+            document = at + i;
+        b->ids[to] = d->window[i];
+        b->target[to] = follows && d->flags[i + 1] & TOKEN_TRAINED ? d->window[i + 1] : IGNORED;
+        b->pos[to] = at + i - document;
+        b->doc_start[to] = document;
     }
     return NJ_OK;
 }
 
-static int fill_row(struct data *d, int32_t *ids, const struct row_place *place, int64_t *valid)
+static int fill_row(struct data *d, int row, const struct row_place *place)
 {
     const struct packed *p = &d->source[place->source].packed;
     const int count = packed_pieces(p, place->row);
     int at = 0;
     for (int i = 0; i < count; i++) {
         const struct piece piece = packed_piece(p, place->row, i);
-        const int rc = fill_piece(d, ids, at, &piece, valid);
+        const int rc = fill_piece(d, row, at, &piece);
         if (rc)
             return rc;
         at += piece.inputs;
     }
-    row_put_padding(ids, (size_t)d->B * (size_t)d->S, at, d->S);
+    batch_pad_row(&d->batch, row, at);
     return NJ_OK;
 }
 
 /* Whether the next row is one that was given; then it is past. */
-static bool take_row(struct data *d, int32_t *row, int64_t *valid)
+static bool take_row(struct data *d, int row)
 {
     struct taken *t = &d->taken;
-    const size_t S = (size_t)d->S, n = (size_t)d->B * S,
-                 all = t->rows ? (size_t)t->rows->rows * S : 0;
     if (t->at >= t->count || !t->own[t->at++])
         return false;
-    if (t->used == t->rows->rows) {
-        row_put_padding(row, n, 0, d->S);
-        if (d->teacher_apart)
-            row_put_teacher(row, n, d->S);
-        return true;
-    }
-    const int32_t *from = t->rows->arrays + (size_t)t->used++ * S;
-    for (size_t i = 0; i < arrays_of(d); i++)
-        memcpy(row + i * n, from + i * all, S * sizeof *row);
-    for (size_t i = 0; i < S; i++)
-        *valid += row[ROW_TARGET * n + i] != IGNORED;
+    if (t->used == t->rows->B)
+        batch_pad_row(&d->batch, row, 0);
+    else
+        batch_copy_row(&d->batch, row, t->rows, t->used++);
     return true;
 }
 
-void data_take(struct data *d, const struct answer_rows *rows, const unsigned char *own,
-               int64_t count)
+void data_take(struct data *d, const struct batch *rows, const unsigned char *own, int64_t count)
 {
     d->taken = (struct taken){.rows = rows, .own = own, .count = count};
 }
 
 /* A row of the files, or one that nothing fills where they have ended. */
-static int next_row(struct data *d, int32_t *row, int64_t *valid)
+static int next_row(struct data *d, int row)
 {
-    const size_t n = (size_t)d->B * (size_t)d->S;
     int rc = 0;
     if (d->once && d->at.epoch > 0) {
-        row_put_padding(row, n, 0, d->S);
+        batch_pad_row(&d->batch, row, 0);
     } else {
         const struct row_place place = order_at(&d->order, d->at.epoch, d->at.window);
-        rc = fill_row(d, row, &place, valid);
+        rc = fill_row(d, row, &place);
         if (rc == 0 && ++d->at.window >= (uint64_t)d->order.total)
             d->at = (struct data_state){d->at.epoch + 1, 0};
     }
-    if (rc == 0 && d->teacher_apart)
-        row_put_teacher(row, n, d->S);
+    if (rc == 0)
+        batch_share_row(&d->batch, row);
     return rc;
 }
 
-/* Which rows of the batch were given. */
-static int32_t *own_of(const struct data *d)
+static int next_here(struct data *d)
 {
-    return d->arrays + arrays_of(d) * (size_t)d->B * (size_t)d->S;
-}
-
-static int next_here(struct data *d, struct batch *out)
-{
-    int32_t *own = own_of(d);
+    struct batch *b = &d->batch;
     int rc = 0;
     if (d->once && d->at.epoch > 0)
         return 1;
-    for (int b = 0; rc == 0 && b < d->B; b++) {
-        int32_t *row = d->arrays + (size_t)b * (size_t)d->S;
-        own[b] = take_row(d, row, &out->valid);
-        if (!own[b])
-            rc = next_row(d, row, &out->valid);
+    b->valid = 0;
+    for (int row = 0; rc == 0 && row < b->B; row++) {
+        b->own[row] = take_row(d, row);
+        if (!b->own[row])
+            rc = next_row(d, row);
+        if (rc == 0)
+            b->valid += batch_row_targets(b, row);
     }
     return rc;
 }
@@ -395,46 +371,31 @@ struct dealt {
     struct data_state at; /* behind it */
 };
 
-static int next_shared(struct data *d, struct batch *out)
+static int next_shared(struct data *d)
 {
-    const size_t bytes = arrays_of(d) * (size_t)d->B * (size_t)d->S * sizeof *d->arrays;
+    struct batch *b = &d->batch;
     struct dealt it = {0};
     if (group_leads(d->group)) {
-        const int rc = next_here(d, out);
-        it = (struct dealt){rc, out->valid, d->at};
+        const int rc = next_here(d);
+        it = (struct dealt){rc, b->valid, d->at};
     }
     int rc = group_share(d->group, &it, sizeof it);
     if (rc || (it.rc && group_leads(d->group)))
         return rc ? rc : it.rc;
     if (it.rc < 0)
         return fail(NJ_ELSEWHERE, "rank 0 cannot read the data; it says why");
-    out->valid = it.valid;
+    b->valid = it.valid;
     d->at = it.at;
     return it.rc ? it.rc
                  : group_deal(d->group, (int)(d->dealt++ % (uint64_t)d->group->place.size),
-                              d->arrays, bytes);
+                              b->memory, b->bytes);
 }
 
 int data_next(struct data *d, struct batch *out)
 {
-    const size_t n = (size_t)d->B * (size_t)d->S;
-    const int32_t *a = d->arrays;
-    *out = (struct batch){
-        .B = d->B,
-        .S = d->S,
-        .ids = a,
-        .target = a + ROW_TARGET * n,
-        .pos = a + ROW_POS * n,
-        .doc_start = a + ROW_DOC_START * n,
-        .own = own_of(d),
-    };
-    if (d->teacher_apart) {
-        out->teacher_ids = a + ROW_TEACHER_IDS * n;
-        out->teacher_pos = a + ROW_TEACHER_POS * n;
-        out->teacher_doc_start = a + ROW_TEACHER_DOC_START * n;
-        out->teacher_at = a + ROW_TEACHER_AT * n;
-    }
-    return d->group && !d->alone ? next_shared(d, out) : next_here(d, out);
+    const int rc = d->group && !d->alone ? next_shared(d) : next_here(d);
+    *out = d->batch;
+    return rc;
 }
 
 void data_read_alike(struct data *d, struct group *g)

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "batch/batch.h"
 #include "data/file_rules.h"
 #include "text/tokenizer.h"
 
@@ -55,16 +56,6 @@ struct data_options {
 };
 struct data; /* all tokens, in files or encoded; rows of S positions, shuffled by seed anew each
                 epoch */
-
-struct batch { /* B x S, row-major; owned by data, valid until the next call */
-    int B, S;
-    const int32_t *ids, *target, *pos, *doc_start;
-    /* With teacher_apart, else NULL: what the teacher reads, and, at each target, in which position of the same row it
-     * predicts that. */
-    const int32_t *teacher_ids, *teacher_pos, *teacher_doc_start, *teacher_at;
-    const int32_t *own; /* [B] 1: a row that data_take() has given */
-    int64_t valid;      /* targets that are not IGNORED */
-};
 
 /* Resumable position: the same state and options give the same batches. */
 struct data_state {
@@ -121,13 +112,11 @@ int data_pieces(const struct data *d, int64_t row);
 void data_piece(const struct data *d, int64_t row, int piece, int64_t *first, int *inputs);
 size_t data_sources(const struct data *d); /* 0 without weights */
 void data_source(const struct data *d, size_t i, struct data_source *out);
-/* Next micro-batch; with `once`, returns 1 when the pass is over (0: got one, negative: error). */
+/* Next micro-batch, which is valid until the next call; with `once`, returns 1 when the pass is over (0: got one, negative: error). */
 int data_next(struct data *d, struct batch *out);
-struct answer_rows;
 /* Of the `count` rows that come next, those that `own` says are these, one after the other, then empty ones; both stay
  * the caller's, until so many rows are past. */
-void data_take(struct data *d, const struct answer_rows *rows, const unsigned char *own,
-               int64_t count);
+void data_take(struct data *d, const struct batch *rows, const unsigned char *own, int64_t count);
 /* Of no files at all: each row is one that data_take() has given. */
 int data_none(const struct data_options *o, struct data **out);
 void data_tell(const struct data *d, struct data_state *out);

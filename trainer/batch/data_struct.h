@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_DATA_STRUCT_H
 #define NOJIT_TRAINER_DATA_STRUCT_H
 
-#include "batch/answers.h"
+#include "batch/data.h"
 #include "batch/packing.h"
 #include "batch/shuffle.h"
 
@@ -24,13 +24,13 @@ struct data {
     struct source *source; /* order.count of them */
     struct order order;
     int64_t tokens;
-    int B, S, vocab;
+    int S, vocab;
     bool once, weighted, teacher_apart;
     enum packing packing; /* as decided */
     struct row_rules rules;
     struct row_notes notes;
     struct data_state at;
-    int32_t *arrays;      /* ids, target, pos, doc_start: B * S each; then own: B */
+    struct batch batch;
     int32_t *window;      /* a piece and the token after it: S + 1 */
     unsigned char *flags; /* S + 1 */
     struct passed_over passed;
@@ -39,9 +39,10 @@ struct data {
     bool alone;          /* for now */
     uint64_t dealt;      /* batches since data_seek() */
     struct taken {       /* data_take() */
-        const struct answer_rows *rows;
+        const struct batch *rows;
         const unsigned char *own;
-        int64_t count, at, used; /* rows that come; past; of `rows`, past */
+        int64_t count, at; /* rows that come; past */
+        int used;          /* of `rows`, past */
     } taken;
     struct hasher { /* over each source's ids */
         uint64_t hash;

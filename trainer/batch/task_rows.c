@@ -5,7 +5,6 @@
  */
 #include "batch/task_rows.h"
 
-#include "batch/answers.h"
 #include "batch/packing.h"
 #include "data/pool.h"
 #include "io/error.h"
@@ -153,22 +152,21 @@ int64_t task_rows_cut(const struct task_rows *r)
 int task_batch_open(const struct task_rows *r, int B, struct task_batch *out)
 {
     const size_t n = (size_t)B * (size_t)r->packed.S;
-    *out = (struct task_batch){.B = B, .S = r->packed.S};
-    out->ids = malloc(ROW_PLAIN * n * sizeof *out->ids);
+    *out = (struct task_batch){0};
+    const int rc = batch_allocate(&out->text, B, r->packed.S, USE_FORWARD);
+    if (rc)
+        return rc;
     out->at = malloc(n * sizeof *out->at);
     out->next = malloc(n * sizeof *out->next);
     out->owner = malloc(n * sizeof *out->owner);
-    if (!out->ids || !out->at || !out->next || !out->owner)
+    if (!out->at || !out->next || !out->owner)
         return fail(NJ_E_NOMEM, "out of memory for a batch of %zu positions", n);
-    out->target = out->ids + ROW_TARGET * n;
-    out->pos = out->ids + ROW_POS * n;
-    out->doc_start = out->ids + ROW_DOC_START * n;
     return 0;
 }
 
 void task_batch_close(struct task_batch *b)
 {
-    free(b->ids);
+    batch_free(&b->text);
     free(b->at);
     free(b->next);
     free(b->owner);
@@ -194,7 +192,7 @@ static void put_targets(const struct tasks *tasks, const struct text *t, int end
 static void put_text(const struct tasks *tasks, const struct text *t, int row, int at,
                      struct task_batch *b)
 {
-    const int first = row * b->S + at;
+    const int first = row * b->text.S + at;
     struct task_item it;
     struct task_choice c;
     tasks_get(tasks, t->item, &it);
@@ -202,21 +200,19 @@ static void put_text(const struct tasks *tasks, const struct text *t, int row, i
     const int cut = it.count + c.count - 1 - t->inputs;
     for (int i = 0; i < t->inputs; i++) {
         const int from = cut + i;
-        b->ids[first + i] = from < it.count ? it.ids[from] : c.ids[from - it.count];
-        b->target[first + i] = IGNORED;
-        b->pos[first + i] = i;
-        b->doc_start[first + i] = at;
+        b->text.ids[first + i] = from < it.count ? it.ids[from] : c.ids[from - it.count];
+        b->text.pos[first + i] = i;
+        b->text.doc_start[first + i] = at;
     }
     put_targets(tasks, t, first + t->inputs, b);
 }
 
 void task_batch_fill(const struct task_rows *r, int64_t first, struct task_batch *b)
 {
-    const size_t n = (size_t)b->B * (size_t)b->S;
     const struct text *text = r->text.at;
     b->count = 0;
     b->choices = 0;
-    for (int row = 0; row < b->B; row++) {
+    for (int row = 0; row < b->text.B; row++) {
         const int64_t number = first + row;
         const int pieces = number < r->packed.rows ? packed_pieces(&r->packed, number) : 0;
         int at = 0;
@@ -226,6 +222,6 @@ void task_batch_fill(const struct task_rows *r, int64_t first, struct task_batch
             at += t->inputs;
             b->choices += t->choices;
         }
-        row_put_padding(b->ids + row * b->S, n, at, b->S);
+        batch_pad_row(&b->text, row, at);
     }
 }

@@ -5,6 +5,7 @@
 #ifndef NOJIT_TRAINER_TASK_ROWS_H
 #define NOJIT_TRAINER_TASK_ROWS_H
 
+#include "batch/batch.h"
 #include "batch/tasks.h"
 
 struct task_rows;
@@ -17,10 +18,9 @@ int task_rows_length(const struct task_rows *r);
 int64_t task_rows_count(const struct task_rows *r);
 int64_t task_rows_cut(const struct task_rows *r); /* choices whose context has lost its beginning */
 
-/* Rows of a batch, B x S, S: task_rows_length(). */
+/* Rows of a batch. */
 struct task_batch {
-    int B, S;
-    int32_t *ids, *target, *pos, *doc_start; /* [B, S]; targets are all IGNORED */
+    struct batch text; /* of S = task_rows_length() positions, without targets */
     /* [B x S] A position, a token that may follow it, and the choice (tasks_choice()) that it belongs to */
     int32_t *at, *next;
     int64_t *owner;

@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IGNORED (-100) /* target of a position that has no loss */
-
 /* How rows are read: the lines of .jsonl files, the rows of Parquet. */
 struct row_rules {
     const char *const *fields; /* words of --fields: "prompt=question,completion=answer" */

@@ -55,7 +55,7 @@ static int open_scores(struct run *r, const struct tasks *t, struct task_scores 
         err = task_batch_open(s->rows, r->options.batch_size, &s->batch);
     if (err)
         return err;
-    const size_t n = (size_t)s->batch.B * (size_t)s->batch.S;
+    const size_t n = (size_t)s->batch.text.B * (size_t)s->batch.text.S;
     s->ce = malloc(n * sizeof *s->ce);
     return s->ce ? 0 : fail(NJ_E_NOMEM, "out of memory for %zu scores", n);
 }
@@ -91,9 +91,9 @@ void task_scores_close(struct task_scores *s)
 static int score_rows(struct run *r, struct task_scores *s, double *score)
 {
     const struct task_batch *b = &s->batch;
-    const struct score_batch batch = {.ids = b->ids,
-                                      .pos = b->pos,
-                                      .doc_start = b->doc_start,
+    const struct score_batch batch = {.ids = b->text.ids,
+                                      .pos = b->text.pos,
+                                      .doc_start = b->text.doc_start,
                                       .at = b->at,
                                       .target = b->next,
                                       .count = b->count};
@@ -117,7 +117,7 @@ int task_scores_run(struct run *r, struct task_scores *s, double *score)
     int64_t done = 0;
     int err = 0;
     memset(score, 0, (size_t)s->choices * sizeof *score);
-    for (int64_t row = 0; row < task_rows_count(s->rows) && !err; row += s->batch.B) {
+    for (int64_t row = 0; row < task_rows_count(s->rows) && !err; row += s->batch.text.B) {
         progress_choices(&r->progress, done, s->choices);
         task_batch_fill(s->rows, row, &s->batch);
         err = score_rows(r, s, score);

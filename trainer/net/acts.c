@@ -7,40 +7,6 @@
 #include "base/checked.h"
 #include "net/f8.h"
 
-void rows_carve(int rows, int padded, bool teacher_apart, bool answers, struct carve *c,
-                struct rows *out)
-{
-    const size_t n = size_mul((size_t)rows, sizeof(int32_t));
-    const size_t p = size_mul((size_t)padded, sizeof(int32_t));
-    out->ids = carve_take(c, n);
-    out->pos = carve_take(c, n);
-    out->doc_start = carve_take(c, n);
-    out->order = carve_take(c, n);
-    out->runs = carve_take(c, size_add(n, sizeof(int32_t)));
-    out->valid = carve_take(c, p);
-    out->inverse = carve_take(c, n);
-    out->target = carve_take(c, p);
-    out->key = carve_take(c, size_mul(2, sizeof(int32_t)));
-    out->slot = NULL;
-    out->teacher_ids = teacher_apart ? carve_take(c, n) : NULL;
-    out->teacher_pos = teacher_apart ? carve_take(c, n) : NULL;
-    out->teacher_doc_start = teacher_apart ? carve_take(c, n) : NULL;
-    out->teacher_valid = teacher_apart ? carve_take(c, p) : NULL;
-    out->answer = answers ? carve_take(c, p) : NULL;
-}
-
-struct rows rows_of_teacher(const struct rows *rows)
-{
-    struct rows out = *rows;
-    if (rows->teacher_valid) {
-        out.ids = rows->teacher_ids;
-        out.pos = rows->teacher_pos;
-        out.doc_start = rows->teacher_doc_start;
-        out.valid = rows->teacher_valid;
-    }
-    return out;
-}
-
 int partial_sums(int rows)
 {
     return rows < PARTIAL_SUMS ? rows : PARTIAL_SUMS;

@@ -8,27 +8,10 @@
 #include "net/carve.h"
 #include "net/lora.h"
 #include "net/net.h"
+#include "net/rows.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* Device arrays that come with a micro-batch of N = B S rows (micro_batch.c fills them). */
-struct rows {
-    int32_t *ids, *pos, *doc_start; /* [N] */
-    int32_t *order, *runs;          /* [N], [N + 1]: as embed_bwd wants them */
-    int32_t *valid;                 /* [chunks * chunk] row of each valid target, then -1 */
-    int32_t *inverse;               /* [N] where a row went in valid, or -1 */
-    int32_t *target;                /* [chunks * chunk] target of each valid row, then -1 */
-    int32_t *key;                   /* [2] random bits of the micro-batch */
-    /* NULL where the teacher reads the same; else [N] of it, and what `valid` is of its rows */
-    int32_t *teacher_ids, *teacher_pos, *teacher_doc_start, *teacher_valid;
-    int32_t *answer; /* NULL, or target where it is in an answer, else -1 */
-    int32_t *slot;   /* [N] of a decoder: where in its cache a row goes; negative: nowhere */
-};
-void rows_carve(int rows, int padded, bool teacher_apart, bool answers, struct carve *c,
-                struct rows *out);
-/* What the teacher reads. */
-struct rows rows_of_teacher(const struct rows *rows);
 
 struct cache;
 

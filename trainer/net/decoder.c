@@ -52,12 +52,7 @@ static int parts_of(int rows)
 
 static void rows_of_prompts(int count, struct carve *m, struct rows *out)
 {
-    const size_t bytes = size_mul((size_t)count, sizeof(int32_t));
-    *out = (struct rows){0};
-    out->ids = carve_take(m, bytes);
-    out->pos = carve_take(m, bytes);
-    out->slot = carve_take(m, bytes);
-    out->doc_start = carve_take(m, bytes);
+    rows_carve(count, 0, USE_FORWARD | USE_DECODER, m, out);
 }
 
 static void rows_of_step(int count, struct carve *m, struct decode_rows *out)

@@ -341,7 +341,7 @@ static int write_answers(struct run *r, int64_t step)
     };
     const double from = seconds_now();
     o->stats = (struct rollout_stats){.answers = t.count};
-    answer_rows_free(&o->rows);
+    batch_free(&o->rows);
     int err = engine_decode(r->engine, &io);
     if (!err)
         err = answer_rows_make(o->answer, (size_t)t.count, r->options.seq_len, &o->rows);
@@ -456,7 +456,7 @@ int rollouts_load(struct run *r, const char *dir, int64_t step)
 void rollouts_close(struct rollouts *o)
 {
     prompts_close(o->prompts);
-    answer_rows_free(&o->rows);
+    batch_free(&o->rows);
     free(o->own);
     free(o->answer);
     free(o->said);

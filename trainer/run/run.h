@@ -37,7 +37,7 @@ struct rollouts {
     unsigned char *own;    /* [rows of a step] which are answers */
     struct answer *answer; /* of the step */
     int32_t *said;         /* [answers, --max-new] */
-    struct answer_rows rows;
+    struct batch rows;
     struct rollout_stats stats; /* of the step */
     struct rollout_stats all;   /* of the steps of this process */
     bool cut_said;              /* that all were cut */

@@ -88,8 +88,8 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .rank = ranks_apart(o) ? o->rank : RANKS_HERE,
         .slots = micro_of(o) * (ranks_apart(o) ? 1 : ranks_of(o)),
         .logits_in_gradients = (size_t)chunk <= idle_rows,
-        .teacher_apart = teacher && o->teacher_apart,
-        .answers = teacher && o->steps > 0 && o->answers,
+        .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_apart ? USE_TEACHER : 0U) |
+                  (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U),
     };
     pieces_cut(student->lora ? &student->lora->p : &student->p,
                student->lora ? 0 : student->c.layers, out->ranks, &out->pieces);
@@ -325,15 +325,12 @@ static void layout_pass(struct layout *l, const struct net *n, const struct shap
                         struct memory *m)
 {
     const size_t rows = size_mul((size_t)m->teacher_batches, (size_t)s->rows);
-    const size_t ids = size_mul(rows, sizeof(int32_t));
     if (m->teacher_batches == 1)
         return;
     open_region(l);
     m->teacher_pass.y =
         carve_take(&l->device, size_product(rows, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
-    m->teacher_rows.ids = carve_take(&l->device, ids);
-    m->teacher_rows.pos = carve_take(&l->device, ids);
-    m->teacher_rows.doc_start = carve_take(&l->device, ids);
+    rows_carve((int)rows, 0, USE_FORWARD, &l->device, &m->teacher_rows);
     close_region(l, "teacher.pass");
 }
 
@@ -453,11 +450,11 @@ static void layout_small(struct layout *l, const struct model_config *student,
                          struct memory *m)
 {
     struct carve batch = {0};
-    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &batch, &m->rows);
+    rows_carve(s->rows, s->padded, s->arrays, &batch, &m->rows);
     m->rows_bytes = batch.used;
     carve_together(&l->device, batch.used);
     open_region(l);
-    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &l->device, &m->rows);
+    rows_carve(s->rows, s->padded, s->arrays, &l->device, &m->rows);
     close_region(l, "batch");
     open_region(l);
     m->state = carve_take(&l->device, size_mul(NJ_STEP_SLOTS, sizeof(float)));

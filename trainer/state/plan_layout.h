@@ -21,8 +21,7 @@ struct shape {
     int vocab;         /* tokens that student and teacher share: the columns of the logits */
     int ld;            /* elements from one row of logits to the next */
     bool train;
-    bool teacher_apart;       /* it reads rows of its own */
-    bool answers;             /* those of a step are measured by themselves */
+    unsigned arrays;          /* of a micro-batch: uses that it has (enum array_use) */
     int ranks, micro;         /* ranks of a step, micro-batches of each */
     int rank;                 /* this process, or RANKS_HERE */
     int slots;                /* micro-batches of a step that are computed here */

@@ -53,7 +53,7 @@ static void chunk_losses(struct work *r, struct engine *e, int first, bool train
         teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, teacher);
     if (m->token_kd && e->o.acceptance)
         add_distances(r, e, first);
-    if (train && s->answers)
+    if (train && (s->arrays & USE_ANSWERS))
         add_answers(r, e, first);
     if (e->has_teacher && e->o.objective == OBJECTIVE_TVD)
         OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,

@@ -68,56 +68,99 @@ static int check_target(const struct shape *s, int32_t target, int row)
                 target, row, s->vocab);
 }
 
+static int check_targets(const struct shape *s, const int32_t *target)
+{
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < s->rows; i++)
+        if (target[i] != IGNORED)
+            rc = check_target(s, target[i], i);
+    return rc;
+}
+
+static int check_batch(const struct shape *s, const struct batch *b)
+{
+    if ((int64_t)b->B * b->S != s->rows)
+        return fail(NJ_E_ARG, "a batch has %d x %d rows; the engine was opened for %d", b->B, b->S,
+                    s->rows);
+    int rc = 0;
+#define CHECK_TOKEN check_ids
+#define CHECK_TARGET check_targets
+#define CHECK_PLACE(s, array) 0 /* by who makes it */
+#define HOST(name, type, use, values, empty)                                                       \
+    if (rc == 0 && b->name)                                                                        \
+        rc = CHECK_##values(s, b->name);
+#include "batch/batch.def"
+    return rc;
+}
+
+/* Copy what the device gets as it is. A teacher that is not given a context of its own reads the student's. */
+static void copy_positions(const struct batch *b, size_t count, struct rows *out)
+{
+#define READ(name)                                                                                 \
+    if (out->teacher_##name && !b->teacher_##name)                                                 \
+        memcpy(out->teacher_##name, b->name, count * sizeof *b->name);
+#define COPY_TARGETS(name)
+#define COPY_POSITIONS(name)                                                                       \
+    if (out->name && b->name)                                                                      \
+        memcpy(out->name, b->name, count * sizeof *b->name);
+#define GIVEN(name, type, use, values, empty, count_) COPY_##count_(name)
+#include "batch/batch.def"
+}
+
+/* Put position i, which has a target, at its place among the targets. */
+static void put_target(const struct batch *b, int i, struct rows *out, int at)
+{
+#define PUT_POSITIONS(name)
+#define PUT_TARGETS(name)                                                                          \
+    if (out->name && b->name)                                                                      \
+        out->name[at] = b->name[i];
+#define GIVEN(name, type, use, values, empty, count) PUT_##count(name)
+#include "batch/batch.def"
+    out->valid[at] = i;
+    if (out->teacher_valid)
+        out->teacher_valid[at] = b->teacher_at ? i - i % b->S + b->teacher_at[i] : i;
+    if (out->answer)
+        out->answer[at] = b->own && b->own[i / b->S] ? b->target[i] : -1;
+}
+
+static void put_no_target(struct rows *out, int at)
+{
+#define END_POSITIONS(name)
+#define END_POSITIONS_AND_END(name)
+#define END_KEY(name)
+#define END_TARGETS(name)                                                                          \
+    if (out->name)                                                                                 \
+        out->name[at] = -1;
+#define DEVICE(name, type, use, count) END_##count(name)
+#include "batch/batch.def"
+}
+
+/* Move the targets together. Return how many there are. */
 static int compact(const struct shape *s, const struct batch *b, struct rows *out)
 {
     int found = 0;
     for (int i = 0; i < s->rows; i++) {
-        bool has = b->target[i] != IGNORED;
-        const int rc = has ? check_target(s, b->target[i], i) : 0;
-        if (rc != 0)
-            return rc;
+        const bool has = b->target[i] != IGNORED;
         out->inverse[i] = has ? found : -1;
-        if (!has)
-            continue;
-        out->valid[found] = i;
-        if (out->teacher_valid)
-            out->teacher_valid[found] = b->teacher_at ? i - i % b->S + b->teacher_at[i] : i;
-        if (out->answer)
-            out->answer[found] = b->own[i / b->S] ? b->target[i] : -1;
-        out->target[found++] = b->target[i];
+        if (has)
+            put_target(b, i, out, found++);
     }
-    int used = (found + s->chunk - 1) / s->chunk;
     for (int i = found; i < s->padded; i++)
-        out->valid[i] = out->target[i] = -1;
-    for (int i = found; out->teacher_valid && i < s->padded; i++)
-        out->teacher_valid[i] = -1;
-    for (int i = found; out->answer && i < s->padded; i++)
-        out->answer[i] = -1;
-    return used;
+        put_no_target(out, i);
+    return found;
 }
 
-/* Host side of a micro-batch: sorted ids, valid rows. scratch: rows ints. Returns how many chunks of the
- * head hold its valid rows, or a negative code. */
+/* Stage a micro-batch: its arrays, sorted ids, and targets moved together. scratch: rows ints. Return how many chunks
+ * of the head hold its targets, or a negative code. */
 static int stage_batch(const struct shape *s, const struct batch *b, struct rows *out,
                        int32_t *scratch)
 {
-    size_t bytes = (size_t)s->rows * sizeof(int32_t);
-    if ((int64_t)b->B * b->S != s->rows)
-        return fail(NJ_E_ARG, "a batch has %d x %d rows; the engine was opened for %d", b->B, b->S,
-                    s->rows);
-    const int rc = check_ids(s, b->ids);
+    const int rc = check_batch(s, b);
     if (rc != 0)
         return rc;
-    memcpy(out->ids, b->ids, bytes);
-    memcpy(out->pos, b->pos, bytes);
-    memcpy(out->doc_start, b->doc_start, bytes);
-    if (s->teacher_apart) {
-        memcpy(out->teacher_ids, b->teacher_ids ? b->teacher_ids : b->ids, bytes);
-        memcpy(out->teacher_pos, b->teacher_ids ? b->teacher_pos : b->pos, bytes);
-        memcpy(out->teacher_doc_start, b->teacher_ids ? b->teacher_doc_start : b->doc_start, bytes);
-    }
+    copy_positions(b, (size_t)s->rows, out);
     sort_ids(b->ids, s->rows, out->order, out->runs, scratch);
-    return compact(s, b, out);
+    return (compact(s, b, out) + s->chunk - 1) / s->chunk;
 }
 
 static struct rows host_rows(const struct engine *e, int slot)
@@ -125,7 +168,7 @@ static struct rows host_rows(const struct engine *e, int slot)
     struct rows rows;
     struct carve c = {.base = e->mem.batches + (size_t)slot * e->mem.rows_bytes};
     const struct shape *s = &e->shape;
-    rows_carve(s->rows, s->padded, s->teacher_apart, s->answers, &c, &rows);
+    rows_carve(s->rows, s->padded, s->arrays, &c, &rows);
     return rows;
 }
 
@@ -181,9 +224,8 @@ int stage_scored(struct engine *e, const struct score_batch *b)
         rc = check_target(s, b->target[i], b->at[i]);
     if (rc != 0)
         return rc;
-    memcpy(rows.ids, b->ids, bytes);
-    memcpy(rows.pos, b->pos, bytes);
-    memcpy(rows.doc_start, b->doc_start, bytes);
+#define READ(name) memcpy(rows.name, b->name, bytes);
+#include "batch/batch.def"
     for (int i = 0; i < s->padded; i++) {
         rows.valid[i] = i < b->count ? b->at[i] : -1;
         rows.target[i] = b->target && i < b->count ? b->target[i] : -1;
@@ -203,12 +245,10 @@ int send_pass(struct engine *e, int slot)
     int rc = 0;
     for (int i = 0; rc == 0 && i < e->teacher.batches; i++) {
         const struct rows staged = host_rows(e, slot + i), from = rows_of_teacher(&staged);
-        const struct {
-            int32_t *to, *from;
-        } array[] = {{to->ids, from.ids}, {to->pos, from.pos}, {to->doc_start, from.doc_start}};
-        for (int a = 0; rc == 0 && a < 3; a++)
-            rc = nj_copy(e->stream, array[a].to + (size_t)i * count, array[a].from,
-                         count * sizeof(int32_t));
+#define READ(name)                                                                                 \
+    if (rc == 0)                                                                                   \
+        rc = nj_copy(e->stream, to->name + (size_t)i * count, from.name, count * sizeof *to->name);
+#include "batch/batch.def"
     }
     return rc;
 }

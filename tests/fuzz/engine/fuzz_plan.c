@@ -202,7 +202,7 @@ static wide rows_bytes(const struct shape *s)
 {
     const wide n = (wide)s->rows * 4, p = (wide)s->padded * 4;
     return 5 * array(n) + array(n + 4) + 2 * array(p) + array(8) +
-           (s->teacher_apart ? 3 * array(n) + array(p) : 0);
+           (s->arrays & USE_TEACHER ? 3 * array(n) + array(p) : 0);
 }
 
 /* ---- the decoder ---- */

@@ -30,7 +30,7 @@ static void fill_hash(uint8_t *file, size_t at, const uint8_t *of, size_t bytes)
     memcpy(file + at, &hash, sizeof hash);
 }
 
-static void check_same(const struct answer_rows *a, const uint8_t *file, size_t bytes)
+static void check_same(const struct batch *a, const uint8_t *file, size_t bytes)
 {
     const char *path = fuzz_file("again", "", 0);
     uint8_t *again = malloc(bytes + 1);
@@ -43,7 +43,7 @@ static void check_same(const struct answer_rows *a, const uint8_t *file, size_t 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    struct answer_rows a;
+    struct batch a;
     uint8_t *file = malloc(bytes + 1);
     FUZZ_CHECK(file);
     memcpy(file, data, bytes);
@@ -54,11 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const int rc = answer_rows_read(fuzz_file("answers.bin", file, bytes), S, ROWS, VOCAB, &a);
     fuzz_verdict(rc == 0, fail_text());
     if (rc == 0) {
-        FUZZ_CHECK(a.S == S && a.rows >= 0 && a.rows <= ROWS && a.valid >= 0);
-        for (int64_t i = 0; i < a.rows * S; i++)
-            FUZZ_CHECK(a.arrays[i] >= 0 && a.arrays[i] < VOCAB);
+        FUZZ_CHECK(a.S == S && a.B >= 0 && a.B <= ROWS && a.valid >= 0);
+        for (int i = 0; i < a.B * S; i++)
+            FUZZ_CHECK(a.ids[i] >= 0 && a.ids[i] < VOCAB);
         check_same(&a, file, bytes);
-        answer_rows_free(&a);
+        batch_free(&a);
     }
     free(file);
     return 0;

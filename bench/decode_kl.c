@@ -60,8 +60,8 @@ static int take_rows(struct data *d, struct job *j)
     int rc = 0;
     for (int i = 0; rc == 0 && i < j->contexts; i++) {
         struct batch b;
-        data_seek(d, &(struct data_state){.window = (uint64_t)(i * apart % rows)});
-        rc = data_next(d, &b);
+        batches_seek(data_batches(d), &(struct data_state){.window = (uint64_t)(i * apart % rows)});
+        rc = batches_next(data_batches(d), &b);
         if (rc == 0)
             memcpy(j->ids + (size_t)i * S, b.ids, S * sizeof *b.ids);
     }

@@ -44,6 +44,10 @@ each "an include that runs up" < <(awk -v rooms="$rooms" '
         split(FILENAME, own, "/"); split($2, other, /["\/]/)
         if (floor[other[2]] > floor[own[2]]) print FILENAME ":" FNR " " $2
     }' $(files 'trainer/*.[ch]'))
+each "an engine that knows a source of batches (batch/source.h is enough)" < <(
+    grep -nE '^#include "batch/' $(files 'trainer/state/*' 'trainer/step/*' 'trainer/engine/*') /dev/null | grep -vE '"batch/(batch\.(h|def)|source\.h)"')
+each "a source of batches that knows ranks (batch/dealt.c stands between)" < <(
+    grep -nE '^#include "ranks/' $(files 'trainer/batch/*' ':!trainer/batch/dealt.*') /dev/null)
 each "a file outside the rooms" < <(files 'trainer/*' | awk -F/ 'NF != 3')
 each "an include of base/, which stands below all" < <(grep -nE '^#include "' $(files 'base/*') /dev/null | grep -v '"base/')
 each "gen includes the runtime" < <(grep -nE '#include "(nojit|internal)\.h"' $(files 'gen/*') /dev/null)

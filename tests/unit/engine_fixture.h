@@ -148,8 +148,8 @@ static void write_tokens(const char *name, uint32_t seed, bool masked, int last)
     assert_int_equal(fclose(f), 0);
 }
 
-static struct data *open_rows(const char *name, const struct train_options *o, enum packing packing,
-                              bool once)
+static struct batch_source *open_rows(const char *name, const struct train_options *o,
+                                      enum packing packing, bool once)
 {
     const struct tokenizer t = {.kind = "bytes", .vocab_size = VOCAB, .end_of_text = END_OF_TEXT};
     const char *path = path_of(name);
@@ -164,10 +164,11 @@ static struct data *open_rows(const char *name, const struct train_options *o, e
     };
     struct data *d;
     ok(data_open(&options, &t, &d));
-    return d;
+    return data_batches(d);
 }
 
-static inline struct data *open_tokens(const char *name, const struct train_options *o, bool once)
+static inline struct batch_source *open_tokens(const char *name, const struct train_options *o,
+                                               bool once)
 {
     return open_rows(name, o, PACKING_WRAPPED, once);
 }

@@ -11,7 +11,7 @@
 #include "step/micro_batch.h"
 #include "step/micro_step.h"
 
-static double loss_at(struct engine *e, struct data *d)
+static double loss_at(struct engine *e, struct batch_source *d)
 {
     struct eval_result r;
     ok(engine_eval(e, d, &r));
@@ -19,14 +19,14 @@ static double loss_at(struct engine *e, struct data *d)
 }
 
 /* Gradient of the loss over one pass of d, left in e->mem.grad. */
-static void gradient(struct engine *e, struct data *d)
+static void gradient(struct engine *e, struct batch_source *d)
 {
-    data_seek(d, &(struct data_state){0});
+    batches_seek(d, &(struct data_state){0});
     int64_t valid = 0;
     struct batch b;
-    while (data_next(d, &b) == 0)
+    while (batches_next(d, &b) == 0)
         valid += b.valid;
-    data_seek(d, &(struct data_state){0});
+    batches_seek(d, &(struct data_state){0});
     e->mem.state[NJ_STEP_INV_VALID] = 1.0f / (float)valid;
     e->teacher.apart = false; /* each micro-batch for itself */
     for (int i = 0; stage_next(e, d, 0, 0) == 0; i++) {
@@ -47,11 +47,11 @@ static inline int64_t steepest(const float *grad, int64_t first, int64_t count)
     return best;
 }
 
-typedef double loss_fn(struct engine *e, struct data *d);
+typedef double loss_fn(struct engine *e, struct batch_source *d);
 
 /* Central difference with one Richardson step: the error left is of order h^4 and
  * float32 rounding. */
-static inline double difference(struct engine *e, struct data *d, int64_t at, loss_fn *loss)
+static inline double difference(struct engine *e, struct batch_source *d, int64_t at, loss_fn *loss)
 {
     const float h = 8e-3f, w = e->mem.master[at];
     double slope[2];

@@ -6,13 +6,14 @@
 #define NOJIT_TESTS_GOLDEN_ANSWERS_H
 
 #include "batch/answers.h"
+#include "batch/answers_source.h"
 #include "batch/data.h"
 #include "engine/engine.h"
 #include "unit.h"
 
 #include <jansson.h>
 
-enum { COMPLETIONS = 24, TEXT_MOST = 16, ROWS_MOST = 4, COMPLETION_VOCAB = 300 };
+enum { COMPLETIONS = 24, TEXT_MOST = 16, ROWS_MOST = 4 };
 
 static int read_ids(const json_t *entry, const char *name, int32_t *out)
 {
@@ -24,15 +25,16 @@ static int read_ids(const json_t *entry, const char *name, int32_t *out)
 }
 
 /* Packed into the rows of a step. teacher: it reads prompts of its own. */
-static struct data *open_answers(const json_t *completions, const struct train_options *o,
-                                 struct batch *rows, bool teacher)
+static struct batch_source *open_answers(const json_t *completions, const struct train_options *o,
+                                         struct batch *rows, bool teacher)
 {
     static int32_t text[COMPLETIONS][3][TEXT_MOST];
     static const unsigned char own[ROWS_MOST] = {1, 1, 1, 1};
     struct answer answers[COMPLETIONS];
     const json_t *entry;
     size_t i;
-    struct data *d;
+    struct answers_source *source;
+    struct data *none;
     assert_int_equal(json_array_size(completions), COMPLETIONS);
     json_array_foreach(completions, i, entry)
     {
@@ -44,13 +46,11 @@ static struct data *open_answers(const json_t *completions, const struct train_o
     }
     check_ok(answer_rows_make(answers, COMPLETIONS, o->seq_len, rows), "answers");
     assert_in_range(rows->B, 3, ROWS_MOST); /* several in a row, and in both micro-batches */
-    const struct data_options options = {.seq_len = o->seq_len,
-                                         .batch_size = o->batch_size,
-                                         .vocab_size = COMPLETION_VOCAB,
-                                         .teacher_apart = teacher};
-    check_ok(data_none(&options, &d), "answers");
-    data_take(d, rows, own, ROWS_MOST);
-    return d;
+    check_ok(data_none(o->seq_len, &none), "answers");
+    struct batch_source *batches = data_batches(none);
+    check_ok(answers_source_open(&batches, o->batch_size, o->seq_len, teacher, &source), "answers");
+    answers_source_put(source, rows, own, ROWS_MOST);
+    return batches;
 }
 
 #endif

@@ -36,7 +36,7 @@ static inline char *as_text(const char *path, const struct row_rules *rules,
     struct batch b;
     size_t n = 0, bytes;
     bool special, open = false;
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     const int tokens = (int)data_tokens(d);
     assert_in_range(tokens, 2, 512);
     for (int i = 0; i < tokens; i++) {

@@ -4,6 +4,7 @@
  * before it, how rows of answers and of files mix, and answers in a file.
  */
 #include "batch/answers.h"
+#include "batch/answers_source.h"
 
 #include "engine_fixture.h"
 
@@ -176,20 +177,11 @@ static void check_empty(const struct batch *b, int row)
         assert_true(b->target[i] == IGNORED && b->ids[i] == 0 && b->teacher_ids[i] == 0);
 }
 
-static struct data *open_apart(int rows)
+/* Rows of a file, one at a time. */
+static struct batch_source *open_plain(void)
 {
-    const struct tokenizer t = {.kind = "bytes", .vocab_size = VOCAB, .end_of_text = END_OF_TEXT};
-    const char *path = path_of("tokens.bin");
-    const struct data_options o = {.paths = &path,
-                                   .path_count = 1,
-                                   .seq_len = 24,
-                                   .batch_size = rows,
-                                   .vocab_size = VOCAB,
-                                   .seed = 5,
-                                   .teacher_apart = true};
-    struct data *d;
-    ok(data_open(&o, &t, &d));
-    return d;
+    const struct train_options o = {.seq_len = 24, .batch_size = 1};
+    return open_tokens("tokens.bin", &o, false);
 }
 
 /* Of two batches of three rows the rows 1, 2 and 5 are answers, of which there are only two rows. */
@@ -200,7 +192,8 @@ static void answers_take_the_place_of_rows(void **state)
     struct answer answers[3] = {{0}};
     struct batch rows;
     struct batch b, want;
-    struct data *d = open_apart(3), *plain = open_apart(1);
+    struct batch_source *d = open_plain(), *plain = open_plain();
+    struct answers_source *source;
     for (int i = 0; i < 3; i++) {
         const int count = i < 2 ? 12 : 1;
         for (int k = 0; k < 12; k++)
@@ -209,10 +202,11 @@ static void answers_take_the_place_of_rows(void **state)
     }
     ok(answer_rows_make(answers, 3, 24, &rows));
     assert_int_equal(rows.B, 2);
-    data_take(d, &rows, own, 6);
+    ok(answers_source_open(&d, 3, 24, true, &source));
+    answers_source_put(source, &rows, own, 6);
     for (int batch = 0; batch < 3; batch++) {
         int64_t valid = 0;
-        ok(data_next(d, &b));
+        ok(batches_next(d, &b));
         for (int row = 0; row < 3; row++) {
             const int at = 3 * batch + row;
             assert_int_equal(b.own[row], at < 6 && own[at]);
@@ -224,7 +218,7 @@ static void answers_take_the_place_of_rows(void **state)
                 assert_memory_equal(b.teacher_at + row * 24, rows.teacher_at + from,
                                     24 * sizeof(int32_t));
             } else {
-                ok(data_next(plain, &want));
+                ok(batches_next(plain, &want));
                 check_plain(&b, row, &want);
             }
             for (int i = row * 24; i < (row + 1) * 24; i++)
@@ -233,8 +227,8 @@ static void answers_take_the_place_of_rows(void **state)
         assert_int_equal(b.valid, valid);
     }
     batch_free(&rows);
-    data_close(d);
-    data_close(plain);
+    batches_close(d);
+    batches_close(plain);
 }
 
 /* Where the teacher reads the same, its rows change nothing, whether they are apart or not. */
@@ -253,17 +247,16 @@ static void a_teacher_apart_that_reads_the_same_is_the_same(void **state)
     ok(answer_rows_make(answers, 12, o.seq_len, &rows));
     assert_true(rows.B == 2);
     for (int apart = 0; apart < 2; apart++) {
-        const struct data_options d_o = {.seq_len = o.seq_len,
-                                         .batch_size = o.batch_size,
-                                         .vocab_size = VOCAB,
-                                         .teacher_apart = apart};
-        struct data *d;
+        struct answers_source *source;
+        struct data *none;
         o.teacher_apart = apart;
         struct engine *e = open_engine("qwen2", "teacher", &o);
-        ok(data_none(&d_o, &d));
-        data_take(d, &rows, own, 2);
+        ok(data_none(o.seq_len, &none));
+        struct batch_source *d = data_batches(none);
+        ok(answers_source_open(&d, o.batch_size, o.seq_len, apart, &source));
+        answers_source_put(source, &rows, own, 2);
         ok(engine_step(e, d, apart ? &b : &a));
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
     assert_true(a.loss == b.loss && a.grad_norm == b.grad_norm && a.kd_loss == b.kd_loss);

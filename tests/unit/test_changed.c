@@ -50,15 +50,15 @@ static void shorter_token_files_are_told(void **state)
         write_ids(at("t.u16"), TOKENS);
         struct data *d = open_ids(at("t.u16"), ROW);
         struct batch b;
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_int_equal(truncate(at("t.u16"), left[i]), 0);
         int rc = 0;
         for (int row = 1; row < 8 && rc == 0; row++)
-            rc = data_next(d, &b);
+            rc = batches_next(data_batches(d), &b);
         check_refused(rc, NJ_E_IO, "the file was truncated", "t.u16");
         write_ids(at("t.u16"), TOKENS);
-        data_seek(d, &(struct data_state){0});
-        assert_int_equal(data_next(d, &b), 0);
+        batches_seek(data_batches(d), &(struct data_state){0});
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_int_equal(b.ids[ROW - 1], ROW);
         data_close(d);
     }
@@ -75,7 +75,7 @@ static void a_replaced_token_file_stays(void **state)
     write_text(at("other"), "xxxx");
     assert_int_equal(rename(at("other"), at("r.u16")), 0);
     for (int row = 0; row < 8; row++)
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
     assert_int_equal(b.ids[0], 1 + (7 * ROW) % (VOCABULARY - 1));
     assert_true(data_hash(d) == hash);
     data_close(d);
@@ -100,7 +100,7 @@ static void many_token_files_stay_open(void **state)
     struct data *d = open_ids(at("many"), ROW);
     assert_int_equal(data_windows(d), FILES - 1);
     for (int row = 0; row < FILES - 1; row++)
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
     data_close(d);
     limit.rlim_max = limit.rlim_cur = FILES / 2;
     pid_t child = fork();

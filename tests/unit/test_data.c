@@ -57,7 +57,7 @@ static void documents_end_where_texts_end(void **state)
     struct batch b;
     assert_int_equal(data_tokens(d), 7);
     assert_int_equal(data_windows(d), 1);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     check_row("ids", b.ids, (const int32_t[]){'a', 'b', E, 'c', 'd', 'e'}, 6);
     check_row("target", b.target, (const int32_t[]){'b', E, X, 'd', 'e', E}, 6);
     check_row("pos", b.pos, (const int32_t[]){0, 1, 2, 0, 1, 2}, 6);
@@ -73,7 +73,7 @@ static void windows_overlap_by_the_target(void **state)
     struct data *d = open_one(at("w.txt"), 4, 2, 0, false);
     struct batch b;
     assert_int_equal(data_windows(d), 2);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     check_row("ids", b.ids, (const int32_t[]){'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'}, 8);
     check_row("target", b.target, (const int32_t[]){'b', 'c', 'd', 'e', 'f', 'g', 'h', E}, 8);
     check_row("pos", b.pos, (const int32_t[]){0, 1, 2, 3, 0, 1, 2, 3}, 8);
@@ -90,7 +90,7 @@ static void evaluation_reads_every_target_once(void **state)
     struct batch b;
     assert_int_equal(data_windows(d), 2);
     for (int pass = 0; pass < 2; pass++) {
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         check_row("ids", b.ids, (const int32_t[]){'a', 'b', 'c', 'd', 'e', 'f', E, 0, 0, 0, 0, 0},
                   12);
         check_row("target", b.target,
@@ -99,9 +99,9 @@ static void evaluation_reads_every_target_once(void **state)
         check_row("doc_start", b.doc_start, (const int32_t[]){0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0},
                   12);
         assert_int_equal(b.valid, 6);
-        assert_int_equal(data_next(d, &b), 1);
-        assert_int_equal(data_next(d, &b), 1);
-        data_seek(d, &(struct data_state){0, 0});
+        assert_int_equal(batches_next(data_batches(d), &b), 1);
+        assert_int_equal(batches_next(data_batches(d), &b), 1);
+        batches_seek(data_batches(d), &(struct data_state){0, 0});
     }
     data_close(d);
 }
@@ -147,7 +147,7 @@ static void token_files_are_read(void **state)
         struct batch b;
         snprintf(name, sizeof name, "tokens/%s", names[i]);
         struct data *d = open_one(at(name), 5, 1, 0, false);
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         check_row("ids", b.ids, ids32, 5);
         check_row("target", b.target, (const int32_t[]){6, 256, X, 8, 9}, 5);
         check_row("doc_start", b.doc_start, (const int32_t[]){0, 0, 0, 3, 3}, 5);
@@ -159,7 +159,7 @@ static void token_files_are_read(void **state)
     struct data *d = open_one(at("tokens"), 23, 1, 0, false);
     struct batch b;
     assert_int_equal(data_tokens(d), 24);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     assert_int_equal(b.target[5], X);
     assert_int_equal(b.doc_start[6], 6);
     assert_int_equal(b.doc_start[8], 6);
@@ -180,7 +180,7 @@ static void masks_ignore_targets(void **state)
     write_bytes(at("mask.bin"), file, n);
     struct data *d = open_one(at("mask.bin"), 9, 1, 0, false);
     struct batch b;
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     check_row("target", b.target, (const int32_t[]){X, X, 4, 5, 6, X, X, X, 10}, 9);
     assert_int_equal(b.valid, 4);
     data_close(d);
@@ -210,7 +210,7 @@ static void each_epoch_is_a_permutation(void **state)
             int seen[W] = {0};
             for (int i = 0; i < W; i++) {
                 struct batch b;
-                assert_int_equal(data_next(d, &b), 0);
+                assert_int_equal(batches_next(data_batches(d), &b), 0);
                 int window = b.ids[0] - 'A';
                 assert_in_range(window, 0, W - 1);
                 assert_int_equal(seen[window]++, 0);
@@ -234,7 +234,7 @@ static void order_is_a_promise(void **state)
     struct data *d = open_one(at("o.txt"), 3, 1, 1, false);
     for (int i = 0; i < 2 * 37; i++) {
         struct batch b;
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_int_equal(b.ids[0], want[i / 37][i % 37]);
     }
     data_close(d);
@@ -249,7 +249,7 @@ static void every_size_is_permuted(void **state)
         struct data *d = open_one(at("s.txt"), 2, 1, 99, false);
         for (int i = 0; i < windows; i++) {
             struct batch b;
-            assert_int_equal(data_next(d, &b), 0);
+            assert_int_equal(batches_next(data_batches(d), &b), 0);
             assert_int_equal(seen[b.ids[0] - 'A']++, 0);
         }
         data_close(d);
@@ -268,8 +268,8 @@ static void positions_resume(void **state)
     struct batch b;
     for (int i = 0; i < STEPS; i++) {
         if (i == 5)
-            data_tell(d, &mark);
-        assert_int_equal(data_next(d, &b), 0);
+            batches_tell(data_batches(d), &mark);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         memcpy(ids[i], b.ids, sizeof ids[i]);
     }
     data_close(d);
@@ -277,16 +277,16 @@ static void positions_resume(void **state)
     assert_int_equal(mark.window, 5 * B % 7);
 
     d = open_one(at("r.txt"), S, B, 5, false);
-    data_seek(d, &mark);
+    batches_seek(data_batches(d), &mark);
     for (int i = 5; i < STEPS; i++) {
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_memory_equal(b.ids, ids[i], sizeof ids[i]);
     }
     /* How windows are grouped into batches does not change their order. */
     data_close(d);
     d = open_one(at("r.txt"), S, 1, 5, false);
     for (int i = 0; i < STEPS * B; i++) {
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_memory_equal(b.ids, ids[i / B] + i % B * S, S * sizeof(int32_t));
     }
     data_close(d);
@@ -306,15 +306,15 @@ static void folders_and_globs_are_sorted(void **state)
     struct batch b;
     /* '[' sorts before 'a' */
     struct data *d = open_one(at("tree"), 7, 1, 0, false);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     check_row("ids", b.ids, (const int32_t[]){'4', E, '1', E, '2', E, '3'}, 7);
     data_close(d);
     d = open_one(at("tree/?.txt"), 3, 1, 0, false);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     check_row("ids", b.ids, (const int32_t[]){'1', E, '3'}, 3);
     data_close(d);
     d = open_one(at("tree/[x].txt"), 1, 1, 0, false);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     assert_int_equal(b.ids[0], '4');
     data_close(d);
 }
@@ -453,7 +453,7 @@ static void text_needs_a_tokenizer(void **state)
     write_bytes(at("t.u16"), ids, sizeof ids);
     paths[0] = at("t.u16");
     check_ok(data_open(&o, &t, &d), "tokens");
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     check_row("doc_start", b.doc_start, (const int32_t[]){0, 0, 2, 2}, 4);
     data_close(d);
 }
@@ -516,7 +516,7 @@ static void end_of_text_keeps_its_value(void **state)
     struct data_options o = options(paths, 1, 4, 1);
     o.vocab_size = 70001;
     check_ok(data_open(&o, &t, &d), "text");
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     check_row("target", b.target, (const int32_t[]){'b', 'c', 'd', 70000}, 4);
     data_close(d);
     make_folder("wide");
@@ -537,7 +537,7 @@ static void long_texts_keep_every_byte(void **state)
     struct data *d = open_one(at("long.txt"), (int)n, 1, 0, false);
     struct batch b;
     assert_int_equal(data_tokens(d), n + 1);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     for (size_t i = 0; i < n; i++)
         if (b.ids[i] != (unsigned char)text[i])
             fail_msg("byte %zu", i);

@@ -364,8 +364,8 @@ static void training_and_texts_take_turns(void **state)
     struct engine *plain = open_engine("qwen2", "teacher", &o);
     o.decode_rows = 2;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false),
-                *f = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false),
+                        *f = open_tokens("tokens.bin", &o, false);
     for (int step = 0; step < 3; step++) {
         ok(decode(e, &first, &p, 1, 1, NULL, 0));
         ok(decode(e, &second, &p, 1, 1, NULL, 0));
@@ -374,8 +374,8 @@ static void training_and_texts_take_turns(void **state)
         ok(engine_step(e, f, &b));
         assert_true(a.loss == b.loss && a.grad_norm == b.grad_norm);
     }
-    data_close(d);
-    data_close(f);
+    batches_close(d);
+    batches_close(f);
     engine_destroy(e);
     engine_destroy(plain);
 }

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void step_ok(struct engine *e, struct data *d, struct step_result *r)
+static void step_ok(struct engine *e, struct batch_source *d, struct step_result *r)
 {
     ok(engine_step(e, d, r));
     assert_string_equal(r->nonfinite, "");
@@ -26,7 +26,8 @@ static float *copy_of(const float *x, int64_t n)
 }
 
 /* Two passes over the data. */
-static double train_some(struct engine *e, struct data *d, int steps, struct step_result *last)
+static double train_some(struct engine *e, struct batch_source *d, int steps,
+                         struct step_result *last)
 {
     double first = 0;
     for (int i = 0; i < steps; i++) {
@@ -42,12 +43,12 @@ static void loss_falls(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     double first = train_some(e, d, 20, &r);
     assert_true(r.loss < first - 0.3);
     assert_true(r.grad_norm > 0 && isfinite(r.grad_norm));
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -63,7 +64,7 @@ static void loss_is_its_parts(void **state)
         o.beta = betas[k];
         o.objective = k == 3 ? OBJECTIVE_TVD : OBJECTIVE_KL;
         struct engine *e = open_engine("qwen3", "teacher", &o);
-        struct data *d = open_tokens("masked.bin", &o, false);
+        struct batch_source *d = open_tokens("masked.bin", &o, false);
         struct step_result r;
         step_ok(e, d, &r);
         double ratio = (double)o.kd_ratio,
@@ -74,7 +75,7 @@ static void loss_is_its_parts(void **state)
         assert_true(r.class_loss > 3.0 && r.class_loss < 5.5); /* log 61 = 4.1 */
         assert_true(r.teacher_entropy > 3.0 && r.teacher_entropy < 4.2);
         assert_true(r.valid_tokens > 0 && r.valid_tokens < r.tokens);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
     assert_true(kd[1] < 0.3 * kd[0] && kd[1] < 0.7 * kd[2]); /* the mixture lies between the two */
@@ -90,7 +91,7 @@ static void every_tensor_moves(void **state)
     o.weight_decay = 0; /* it would move what has no gradient, too */
     for (int k = 0; k < 3; k++) {
         struct engine *e = open_engine(models[k], NULL, &o);
-        struct data *d = open_tokens("tokens.bin", &o, false);
+        struct batch_source *d = open_tokens("tokens.bin", &o, false);
         const struct params *p = &e->student.p;
         float *before = copy_of(e->mem.master, p->count);
         struct step_result r;
@@ -100,7 +101,7 @@ static void every_tensor_moves(void **state)
                        (size_t)tensor_elements(&p->spec[i]) * sizeof(float)) == 0)
                 fail_msg("%s: %s did not move", models[k], p->spec[i].name);
         free(before);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
 }
@@ -110,7 +111,7 @@ static void padding_stays_zero(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     train_some(e, d, 3, &r);
     int64_t checked = 0;
@@ -122,7 +123,7 @@ static void padding_stays_zero(void **state)
     }
     assert_int_equal(checked,
                      3 * (128 - 72) + (4416 - VOCAB * 72)); /* three gains, the embedding */
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -134,13 +135,13 @@ static float *weights_of_split(int batch, int accum, const char *tokens, double 
     o.grad_accum = accum;
     o.eps = 1e-2f;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens(tokens, &o, false);
+    struct batch_source *d = open_tokens(tokens, &o, false);
     struct step_result r;
     train_some(e, d, 3, &r);
     *loss = r.loss;
     *n = e->student.p.count;
     float *w = copy_of(e->mem.master, *n);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     return w;
 }
@@ -200,13 +201,13 @@ static void same_model_has_no_divergence(void **state)
         o.beta = betas[k];
         o.objective = k == 3 ? OBJECTIVE_TVD : OBJECTIVE_KL;
         struct engine *e = open_engine("qwen3", "qwen3", &o);
-        struct data *d = open_tokens("tokens.bin", &o, false);
+        struct batch_source *d = open_tokens("tokens.bin", &o, false);
         struct step_result r;
         assert_true(engine_student_hash(e) == engine_teacher_hash(e));
         step_ok(e, d, &r);
         assert_true(fabs(r.kd_loss) < 1e-6);
         assert_true(r.agreement == 1.0);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
 }
@@ -217,12 +218,12 @@ static void resuming_continues_bit_for_bit(void **state)
     struct train_options o = small_options;
     o.schedule = SCHEDULE_COSINE; /* the rate tells the steps apart */
     struct engine *e = open_engine("qwen2", "teacher", &o), *f;
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct data_state at;
     struct step_result r, s;
     int64_t step = 0;
     train_some(e, d, 5, &r);
-    data_tell(d, &at);
+    batches_tell(d, &at);
     assert_int_equal(mkdir(path_of("state"), 0700), 0);
     ok(engine_save_state(e, path_of("state"), 5, &at));
     train_some(e, d, 4, &r);
@@ -231,14 +232,14 @@ static void resuming_continues_bit_for_bit(void **state)
     memset(&at, 0, sizeof at);
     ok(engine_load_state(f, path_of("state"), &step, &at));
     assert_int_equal(step, 5);
-    data_seek(d, &at);
+    batches_seek(d, &at);
     train_some(f, d, 4, &s);
     assert_true(r.loss == s.loss && r.grad_norm == s.grad_norm && r.lr == s.lr);
     size_t bytes = (size_t)e->student.p.count * sizeof(float);
     assert_memory_equal(e->mem.master, f->mem.master, bytes);
     assert_memory_equal(e->mem.m, f->mem.m, bytes);
     assert_memory_equal(e->mem.v, f->mem.v, bytes);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     engine_destroy(f);
 }
@@ -280,7 +281,7 @@ static void saved_model_opens_again(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e = open_engine("qwen3", NULL, &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     train_some(e, d, 2, &r);
     assert_int_equal(mkdir(path_of("saved"), 0700), 0);
@@ -288,7 +289,7 @@ static void saved_model_opens_again(void **state)
     struct engine *f = open_engine("saved", NULL, &o);
     size_t bytes = (size_t)e->student.p.count * sizeof(float);
     assert_memory_equal(e->mem.master, f->mem.master, bytes);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     engine_destroy(f);
 }
@@ -298,7 +299,7 @@ static void broken_weights_are_named_and_kept(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     step_ok(e, d, &r);
     e->mem.master[e->student.p.layer[0].wd + 5] = NAN;
@@ -309,7 +310,7 @@ static void broken_weights_are_named_and_kept(void **state)
     e->mem.master[e->student.p.layer[0].wd + 5] = 0.01f;
     step_ok(e, d, &r); /* nothing of the broken step is left */
     free(before);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -318,7 +319,7 @@ static void an_evaluation_repeats_its_numbers(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("masked.bin", &o, true);
+    struct batch_source *d = open_tokens("masked.bin", &o, true);
     struct eval_result a, b, c;
     ok(engine_eval(e, d, &a));
     ok(engine_eval(e, d, &b));
@@ -328,7 +329,7 @@ static void an_evaluation_repeats_its_numbers(void **state)
     struct engine *f = open_engine("qwen2", "teacher", &o);
     ok(engine_eval(f, d, &c));
     assert_true(a.loss == c.loss && a.valid_tokens == c.valid_tokens);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     engine_destroy(f);
 }
@@ -341,7 +342,7 @@ static void evaluation_compares_tokens(void **state)
     o.steps = 0;
     o.batch_size = 12;
     struct engine *e = open_engine("qwen2", "qwen3", &o), *alone = open_engine("qwen3", NULL, &o);
-    struct data *d = open_tokens("masked.bin", &o, true);
+    struct batch_source *d = open_tokens("masked.bin", &o, true);
     struct eval_result r, teacher;
     ok(engine_eval(e, d, &r));
     ok(engine_eval(alone, d, &teacher));
@@ -363,7 +364,7 @@ static void evaluation_compares_tokens(void **state)
         }
         assert_true(100 * upto >= share[k] * n && 100 * below < share[k] * n);
     }
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     engine_destroy(alone);
 }
@@ -383,7 +384,7 @@ static void acceptance_is_one_minus_the_distance(void **state)
         struct engine *e = open_engine(students[k], "qwen3", &o);
         struct engine *f = open_engine(students[k], "qwen3", &plain);
         struct engine *g = open_engine(students[k], "qwen3", &tvd);
-        struct data *d = open_tokens("masked.bin", &o, true);
+        struct batch_source *d = open_tokens("masked.bin", &o, true);
         struct eval_result got, want, distance;
         ok(engine_eval(e, d, &got));
         ok(engine_eval(f, d, &want));
@@ -392,7 +393,7 @@ static void acceptance_is_one_minus_the_distance(void **state)
         assert_true(k == 0 ? got.acceptance > 0.1 && got.acceptance < 0.99 : got.acceptance == 1);
         got.acceptance = 0;
         assert_memory_equal(&got, &want, sizeof got);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
         engine_destroy(f);
         engine_destroy(g);
@@ -414,7 +415,7 @@ static void recomputing_changes_nothing(void **state)
             o.lora = (struct lora_config){.rank = rank[k / 2], .alpha = 8, .dropout = 0.1};
             ok(lora_targets_add(&o.lora, "all-linear"));
             struct engine *e = open_engine(models[k % 2], "teacher", &o);
-            struct data *d = open_tokens("tokens.bin", &o, false);
+            struct batch_source *d = open_tokens("tokens.bin", &o, false);
             struct step_result r;
             train_some(e, d, 3, &r);
             int64_t n = engine_trained(e)->count;
@@ -427,7 +428,7 @@ static void recomputing_changes_nothing(void **state)
             acts_carve(&e->student, o.batch_size, o.seq_len, ACTS_TRAIN, &c, &a);
             assert_true(c.used < bytes || e->student.c.layers == 1);
             bytes = c.used;
-            data_close(d);
+            batches_close(d);
             engine_destroy(e);
         }
         free(want);

@@ -38,7 +38,7 @@ static void check_gradient(const char *student, const char *teacher, float kd_ra
     o.beta = beta;
     o.objective = objective;
     struct engine *e = open_engine(student, teacher, &o);
-    struct data *d = open_tokens("masked.bin", &o, true);
+    struct batch_source *d = open_tokens("masked.bin", &o, true);
     spread_weights(e);
     if (objective == OBJECTIVE_TVD)
         sharpen_teacher(e);
@@ -51,7 +51,7 @@ static void check_gradient(const char *student, const char *teacher, float kd_ra
             fail_msg("%s, element %lld: gradient %.7g, difference quotient %.7g", spec->name,
                      (long long)(at - e->student.p.first[i]), got, want);
     }
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 

@@ -48,7 +48,7 @@ static void empty_micro_batches_do_nothing(void **state)
         o.batch_size = runs[k].batch;
         write_pair("pair.bin", runs[k].reversed, 12);
         struct engine *e = open_engine("qwen2", "teacher", &o);
-        struct data *d = open_rows("pair.bin", &o, PACKING_NONE, false);
+        struct batch_source *d = open_rows("pair.bin", &o, PACKING_NONE, false);
         struct step_result r;
         ok(engine_step(e, d, &r));
         assert_int_equal(r.valid_tokens, 12);
@@ -57,7 +57,7 @@ static void empty_micro_batches_do_nothing(void **state)
         w[k] = malloc(bytes);
         assert_non_null(w[k]);
         memcpy(w[k], e->mem.master, bytes);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
     for (int k = 1; k < 4; k++) {
@@ -81,9 +81,9 @@ static void packed_documents_do_not_meet(void **state)
     o.seq_len = 64;
     struct engine *e = open_engine("qwen3", "teacher", &o);
     for (enum packing kind = PACKING_WRAPPED; kind <= PACKING_NONE; kind++) {
-        struct data *d = open_rows("tokens.bin", &o, kind, true);
+        struct batch_source *d = open_rows("tokens.bin", &o, kind, true);
         ok(engine_eval(e, d, &r[kind]));
-        data_close(d);
+        batches_close(d);
     }
     const struct eval_result *none = &r[PACKING_NONE];
     for (int kind = PACKING_WRAPPED; kind <= PACKING_BFD; kind++) {
@@ -107,20 +107,20 @@ static void unread_rows_leave_the_step_before(void **state)
     for (int disturbed = 0; disturbed < 2; disturbed++) {
         write_tokens("cut.bin", 7, false, 1);
         struct engine *e = open_engine("qwen3", NULL, &o);
-        struct data *d = open_tokens("cut.bin", &o, false);
+        struct batch_source *d = open_tokens("cut.bin", &o, false);
         ok(engine_step(e, d, &r[disturbed]));
         assert_false(engine_data_failed(e));
         if (disturbed) {
-            data_tell(d, &before);
+            batches_tell(d, &before);
             assert_int_equal(truncate(path_of("cut.bin"), 1024 + 9 * 16 * 4), 0);
             assert_int_equal(engine_step(e, d, &r[1]), NJ_E_IO);
             assert_true(engine_data_failed(e));
-            data_tell(d, &after);
+            batches_tell(d, &after);
             assert_memory_equal(&before, &after, sizeof after);
             write_tokens("cut.bin", 7, false, 1);
         }
         ok(engine_step(e, d, &r[disturbed]));
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
     assert_true(r[0].loss == r[1].loss && r[0].grad_norm == r[1].grad_norm);
@@ -140,7 +140,7 @@ static void teachers_run_over_several_micro_batches(void **state)
     o.eps = 1e-2f;
     for (int alone = 0; alone < 2; alone++) {
         struct engine *e = open_engine("teacher", "qwen2", &o);
-        struct data *d = open_tokens("tokens.bin", &o, false);
+        struct batch_source *d = open_tokens("tokens.bin", &o, false);
         assert_int_equal(e->teacher.batches, 3);
         if (alone)
             e->teacher.batches = 1;
@@ -150,7 +150,7 @@ static void teachers_run_over_several_micro_batches(void **state)
         w[alone] = malloc((size_t)count * sizeof(float));
         assert_non_null(w[alone]);
         memcpy(w[alone], e->mem.master, (size_t)count * sizeof(float));
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
     assert_true(fabs(r[0].kd_loss - r[1].kd_loss) < 1e-6);

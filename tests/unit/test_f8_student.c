@@ -16,10 +16,10 @@ static struct train_options f8_options(int64_t least)
 static float *gradients_of(const struct train_options *o, struct engine **e)
 {
     *e = open_engine("qwen3", "teacher", o);
-    struct data *d = open_tokens("tokens.bin", o, false);
+    struct batch_source *d = open_tokens("tokens.bin", o, false);
     struct step_result r;
     ok(engine_step(*e, d, &r));
-    data_close(d);
+    batches_close(d);
     return (*e)->mem.grad;
 }
 
@@ -146,11 +146,11 @@ static double last_loss(const struct train_options *o, const char *student, cons
                         int steps)
 {
     struct engine *e = open_engine(student, teacher, o);
-    struct data *d = open_tokens("tokens.bin", o, false);
+    struct batch_source *d = open_tokens("tokens.bin", o, false);
     struct step_result r;
     for (int i = 0; i < steps; i++)
         ok(engine_step(e, d, &r));
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     return r.loss;
 }
@@ -171,7 +171,7 @@ static struct engine *two_steps(bool overwrite)
 {
     const struct train_options o = f8_options(1);
     struct engine *e = open_engine("qwen3", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     float *top = e->mem.student.f8.top;
     const int tops = qwen3.layers * PRODUCTS * F8_OPERANDS;
     struct step_result r;
@@ -181,7 +181,7 @@ static struct engine *two_steps(bool overwrite)
         top[i] = overwrite ? 0x1p90f : top[i];
     }
     ok(engine_step(e, d, &r));
-    data_close(d);
+    batches_close(d);
     return e;
 }
 

@@ -70,9 +70,9 @@ static void eval_both(const char *student, const char *teacher, struct eval_resu
         o.steps = 0;
         o.temperature = 1;
         struct engine *e = open_engine(student, teacher, &o);
-        struct data *d = open_tokens("masked.bin", &o, true);
+        struct batch_source *d = open_tokens("masked.bin", &o, true);
         ok(engine_eval(e, d, &out[f8]));
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
 }
@@ -105,10 +105,10 @@ static void the_teacher_keeps_its_activation(void **state)
     struct eval_result r;
     o.steps = 0;
     ok(engine_create(ctx, model, model, &o, NULL, NULL, &e));
-    struct data *d = open_tokens("masked.bin", &o, true);
+    struct batch_source *d = open_tokens("masked.bin", &o, true);
     ok(engine_eval(e, d, &r));
     assert_true(r.kd_loss > 0 && r.kd_loss < 0.015);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -123,7 +123,7 @@ static void a_teacher_of_zeros_is_the_same(void **state)
         struct train_options o = small_options;
         o.teacher_f8 = f8;
         struct engine *e = open_engine("qwen3", "zeros", &o);
-        struct data *d = open_tokens("tokens.bin", &o, false);
+        struct batch_source *d = open_tokens("tokens.bin", &o, false);
         struct step_result r;
         const size_t bytes = (size_t)e->student.p.count * sizeof *want;
         for (int i = 0; i < 4; i++)
@@ -137,7 +137,7 @@ static void a_teacher_of_zeros_is_the_same(void **state)
             assert_non_null(want);
             memcpy(want, e->mem.master, bytes);
         }
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
     free(want);
@@ -148,13 +148,13 @@ static void a_student_learns_of_an_f8_teacher(void **state)
     (void)state;
     struct train_options o = f8_options();
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result first, r;
     ok(engine_step(e, d, &first));
     for (int i = 1; i < 20; i++)
         ok(engine_step(e, d, &r));
     assert_true(r.loss < first.loss - 0.3);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -163,14 +163,14 @@ static void broken_weights_of_an_f8_teacher_are_named(void **state)
     (void)state;
     struct train_options o = f8_options();
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     const struct net *n = &e->teacher.net;
     struct f8_matrix *gate_up = &net_layer_matrix(n, 1, PRODUCT_GATE_UP)->f8;
     gate_up->scale[n->c.intermediate_size + 3] = NAN;
     assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
     assert_string_equal(r.nonfinite, "weight of the teacher model.layers.1.mlp.up_proj.weight");
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -218,11 +218,11 @@ static void evaluation_may_stop_early(void **state)
     o.steps = 0;
     o.eval_batches = 2;
     struct engine *e = open_engine("teacher", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, true);
+    struct batch_source *d = open_tokens("tokens.bin", &o, true);
     ok(engine_eval(e, d, &r));
     const int64_t batch = o.batch_size * o.seq_len; /* the ends of documents have no target */
     assert_true(r.valid_tokens > batch && r.valid_tokens <= 2 * batch);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 

@@ -82,7 +82,7 @@ struct golden {
     struct train_options o;
     struct tensors want;
     struct engine *e;
-    struct data *d;
+    struct batch_source *d;
     double worst; /* largest share of its bound that a difference took */
     char worst_at[160];
 };
@@ -130,7 +130,7 @@ static void read_options(const json_t *from, struct train_options *o)
     o->use_graph = 1;
 }
 
-static struct data *open_tokens(const struct train_options *o)
+static struct batch_source *open_tokens(const struct train_options *o)
 {
     static const char *const path = FOLDER "tokens.bin";
     const struct tokenizer t = {.kind = "bytes", .vocab_size = VOCAB, .end_of_text = END_OF_TEXT};
@@ -144,7 +144,7 @@ static struct data *open_tokens(const struct train_options *o)
     };
     struct data *d;
     check_ok(data_open(&options, &t, &d), path);
-    return d;
+    return data_batches(d);
 }
 
 static const char *folder_of(const char *name)
@@ -190,7 +190,7 @@ static void close_case(struct golden *g)
 {
     print_message("%s %s: at worst %.2f of its bound, %s\n", g->name, limits->name, g->worst,
                   g->worst_at);
-    data_close(g->d);
+    batches_close(g->d);
     batch_free(&packed_answers);
     engine_destroy(g->e);
     tensors_close(&g->want);
@@ -320,12 +320,12 @@ static void batches_have_their_golden_rows(void **state)
     enum { B = 2, S = 96, ARRAYS = 4 };
     static const char *const name[ARRAYS] = {"ids", "target", "pos", "doc_start"};
     struct golden g = {.name = "batches"};
-    struct data *d = open_tokens(&(struct train_options){.batch_size = B, .seq_len = S});
+    struct batch_source *d = open_tokens(&(struct train_options){.batch_size = B, .seq_len = S});
     check_ok(st_open_file(FOLDER "batches.safetensors", &g.want), "batches.safetensors");
-    assert_int_equal(data_windows(d), WINDOWS);
+    assert_int_equal(batches_rows(d), WINDOWS);
     for (int w = 0; w < WINDOWS; w += B) {
         struct batch b;
-        check_ok(data_next(d, &b), "next batch");
+        check_ok(batches_next(d, &b), "next batch");
         const int32_t *const got[ARRAYS] = {b.ids, b.target, b.pos, b.doc_start};
         for (int k = 0; k < ARRAYS; k++) {
             float want[B * S];
@@ -339,7 +339,7 @@ static void batches_have_their_golden_rows(void **state)
         }
     }
     tensors_close(&g.want);
-    data_close(d);
+    batches_close(d);
 }
 
 /* All rows that have a target, [valid, s->vocab]; teacher or student. */

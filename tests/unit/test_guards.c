@@ -13,7 +13,7 @@ static float *weights_after(const struct train_options *o, const char *tokens, i
                             size_t *bytes)
 {
     struct engine *e = open_engine("qwen2", "teacher", o);
-    struct data *d = open_tokens(tokens, o, false);
+    struct batch_source *d = open_tokens(tokens, o, false);
     struct step_result r;
     for (int i = 0; i < steps; i++)
         ok(engine_step(e, d, &r));
@@ -21,7 +21,7 @@ static float *weights_after(const struct train_options *o, const char *tokens, i
     float *w = malloc(*bytes);
     assert_non_null(w);
     memcpy(w, e->mem.master, *bytes);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     return w;
 }
@@ -90,14 +90,14 @@ static void rates_are_those_of_the_schedule(void **state)
     o.steps = 6;
     o.warmup_steps = 2;
     struct engine *e = open_engine("qwen2", NULL, &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     for (int step = 1; step <= o.steps; step++) {
         struct step_result r;
         ok(engine_step(e, d, &r));
         assert_true(r.lr == (double)schedule_lr(&o, step));
         assert_true(e->mem.pinned->state[NJ_STEP_UPDATES] == (float)step);
     }
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -174,7 +174,7 @@ static void steps_without_targets_change_nothing(void **state)
         fputc(0, f);
     assert_int_equal(fclose(f), 0);
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("nothing.bin", &o, false);
+    struct batch_source *d = open_tokens("nothing.bin", &o, false);
     const size_t bytes = (size_t)e->student.p.count * sizeof(float);
     void *before = malloc(bytes);
     struct step_result r;
@@ -190,7 +190,7 @@ static void steps_without_targets_change_nothing(void **state)
     }
     assert_memory_equal(e->mem.master, before, bytes);
     free(before);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -200,7 +200,7 @@ static void infinite_gradients_are_refused(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     const size_t bytes = (size_t)e->student.p.count * sizeof(float);
     void *before = malloc(bytes);
     struct step_result r;
@@ -214,7 +214,7 @@ static void infinite_gradients_are_refused(void **state)
     e->mem.state[NJ_STEP_LOSS_SCALE] = 1;
     ok(engine_step(e, d, &r)); /* nothing of it is left */
     free(before);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -234,7 +234,7 @@ static void teachers_do_not_move(void **state)
     (void)state;
     struct train_options o = small_options;
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     const size_t bytes = (size_t)e->teacher.net.p.count * sizeof(float);
     void *before = malloc(bytes);
     struct step_result r;
@@ -244,7 +244,7 @@ static void teachers_do_not_move(void **state)
         ok(engine_step(e, d, &r));
     assert_memory_equal(e->mem.teacher_weights, before, bytes);
     free(before);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -255,9 +255,9 @@ static void distilling_lowers_the_held_out_loss(void **state)
     struct train_options o = small_options;
     o.kd_ratio = 0.1f; /* this teacher knows nothing of the text */
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     write_tokens("held.bin", 8, false, 1);
-    struct data *held = open_tokens("held.bin", &o, true);
+    struct batch_source *held = open_tokens("held.bin", &o, true);
     struct eval_result before, after;
     struct step_result r;
     ok(engine_eval(e, held, &before));
@@ -265,8 +265,8 @@ static void distilling_lowers_the_held_out_loss(void **state)
         ok(engine_step(e, d, &r));
     ok(engine_eval(e, held, &after));
     assert_true(after.class_loss < before.class_loss - 0.05);
-    data_close(d);
-    data_close(held);
+    batches_close(d);
+    batches_close(held);
     engine_destroy(e);
     o.kd_ratio = 1; /* the teacher alone: the student comes nearer to it */
     e = open_engine("qwen2", "teacher", &o);
@@ -276,7 +276,7 @@ static void distilling_lowers_the_held_out_loss(void **state)
     for (int i = 1; i < 40; i++)
         ok(engine_step(e, d, &r));
     assert_true(r.kd_loss < 0.7 * first);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 

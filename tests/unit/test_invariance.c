@@ -114,7 +114,7 @@ static const struct {
     {"documents cut", PLAIN, PACKED("forward", 4, PACKING_WRAPPED), 1000 * ROUNDING, true},
 };
 
-static struct engine *open_way(const char *student, const struct way *way, struct data **d)
+static struct engine *open_way(const char *student, const struct way *way, struct batch_source **d)
 {
     struct train_options o = small_options;
     o.batch_size = way->batch;
@@ -129,7 +129,7 @@ static struct engine *open_way(const char *student, const struct way *way, struc
 static float *gradient_of(const char *student, const struct way *way, double *loss,
                           struct params *p)
 {
-    struct data *d;
+    struct batch_source *d;
     struct engine *e = open_way(student, way, &d);
     const size_t bytes = (size_t)e->student.p.count * sizeof(float);
     float *out = malloc(bytes);
@@ -138,7 +138,7 @@ static float *gradient_of(const char *student, const struct way *way, double *lo
     gradient(e, d);
     memcpy(out, e->mem.grad, bytes);
     ok(params_layout(&e->student.c, PARAMS_ALL, p));
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     return out;
 }
@@ -204,7 +204,7 @@ static void old_gradients_are_gone(void **state)
     static const struct way ways[] = {PLAIN, ALONE("no-loss-first", 1, 32, 8)};
     (void)state;
     for (int k = 0; k < 4; k++) {
-        struct data *d;
+        struct batch_source *d;
         struct engine *e = open_way(models[k % 2], &ways[k / 2], &d);
         const struct params *p = &e->student.p;
         const size_t bytes = (size_t)p->count * sizeof(float);
@@ -219,7 +219,7 @@ static void old_gradients_are_gone(void **state)
         if (memcmp(fresh, e->mem.grad, bytes) != 0)
             fail_msg("%s: what the gradients were before shows", models[k % 2]);
         free(fresh);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
 }
@@ -229,7 +229,7 @@ static void old_gradients_are_gone(void **state)
 static void backward_of_twins(const char *student, float factor, float **out, struct params *p)
 {
     const struct way way = ALONE("twins", 2, 32, 8);
-    struct data *d;
+    struct batch_source *d;
     struct engine *e = open_way(student, &way, &d);
     struct work w = engine_work(e);
     const int64_t half = 32 * (int64_t)e->student.c.hidden_size;
@@ -251,7 +251,7 @@ static void backward_of_twins(const char *student, float factor, float **out, st
     assert_non_null(*out);
     memcpy(*out, e->mem.grad, (size_t)e->student.p.count * sizeof(float));
     ok(params_layout(&e->student.c, PARAMS_ALL, p));
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -300,7 +300,7 @@ static void the_seed_decides_the_bits(void **state)
             o.seed = pairs[k].seed[i];
             o.lora = (struct lora_config){.rank = 4, .alpha = 8, .dropout = 0.2};
             ok(lora_targets_add(&o.lora, "all-linear"));
-            struct data *d = open_tokens("tokens.bin", &o, false);
+            struct batch_source *d = open_tokens("tokens.bin", &o, false);
             struct engine *e = open_engine("qwen2", "teacher", &o);
             for (int step = 0; step < 3; step++)
                 ok(engine_step(e, d, &r));
@@ -308,7 +308,7 @@ static void the_seed_decides_the_bits(void **state)
             w[i] = malloc(bytes);
             assert_non_null(w[i]);
             memcpy(w[i], e->mem.master, bytes);
-            data_close(d);
+            batches_close(d);
             engine_destroy(e);
         }
         assert_int_equal(memcmp(w[0], w[1], bytes) == 0, pairs[k].same);

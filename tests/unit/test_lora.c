@@ -24,7 +24,7 @@ static struct train_options lora_options(int rank, double dropout, const char *t
     return o;
 }
 
-static void train_some(struct engine *e, struct data *d, int steps, struct step_result *r)
+static void train_some(struct engine *e, struct batch_source *d, int steps, struct step_result *r)
 {
     for (int i = 0; i < steps; i++)
         ok(engine_step(e, d, r));
@@ -50,11 +50,11 @@ static void spread(struct engine *e)
 }
 
 /* Loss of a pass that drops what the gradient's pass dropped. */
-static double loss_with_masks(struct engine *e, struct data *d)
+static double loss_with_masks(struct engine *e, struct batch_source *d)
 {
     double sum[2] = {0};
     e->valid = 0;
-    data_seek(d, &(struct data_state){0});
+    batches_seek(d, &(struct data_state){0});
     while (stage_next(e, d, 0, 0) == 0) {
         struct work w = engine_work(e);
         ok(nj_zero(e->stream, e->mem.sums, sizeof *e->mem.sums));
@@ -78,7 +78,7 @@ static void check_adapters(const char *student, double dropout, loss_fn *loss)
     struct train_options o = lora_options(3, dropout, "all-linear");
     o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
     struct engine *e = open_engine(student, "teacher", &o);
-    struct data *d = open_tokens("masked.bin", &o, true);
+    struct batch_source *d = open_tokens("masked.bin", &o, true);
     const struct params *p = &e->lora.p;
     assert_int_equal(p->specs, 2 * LORA_TARGETS * e->student.c.layers);
     spread(e);
@@ -90,7 +90,7 @@ static void check_adapters(const char *student, double dropout, loss_fn *loss)
             fail_msg("%s, element %lld: gradient %.7g, difference quotient %.7g", p->spec[i].name,
                      (long long)(at - p->first[i]), got, want);
     }
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -117,8 +117,8 @@ static void only_adapters_move(void **state)
     o.lr = 1e-2f;
     struct engine *e = open_engine("qwen2", NULL, &o);
     struct engine *plain = open_engine("qwen2", NULL, &small_options);
-    struct data *d = open_tokens("tokens.bin", &o, false);
-    struct data *held = open_tokens("masked.bin", &o, true);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *held = open_tokens("masked.bin", &o, true);
     const struct params *p = &e->lora.p;
     struct step_result r;
     assert_true(loss_at(e, held) == loss_at(plain, held));
@@ -136,8 +136,8 @@ static void only_adapters_move(void **state)
     assert_memory_equal(e->mem.weights, plain->mem.weights,
                         (size_t)e->student.p.count * sizeof(float));
     free(before);
-    data_close(d);
-    data_close(held);
+    batches_close(d);
+    batches_close(held);
     engine_destroy(plain);
     engine_destroy(e);
 }
@@ -181,8 +181,8 @@ static void saved_adapters_load_again(void **state)
     (void)state;
     struct train_options o = lora_options(4, 0.1, "q_proj,v_proj,up_proj,o_proj");
     struct engine *e = open_engine("qwen2", "teacher", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
-    struct data *held = open_tokens("masked.bin", &o, true);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *held = open_tokens("masked.bin", &o, true);
     struct step_result r;
     train_some(e, d, 6, &r);
     make_folder("adapters");
@@ -200,8 +200,8 @@ static void saved_adapters_load_again(void **state)
     double want = loss_at(e, held);
     assert_true(loss_at(f, held) == want && loss_at(g, held) == want);
     free(dir);
-    data_close(d);
-    data_close(held);
+    batches_close(d);
+    batches_close(held);
     engine_destroy(e);
     engine_destroy(f);
     engine_destroy(g);
@@ -213,12 +213,12 @@ static void resuming_continues_bit_for_bit(void **state)
     struct train_options o = lora_options(4, 0.2, "all-linear");
     o.grad_accum = 2;
     struct engine *e = open_engine("qwen3", "teacher", &o), *f;
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct data_state at;
     struct step_result r, s;
     int64_t step = 0;
     train_some(e, d, 3, &r);
-    data_tell(d, &at);
+    batches_tell(d, &at);
     make_folder("state");
     ok(engine_save_state(e, path_of("state"), 3, &at));
     train_some(e, d, 3, &r);
@@ -226,7 +226,7 @@ static void resuming_continues_bit_for_bit(void **state)
     f = open_engine("qwen3", "teacher", &o);
     ok(engine_load_state(f, path_of("state"), &step, &at));
     assert_int_equal(step, 3);
-    data_seek(d, &at);
+    batches_seek(d, &at);
     train_some(f, d, 3, &s);
     assert_true(r.loss == s.loss && r.grad_norm == s.grad_norm);
     size_t bytes = (size_t)e->lora.p.count * sizeof(float);
@@ -244,7 +244,7 @@ static void resuming_continues_bit_for_bit(void **state)
         assert_int_equal(engine_load_state(f, path_of("state"), &step, &at), NJ_E_ARG);
         engine_destroy(f);
     }
-    data_close(d);
+    batches_close(d);
 }
 
 /* The seed, not the machine, decides what is dropped; without dropout it decides nothing. */
@@ -257,14 +257,14 @@ static void dropout_masks_follow_the_seed(void **state)
         for (int k = 0; k < 2; k++) {
             struct train_options o = lora_options(4, dropout[i], "all-linear");
             struct engine *e = open_engine("qwen2", NULL, &o);
-            struct data *d = open_tokens("tokens.bin", &o, false);
+            struct batch_source *d = open_tokens("tokens.bin", &o, false);
             struct step_result r;
             spread(e);
             if (k == 1 && i != 0)
                 e->o.seed = 99;
             train_some(e, d, 1, &r);
             loss[i][k] = r.loss;
-            data_close(d);
+            batches_close(d);
             engine_destroy(e);
         }
     }
@@ -337,12 +337,12 @@ static void trained_adapters(const char *base_model, const char *dir)
     struct train_options o = lora_options(4, 0, "all-linear");
     o.lr = 1e-2f;
     struct engine *e = open_engine(base_model, NULL, &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     train_some(e, d, 20, &r);
     make_folder(dir);
     ok(engine_save_model(e, path_of(dir)));
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -407,7 +407,7 @@ static void merged_model_is_the_same_model(void **state)
     ok(merge_adapters(path_of("qwen3"), path_of("apart"), path_of("merged"), &count));
     struct engine *a = with_adapters("qwen3", "apart"), *b = open_engine("merged", NULL, &o);
     struct engine *plain = open_engine("qwen3", NULL, &o);
-    struct data *held = open_tokens("masked.bin", &o, true);
+    struct batch_source *held = open_tokens("masked.bin", &o, true);
     double apart = loss_at(a, held), merged = loss_at(b, held), before = loss_at(plain, held);
     assert_true(fabs(apart - merged) < 1e-5);
     assert_true(fabs(apart - before) > 0.1);
@@ -415,7 +415,7 @@ static void merged_model_is_the_same_model(void **state)
     ok(decode_text(a, 5, x, 12));
     ok(decode_text(b, 5, y, 12));
     assert_memory_equal(x, y, sizeof x);
-    data_close(held);
+    batches_close(held);
     engine_destroy(a);
     engine_destroy(b);
     engine_destroy(plain);

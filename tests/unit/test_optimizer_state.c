@@ -18,7 +18,8 @@ static struct train_options bf16_options(void)
     return o;
 }
 
-static void train_some(struct engine *e, struct data *d, int steps, struct step_result *last)
+static void train_some(struct engine *e, struct batch_source *d, int steps,
+                       struct step_result *last)
 {
     for (int i = 0; i < steps; i++) {
         ok(engine_step(e, d, last));
@@ -31,9 +32,9 @@ static struct engine *trained(const char *student, const struct train_options *o
                               struct step_result *last)
 {
     struct engine *e = open_engine(student, "teacher", o);
-    struct data *d = open_tokens("tokens.bin", o, false);
+    struct batch_source *d = open_tokens("tokens.bin", o, false);
     train_some(e, d, steps, last);
-    data_close(d);
+    batches_close(d);
     return e;
 }
 
@@ -123,12 +124,12 @@ static void bits_repeat_on_any_threads(void **state)
 static void check_resume(const struct train_options *o, const char *dir)
 {
     struct engine *e = open_engine("qwen2", "teacher", o), *f;
-    struct data *d = open_tokens("tokens.bin", o, false);
+    struct batch_source *d = open_tokens("tokens.bin", o, false);
     struct data_state at;
     struct step_result r, s;
     int64_t step = 0;
     train_some(e, d, 4, &r);
-    data_tell(d, &at);
+    batches_tell(d, &at);
     assert_int_equal(mkdir(path_of(dir), 0700), 0);
     ok(engine_save_state(e, path_of(dir), 4, &at));
     train_some(e, d, 5, &r);
@@ -136,11 +137,11 @@ static void check_resume(const struct train_options *o, const char *dir)
     f = open_engine("qwen2", "teacher", o);
     ok(engine_load_state(f, path_of(dir), &step, &at));
     assert_int_equal(step, 4);
-    data_seek(d, &at);
+    batches_seek(d, &at);
     train_some(f, d, 5, &s);
     assert_true(r.loss == s.loss && r.grad_norm == s.grad_norm);
     assert_same_state(e, f);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     engine_destroy(f);
 }

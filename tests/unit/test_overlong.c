@@ -41,7 +41,7 @@ static char *targets(enum packing packing, enum overlong overlong, struct overlo
     size_t length = 0;
     check_ok(data_open(&o, &bytes_tokenizer, &d), "open");
     for (int64_t row = 0; row < data_windows(d); row++) {
-        check_ok(data_next(d, &b), "next");
+        check_ok(batches_next(data_batches(d), &b), "next");
         for (int i = 0; i < S; i++)
             if (b.target[i] != IGNORED)
                 out[length++] = b.target[i] == END ? '.' : (char)b.target[i];
@@ -112,7 +112,7 @@ static void held_out_prompts_stay_whole(void **state)
     o.once = true;
     check_ok(data_open(&o, &bytes_tokenizer, &d), "open");
     assert_int_equal(data_packing(d), PACKING_BFD);
-    while (data_next(d, &b) == 0)
+    while (batches_next(data_batches(d), &b) == 0)
         valid += b.valid;
     assert_int_equal(valid, 4 + 8 + 2 + 11);
     data_close(d);

@@ -118,7 +118,7 @@ static void packing_loses_and_tears_nothing(void **state)
             for (int epoch = 1; epoch <= 2; epoch++) {
                 for (int64_t r = 0; r < data_windows(d); r++) {
                     struct batch b;
-                    assert_int_equal(data_next(d, &b), 0);
+                    assert_int_equal(batches_next(data_batches(d), &b), 0);
                     const int count = check_row(&b, kind, seen);
                     assert_true(count > 0 && count == b.valid);
                     filled += count;
@@ -152,7 +152,7 @@ static void the_best_fit_is_taken(void **state)
     struct batch b;
     assert_int_equal(data_windows(d), 2);
     assert_true(data_padding(d) == 0);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     assert_int_equal(b.valid, 20);
     for (int i = 0; i < 20; i++) {
         assert_int_equal(b.ids[i], FIRST + ids[i / 10][i % 10]);
@@ -160,7 +160,7 @@ static void the_best_fit_is_taken(void **state)
     }
     for (int i = 0; i < 10; i++) /* no third row: padding, one document */
         assert_true(b.target[20 + i] == X && b.doc_start[20 + i] == 0 && b.pos[20 + i] == i);
-    assert_int_equal(data_next(d, &b), 1);
+    assert_int_equal(batches_next(data_batches(d), &b), 1);
     data_close(d);
 }
 
@@ -214,7 +214,7 @@ static void one_pass_has_the_same_targets(void **state)
             struct batch b;
             int64_t targets = 0;
             check_ok(data_open(&o, &bytes, &d), "once");
-            while (data_next(d, &b) == 0)
+            while (batches_next(data_batches(d), &b) == 0)
                 targets += b.valid;
             /* "abcd" and the end after it, "yz" and its end, and all of the last but one */
             assert_int_equal(targets, 5 + 3 + 29);
@@ -235,7 +235,7 @@ static void the_order_of_packed_rows_is_the_seeds(void **state)
             struct data *d = open_text(kinds[k], S, 1, 7 + (uint64_t)seed, false);
             for (int r = 0; r < ROWS; r++) {
                 struct batch b;
-                assert_int_equal(data_next(d, &b), 0);
+                assert_int_equal(batches_next(data_batches(d), &b), 0);
                 memcpy(rows[seed][r], b.ids, 4 * S * sizeof(int32_t)); /* all four arrays */
             }
             data_close(d);
@@ -246,11 +246,11 @@ static void the_order_of_packed_rows_is_the_seeds(void **state)
         for (int r = 0; r + 3 <= ROWS; r += 3) {
             struct data_state here;
             struct batch b;
-            data_tell(d, &here);
-            data_seek(d, &(struct data_state){5, 1}); /* elsewhere and back */
-            assert_int_equal(data_next(d, &b), 0);
-            data_seek(d, &here);
-            assert_int_equal(data_next(d, &b), 0);
+            batches_tell(data_batches(d), &here);
+            batches_seek(data_batches(d), &(struct data_state){5, 1}); /* elsewhere and back */
+            assert_int_equal(batches_next(data_batches(d), &b), 0);
+            batches_seek(data_batches(d), &here);
+            assert_int_equal(batches_next(data_batches(d), &b), 0);
             const int32_t *arrays[] = {b.ids, b.target, b.pos, b.doc_start};
             for (int i = 0; i < 3; i++)
                 for (int a = 0; a < 4; a++)

@@ -167,19 +167,19 @@ static void run_both(const char *quantised, const char *whole, const struct mode
         assert_true(!kept == !types);
         o.teacher_types = types;
         struct engine *e = open_engine("student", kept ? quantised : whole, &o);
-        struct data *d = open_tokens("masked.bin", &o, false);
+        struct batch_source *d = open_tokens("masked.bin", &o, false);
         for (int i = 0; i < 2; i++) {
             ok(engine_step(e, d, &step[kept][i]));
             step[kept][i].step_ms = 0;
         }
         assert_true(kept == (e->teacher.net.head->format == &matrix_quant));
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
         o.steps = 0;
         e = open_engine("student", kept ? quantised : whole, &o);
         d = open_tokens("masked.bin", &o, true);
         ok(engine_eval(e, d, &eval[kept]));
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
         free(types);
     }
@@ -317,14 +317,14 @@ static void epochs_with_a_quantised_teacher_end(void **state)
     ok(source_types(path_of("epochs.gguf"), &untied, &types));
     o.teacher_types = types;
     struct engine *e = open_engine("student", "epochs.gguf", &o);
-    struct data *d = open_tokens("tokens.bin", &o, false);
+    struct batch_source *d = open_tokens("tokens.bin", &o, false);
     assert_true(e->teacher.net.head->quant.at_once < WORDS);
-    for (data_tell(d, &at); at.epoch < 3; data_tell(d, &at)) {
+    for (batches_tell(d, &at); at.epoch < 3; batches_tell(d, &at)) {
         ok(engine_step(e, d, &r));
         first = first.valid_tokens ? first : r;
     }
     assert_true(r.loss < first.loss);
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
     free(types);
 }
@@ -347,9 +347,9 @@ static void folders_are_quantised_like_files(void **state)
             o.steps = 0;
             o.teacher_types = types;
             struct engine *e = open_engine("folder", file ? "file.gguf" : "folder", &o);
-            struct data *d = open_tokens("masked.bin", &o, true);
+            struct batch_source *d = open_tokens("masked.bin", &o, true);
             ok(engine_eval(e, d, &r[file]));
-            data_close(d);
+            batches_close(d);
             engine_destroy(e);
         }
         assert_memory_equal(&r[0], &r[1], sizeof r[0]);

@@ -34,16 +34,17 @@ static size_t gradient_bytes(const struct engine *e)
 
 /* Fetches the micro-batches of a step that belong to a rank, into the slots of an engine without ranks. *valid: the
  * targets of the step, counted where it is 0. */
-static void stage_rank(struct engine *e, struct data *d, int rank, int ranks, int64_t *valid)
+static void stage_rank(struct engine *e, struct batch_source *d, int rank, int ranks,
+                       int64_t *valid)
 {
     int64_t all = 0;
     struct batch b;
-    data_seek(d, &(struct data_state){0});
+    batches_seek(d, &(struct data_state){0});
     for (int micro = 0; micro < ranks * e->o.grad_accum; micro++) {
         if (micro % ranks == rank) {
             ok(stage_next(e, d, micro, micro / ranks));
         } else {
-            ok(data_next(d, &b));
+            ok(batches_next(d, &b));
             all += b.valid;
         }
     }
@@ -57,7 +58,7 @@ static void sum_of_ranks(const char *teacher, int ranks, int micro, float **grad
 {
     const struct train_options o = shared(1, micro);
     struct engine *e = open_engine("qwen2", teacher, &o);
-    struct data *d = open_tokens("masked.bin", &o, false);
+    struct batch_source *d = open_tokens("masked.bin", &o, false);
     const int64_t count = engine_trained(e)->count;
     int64_t valid = 0;
     *grad = calloc((size_t)count, sizeof **grad);
@@ -73,7 +74,7 @@ static void sum_of_ranks(const char *teacher, int ranks, int micro, float **grad
         for (int i = 0; i < LOSS_SUMS; i++)
             sums[i] = rank == 0 ? here[i] : sums[i] + here[i];
     }
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 
@@ -88,7 +89,7 @@ static void gradients_are_added_in_order(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const struct train_options o = shared(cases[k].ranks, cases[k].micro);
         struct engine *e = open_engine("qwen2", cases[k].teacher, &o);
-        struct data *d = open_tokens("masked.bin", &o, false);
+        struct batch_source *d = open_tokens("masked.bin", &o, false);
         float *grad, sums[LOSS_SUMS];
         sum_of_ranks(cases[k].teacher, cases[k].ranks, cases[k].micro, &grad, sums);
         e->valid = 0;
@@ -99,7 +100,7 @@ static void gradients_are_added_in_order(void **state)
         assert_memory_equal(e->mem.total, grad, gradient_bytes(e));
         assert_memory_equal(e->mem.total_sums, sums, sizeof sums);
         free(grad);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
 }
@@ -110,11 +111,11 @@ static void micro_batches_are_the_same(void **state)
     (void)state;
     const struct train_options one = shared(1, 6), three = shared(3, 2);
     struct engine *a = open_engine("qwen2", NULL, &one), *b = open_engine("qwen2", NULL, &three);
-    struct data *d = open_tokens("masked.bin", &one, false);
+    struct batch_source *d = open_tokens("masked.bin", &one, false);
     const size_t bytes = a->mem.rows_bytes;
     bool used[6] = {false};
     for (int k = 0; k < 2; k++) {
-        data_seek(d, &(struct data_state){0});
+        batches_seek(d, &(struct data_state){0});
         for (int micro = 0; micro < 6; micro++) {
             struct engine *e = k == 0 ? a : b;
             ok(stage_next(e, d, micro, ranks_slot(&e->shape, micro)));
@@ -129,7 +130,7 @@ static void micro_batches_are_the_same(void **state)
         assert_memory_equal(b->mem.batches + (size_t)slot * bytes,
                             a->mem.batches + (size_t)micro * bytes, bytes);
     }
-    data_close(d);
+    batches_close(d);
     engine_destroy(a);
     engine_destroy(b);
 }
@@ -137,14 +138,14 @@ static void micro_batches_are_the_same(void **state)
 /* empty: counts last micro-batches of a rank that have no target. */
 static struct step_result train_on(struct engine *e, const char *tokens, int *empty)
 {
-    struct data *d = open_tokens(tokens, &e->o, false);
+    struct batch_source *d = open_tokens(tokens, &e->o, false);
     struct step_result r;
     for (int i = 0; i < STEPS; i++) {
         ok(engine_step(e, d, &r));
         for (int slot = e->shape.micro - 1; slot < e->shape.slots; slot += e->shape.micro)
             *empty += e->chunks_of[slot] == 0;
     }
-    data_close(d);
+    batches_close(d);
     return r;
 }
 
@@ -354,7 +355,7 @@ static bool write_state(struct engine *e, int rank, FILE *out)
 /* Of data whose batches are no multiple of the ranks; several numbers of them, the least fewer than the ranks. */
 static bool write_evaluations(struct engine *e, FILE *out)
 {
-    struct data *d = open_tokens("masked.bin", &e->o, true);
+    struct batch_source *d = open_tokens("masked.bin", &e->o, true);
     bool written = true;
     for (e->o.eval_batches = 0; written && e->o.eval_batches < RANKS_MOST; e->o.eval_batches++) {
         struct eval_result r;
@@ -362,7 +363,7 @@ static bool write_evaluations(struct engine *e, FILE *out)
         written = fwrite(&r, sizeof r, 1, out) == 1;
     }
     e->o.eval_batches = 0;
-    data_close(d);
+    batches_close(d);
     return written;
 }
 
@@ -519,12 +520,12 @@ static void a_tensor_that_breaks_is_named(void **state)
     (void)state;
     const struct train_options o = shared(2, 1);
     struct engine *e = open_engine("qwen2", NULL, &o);
-    struct data *d = open_tokens("masked.bin", &o, false);
+    struct batch_source *d = open_tokens("masked.bin", &o, false);
     struct step_result r;
     e->mem.master[e->student.p.first[0]] = NAN;
     assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
     assert_non_null(strstr(fail_text(), "weight of the student"));
-    data_close(d);
+    batches_close(d);
     engine_destroy(e);
 }
 

@@ -340,7 +340,7 @@ static void a_conversation_is_one_document_of_a_row(void **state)
                                    .vocab_size = t.vocab_size};
     struct data *d;
     check_ok(data_open(&o, &t, &d), path);
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     const int each = (int)data_tokens(d) / 2 - 1;
     for (int i = 0; i < 2 * each; i++) {
         assert_int_equal(b.doc_start[i], i < each ? 0 : each);

@@ -27,12 +27,12 @@ static struct score_batch batch_of(const struct batch *b, int32_t *at, int32_t *
 }
 
 /* The sum over all data, in batches. */
-static double sum_of(struct engine *e, struct data *d, int64_t *count)
+static double sum_of(struct engine *e, struct batch_source *d, int64_t *count)
 {
     double sum = 0;
     struct batch b;
     *count = 0;
-    while (data_next(d, &b) == 0) {
+    while (batches_next(d, &b) == 0) {
         int32_t at[ROWS], target[ROWS];
         float ce[ROWS];
         const struct score_batch s = batch_of(&b, at, target);
@@ -51,17 +51,17 @@ static void scores_are_the_losses_of_an_evaluation(void **state)
     const char *const teachers[] = {NULL, "teacher"};
     for (int i = 0; i < 2; i++) {
         struct engine *e = open_engine("qwen2", teachers[i], &o);
-        struct data *d = open_tokens("masked.bin", &o, true);
+        struct batch_source *d = open_tokens("masked.bin", &o, true);
         struct eval_result r;
         int64_t count;
         ok(engine_eval(e, d, &r));
-        data_seek(d, &(struct data_state){0});
+        batches_seek(d, &(struct data_state){0});
         const double sum = sum_of(e, d, &count);
         assert_int_equal(count, r.valid_tokens);
         const double want = r.class_loss * (double)count;
         if (!(fabs(sum - want) <= 1e-5 * want))
             fail_msg("%.9g, expected %.9g", sum, want);
-        data_close(d);
+        batches_close(d);
         engine_destroy(e);
     }
 }

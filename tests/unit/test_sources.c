@@ -49,7 +49,7 @@ static struct data *open_sources(const int *rows, const double *weights, size_t 
 static int next_row(struct data *d, int *row)
 {
     struct batch b;
-    assert_int_equal(data_next(d, &b), 0);
+    assert_int_equal(batches_next(data_batches(d), &b), 0);
     for (int i = 0; i < S; i++)
         assert_int_equal(b.target[i], b.ids[0] + i + 1);
     assert_int_equal(b.ids[0] % 1000 % S, 0);
@@ -103,7 +103,7 @@ static void shares_are_exact(void **state)
 static void rows_of_epoch(struct data *d, uint64_t epoch, int64_t total, bool *shown)
 {
     int row;
-    data_seek(d, &(struct data_state){epoch, 0});
+    batches_seek(data_batches(d), &(struct data_state){epoch, 0});
     memset(shown, 0, 100);
     for (int64_t i = 0; i < total; i++)
         if (next_row(d, &row) == 0)
@@ -229,22 +229,22 @@ static void every_position_resumes(void **state)
     struct batch b;
     struct data *d = open_sources(rows, weights, 3, B, 21);
     for (int i = 0; i < STEPS; i++) {
-        data_tell(d, &here[i]);
-        assert_int_equal(data_next(d, &b), 0);
+        batches_tell(data_batches(d), &here[i]);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         memcpy(ids[i], b.ids, sizeof ids[i]);
     }
     assert_int_equal(here[STEPS - 1].epoch, (STEPS - 1) * B / 39);
     data_close(d);
     d = open_sources(rows, weights, 3, B, 21);
     for (int i = STEPS - 1; i >= 0; i--) {
-        data_seek(d, &here[i]);
-        assert_int_equal(data_next(d, &b), 0);
+        batches_seek(data_batches(d), &here[i]);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_memory_equal(b.ids, ids[i], sizeof ids[i]);
     }
     data_close(d);
     d = open_sources(rows, weights, 3, 1, 21); /* grouping does not matter */
     for (int i = 0; i < STEPS * B; i++) {
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_memory_equal(b.ids, ids[i / B] + i % B * S, S * sizeof(int32_t));
     }
     data_close(d);
@@ -301,7 +301,7 @@ static void sources_are_packed_apart(void **state)
     assert_int_equal(data_windows(d), 9);
     int padding = 0;
     for (int i = 0; i < 9; i++) {
-        assert_int_equal(data_next(d, &b), 0);
+        assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_true(b.valid == 4 || b.valid == 3);
         padding += 5 - (int)b.valid;
     }

@@ -44,6 +44,17 @@ int batch_allocate(struct batch *out, int B, int S, unsigned uses)
     return NJ_OK;
 }
 
+int batch_resize(struct batch *b, int B, int S, unsigned uses)
+{
+    struct batch other;
+    const int rc = batch_allocate(&other, B, S, uses);
+    if (rc)
+        return rc;
+    batch_free(b);
+    *b = other;
+    return NJ_OK;
+}
+
 void batch_free(struct batch *b)
 {
     free(b->memory);

@@ -32,6 +32,8 @@ struct batch {
 
 /* Allocates the arrays of these uses (enum array_use); their elements are 0. */
 int batch_allocate(struct batch *out, int B, int S, unsigned uses);
+/* The same anew for another number of rows, with the old ones where there is no memory. */
+int batch_resize(struct batch *b, int B, int S, unsigned uses);
 void batch_free(struct batch *b);
 /* Ends a sequence of which `end` positions are filled. The rest is a document of its own without a target. */
 void batch_pad_row(struct batch *b, int row, int end);

@@ -12,7 +12,6 @@
 
 #include "batch/data_struct.h"
 #include "io/error.h"
-#include "ranks/group.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,26 +20,13 @@
 
 /* ---- memory ---- */
 
-int data_set_batch(struct data *d, int batch_size)
-{
-    const unsigned uses = USE_FORWARD | USE_STEP | USE_ANSWERS;
-    struct batch b;
-    const int rc =
-        batch_allocate(&b, batch_size, d->S, uses | (d->teacher_apart ? USE_TEACHER : 0U));
-    if (rc)
-        return rc;
-    batch_free(&d->batch);
-    d->batch = b;
-    return NJ_OK;
-}
-
 int data_allocate(struct data *d, int batch_size)
 {
     d->window = calloc((size_t)d->S + 1, sizeof *d->window);
     d->flags = calloc((size_t)d->S + 1, 1);
     if (!d->window || !d->flags)
         return fail(NJ_E_NOMEM, "out of memory for sequences of %d", d->S);
-    return data_set_batch(d, batch_size);
+    return batch_allocate(&d->batch, batch_size, d->S, DATA_ARRAYS);
 }
 
 void data_close(struct data *d)
@@ -244,24 +230,6 @@ static int fill_row(struct data *d, int row, const struct row_place *place)
     return NJ_OK;
 }
 
-/* Whether the next row is one that was given; then it is past. */
-static bool take_row(struct data *d, int row)
-{
-    struct taken *t = &d->taken;
-    if (t->at >= t->count || !t->own[t->at++])
-        return false;
-    if (t->used == t->rows->B)
-        batch_pad_row(&d->batch, row, 0);
-    else
-        batch_copy_row(&d->batch, row, t->rows, t->used++);
-    return true;
-}
-
-void data_take(struct data *d, const struct batch *rows, const unsigned char *own, int64_t count)
-{
-    d->taken = (struct taken){.rows = rows, .own = own, .count = count};
-}
-
 /* A row of the files, or one that nothing fills where they have ended. */
 static int next_row(struct data *d, int row)
 {
@@ -274,162 +242,90 @@ static int next_row(struct data *d, int row)
         if (rc == 0 && ++d->at.window >= (uint64_t)d->order.total)
             d->at = (struct data_state){d->at.epoch + 1, 0};
     }
-    if (rc == 0)
-        batch_share_row(&d->batch, row);
     return rc;
 }
 
-static int next_here(struct data *d)
+static struct data *of(struct batch_source *s)
 {
+    return (struct data *)(void *)s;
+}
+
+static int next(struct batch_source *s, struct batch *out)
+{
+    struct data *d = of(s);
     struct batch *b = &d->batch;
     int rc = 0;
-    if (d->once && d->at.epoch > 0)
+    if (d->order.count == 0 || (d->once && d->at.epoch > 0))
         return 1;
     b->valid = 0;
     for (int row = 0; rc == 0 && row < b->B; row++) {
-        b->own[row] = take_row(d, row);
-        if (!b->own[row])
-            rc = next_row(d, row);
+        rc = next_row(d, row);
         if (rc == 0)
             b->valid += batch_row_targets(b, row);
     }
+    *out = *b;
     return rc;
 }
 
-/* ---- shared by ranks ---- */
+static void tell(struct batch_source *s, struct data_state *out)
+{
+    *out = of(s)->at;
+}
 
-/* What all learn of data. */
-struct summary {
-    int64_t tokens, rows;
-    uint64_t hash;
-    size_t sources;
-    bool weighted;
-    enum packing packing;
+static void seek(struct batch_source *s, const struct data_state *at)
+{
+    struct data *d = of(s);
+    d->at = *at;
+    if (d->at.window >= (uint64_t)d->order.total)
+        d->at = (struct data_state){at->epoch + 1, 0};
+}
+
+static int resize(struct batch_source *s, int batch_size)
+{
+    return batch_resize(&of(s)->batch, batch_size, of(s)->S, DATA_ARRAYS);
+}
+
+static int64_t rows(struct batch_source *s)
+{
+    return data_windows(of(s));
+}
+
+static void close_data(struct batch_source *s)
+{
+    data_close(of(s));
+}
+
+static const struct batch_source_ops ops = {
+    .next = next,
+    .tell = tell,
+    .seek = seek,
+    .resize = resize,
+    .rows = rows,
+    .close = close_data,
 };
 
-static int make_receiver(const struct data_options *o, struct data **out)
+int data_create(int seq_len, struct data **out)
 {
     struct data *d = calloc(1, sizeof *d);
     *out = d;
     if (!d)
         return fail(NJ_E_NOMEM, "out of memory");
-    d->S = o->seq_len;
-    d->once = o->once;
-    d->teacher_apart = o->teacher_apart;
-    return data_allocate(d, o->batch_size);
-}
-
-static int take_summary(struct data *d, const struct summary *s)
-{
-    d->tokens = s->tokens;
-    d->weighted = s->weighted;
-    d->packing = s->packing;
-    d->hasher.hash = s->hash;
-    d->order.total = s->rows;
-    d->source = calloc(s->sources, sizeof *d->source);
-    d->order.share = calloc(s->sources, sizeof *d->order.share);
-    if (!d->source || !d->order.share)
-        return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->sources);
-    d->order.count = s->sources;
+    d->batches.ops = &ops;
+    d->S = seq_len;
     return NJ_OK;
 }
 
-int data_none(const struct data_options *o, struct data **out)
+int data_none(int seq_len, struct data **out)
 {
-    const int rc = make_receiver(o, out);
+    const int rc = data_create(seq_len, out);
     if (!rc)
         (*out)->order.total = 1; /* which nobody asks for */
     return rc;
 }
 
-int data_share(struct data **d, const struct data_options *o, struct group *g)
+struct batch_source *data_batches(struct data *d)
 {
-    struct summary s = {0};
-    int rc = NJ_OK;
-    if (g->place.size == 1)
-        return rc;
-    if (group_leads(g))
-        s = (struct summary){(*d)->tokens,      (*d)->order.total, (*d)->hasher.hash,
-                             (*d)->order.count, (*d)->weighted,    (*d)->packing};
-    else
-        rc = make_receiver(o, d);
-    if (!rc)
-        rc = group_share(g, &s, sizeof s);
-    if (!rc && !group_leads(g))
-        rc = take_summary(*d, &s);
-    if (!rc)
-        rc = group_share(g, (*d)->order.share, s.sources * sizeof *(*d)->order.share);
-    if (!rc)
-        (*d)->group = g;
-    return rc;
-}
-
-/* What all learn of a batch. */
-struct dealt {
-    int rc;
-    int64_t valid;
-    struct data_state at; /* behind it */
-};
-
-static int next_shared(struct data *d)
-{
-    struct batch *b = &d->batch;
-    struct dealt it = {0};
-    if (group_leads(d->group)) {
-        const int rc = next_here(d);
-        it = (struct dealt){rc, b->valid, d->at};
-    }
-    int rc = group_share(d->group, &it, sizeof it);
-    if (rc || (it.rc && group_leads(d->group)))
-        return rc ? rc : it.rc;
-    if (it.rc < 0)
-        return fail(NJ_ELSEWHERE, "rank 0 cannot read the data; it says why");
-    b->valid = it.valid;
-    d->at = it.at;
-    return it.rc ? it.rc
-                 : group_deal(d->group, (int)(d->dealt++ % (uint64_t)d->group->place.size),
-                              b->memory, b->bytes);
-}
-
-int data_next(struct data *d, struct batch *out)
-{
-    const int rc = d->group && !d->alone ? next_shared(d) : next_here(d);
-    *out = d->batch;
-    return rc;
-}
-
-void data_read_alike(struct data *d, struct group *g)
-{
-    d->alike = g;
-}
-
-int data_agree(struct data *d, int rc)
-{
-    int first = -1;
-    if (!d->alike || d->alone)
-        return rc;
-    const int failed = group_agree(d->alike, rc < 0, &first);
-    if (failed || first < 0 || first == d->alike->place.rank)
-        return failed ? failed : rc;
-    return fail(NJ_ELSEWHERE, "rank %d cannot read the data; it says why", first);
-}
-
-void data_alone(struct data *d, bool alone)
-{
-    d->alone = alone;
-}
-
-void data_tell(const struct data *d, struct data_state *out)
-{
-    *out = d->at;
-}
-
-void data_seek(struct data *d, const struct data_state *s)
-{
-    d->at = *s;
-    d->dealt = 0;
-    if (d->at.window >= (uint64_t)d->order.total)
-        d->at = (struct data_state){s->epoch + 1, 0};
+    return &d->batches;
 }
 
 uint64_t data_hash(const struct data *d)

@@ -180,18 +180,17 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     if (o->seq_len < 1 || o->batch_size < 1)
         return fail(NJ_E_ARG, "batches of %d x %d: both --batch-size and --seq-len must be above 0",
                     o->batch_size, o->seq_len);
-    struct data *d = calloc(1, sizeof *d);
-    if (!d)
-        return fail(NJ_E_NOMEM, "out of memory");
-    d->S = o->seq_len;
+    struct data *d;
+    int rc = data_create(o->seq_len, &d);
+    if (rc)
+        return rc;
     d->vocab = o->vocab_size;
     d->order.seed = o->seed;
     d->once = o->once;
-    d->teacher_apart = o->teacher_apart;
     d->weighted = o->weights != NULL;
     d->rules = o->rules;
 
-    int rc = row_rules_check(&o->rules);
+    rc = row_rules_check(&o->rules);
     if (!rc)
         rc = open_sources(d, o, t);
     if (!rc)

@@ -19,13 +19,14 @@ struct source {
 };
 
 struct data {
+    struct batch_source batches;
     struct segment *segment;
     size_t segment_count;
     struct source *source; /* order.count of them */
     struct order order;
     int64_t tokens;
     int S, vocab;
-    bool once, weighted, teacher_apart;
+    bool once, weighted;
     enum packing packing; /* as decided */
     struct row_rules rules;
     struct row_notes notes;
@@ -34,16 +35,6 @@ struct data {
     int32_t *window;      /* a piece and the token after it: S + 1 */
     unsigned char *flags; /* S + 1 */
     struct passed_over passed;
-    struct group *group; /* that shares the data; NULL: read here */
-    struct group *alike; /* whose ranks each read all of it; or NULL */
-    bool alone;          /* for now */
-    uint64_t dealt;      /* batches since data_seek() */
-    struct taken {       /* data_take() */
-        const struct batch *rows;
-        const unsigned char *own;
-        int64_t count, at; /* rows that come; past */
-        int used;          /* of `rows`, past */
-    } taken;
     struct hasher { /* over each source's ids */
         uint64_t hash;
         size_t count;
@@ -51,6 +42,8 @@ struct data {
     } hasher;
 };
 
+/* Make data without a file. */
+int data_create(int seq_len, struct data **out);
 /* Makes the batches and what is read into them. */
 int data_allocate(struct data *d, int batch_size);
 

@@ -121,13 +121,13 @@ static int evaluate(struct run *r)
     if (err)
         return err;
     r->options.kd_ratio = r->teacher[0] != '\0' ? 0.5f : 0;
-    err = run_open_data(r, &r->s->data, true, &r->data);
+    err = run_open_data(r, &r->s->data, true, &r->data, &r->batches);
     if (!err)
         err = run_open_engine(r);
     if (err)
         return err;
     engine_watch(r->engine, progress_rows, &r->progress);
-    err = engine_eval(r->engine, r->data, &e);
+    err = engine_eval(r->engine, r->batches, &e);
     progress_clear(&r->progress);
     if (!err)
         err = engine_check_eval(r->engine, &e);

@@ -122,13 +122,15 @@ static int open_inputs(struct run *r, const char *command)
     if (!err && rollouts_wanted(r->s))
         err = rollouts_open(r);
     if (!err)
-        err = run_open_data(r, &r->s->data, false, &r->data);
+        err = run_open_data(r, &r->s->data, false, &r->data, &r->batches);
+    if (!err && rollouts_wanted(r->s))
+        err = rollouts_mix(r);
     if (!err && r->s->batch_size == BATCH_AUTO)
         err = run_fit_batch(r);
     if (!err && rollouts_wanted(r->s))
         err = rollouts_fit(r);
     if (!err && r->s->eval_data.count > 0)
-        err = run_open_data(r, &r->s->eval_data, true, &r->eval_data);
+        err = run_open_data(r, &r->s->eval_data, true, &r->eval_data, &r->eval_batches);
     if (!err)
         err = run_find_turn_end(r);
     if (!err)
@@ -180,7 +182,7 @@ static int evaluate(struct run *r, int64_t step)
     struct eval_result e;
     deadline_evaluation(r, step);
     wait_begin("measuring held-out text at step %lld", (long long)step);
-    int err = engine_eval(r->engine, r->eval_data, &e);
+    int err = engine_eval(r->engine, r->eval_batches, &e);
     wait_end();
     deadline_end(r);
     if (!err)
@@ -283,7 +285,7 @@ static int take_step(struct run *r, int64_t step, struct step_result *result, st
     int err = rollouts_wanted(r->s) ? rollouts_step(r, step) : 0;
     o->lost = err && !is_common(r, err);
     if (!err) {
-        err = engine_step(r->engine, r->data, result);
+        err = engine_step(r->engine, r->batches, result);
         o->lost = err && !engine_data_failed(r->engine) && !result->intact;
     }
     atomic_store(&in_step, false);

@@ -6,7 +6,7 @@
 #ifndef NOJIT_TRAINER_ENGINE_H
 #define NOJIT_TRAINER_ENGINE_H
 
-#include "batch/data.h"
+#include "batch/source.h"
 #include "decode/decode.h"
 #include "decode/row_logits.h"
 #include "decode/speculate.h"
@@ -52,9 +52,9 @@ struct eval_result {
     double teacher_class_loss, teacher_perplexity;
     double acceptance; /* of the student's tokens by the teacher; 0: not asked for */
 };
-/* One pass over d (opened with once). Where ranks are processes each calls it, with the same data, and gets the same
+/* One pass over d, whose pass ends. Where ranks are processes each calls it, with the same data, and gets the same
  * result, whose bits do not depend on their number. */
-int engine_eval(struct engine *e, struct data *d, struct eval_result *out);
+int engine_eval(struct engine *e, struct batch_source *d, struct eval_result *out);
 /* Refuses losses that are not finite: NJ_E_FORMAT with the weights that are to blame, if some are. */
 int engine_check_eval(struct engine *e, const struct eval_result *r);
 /* From here on `seen` is told how many rows of an evaluation are done, from 0 on. */

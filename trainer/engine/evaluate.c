@@ -103,7 +103,7 @@ static int end_round(struct engine *e, struct tally *t, int batches)
 }
 
 /* All ranks have their batch before any of them computes, for which it may need the others. */
-static int next_batch(struct engine *e, struct data *d, struct tally *t, int64_t batch)
+static int next_batch(struct engine *e, struct batch_source *d, struct tally *t, int64_t batch)
 {
     const int64_t before = e->valid;
     const int each = round_of(e);
@@ -117,7 +117,7 @@ static int next_batch(struct engine *e, struct data *d, struct tally *t, int64_t
 }
 
 /* Of a round that the data ended in, or at. */
-static int end_pass(struct engine *e, struct data *d, struct tally *t, int batches)
+static int end_pass(struct engine *e, struct batch_source *d, struct tally *t, int batches)
 {
     const int rc = stage_agree(e, d, 1);
     if (rc < 0 || batches == 0)
@@ -168,20 +168,20 @@ void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64
     e->seen_user = user;
 }
 
-static void tell(const struct engine *e, const struct data *d, int64_t batches)
+static void tell(const struct engine *e, struct batch_source *d, int64_t batches)
 {
-    const int64_t total = data_windows(d), rows = batches * e->o.batch_size;
+    const int64_t total = batches_rows(d), rows = batches * e->o.batch_size;
     if (e->seen != NULL)
         e->seen(e->seen_user, rows < total ? rows : total, total);
 }
 
-int engine_eval(struct engine *e, struct data *d, struct eval_result *out)
+int engine_eval(struct engine *e, struct batch_source *d, struct eval_result *out)
 {
     struct tally t = {0};
     int rc;
     *out = (struct eval_result){0};
     e->valid = 0;
-    data_seek(d, &(struct data_state){0});
+    batches_seek(d, &(struct data_state){0});
     int64_t batch = 0;
     for (rc = 0; rc == 0; batch += rc == 0) {
         tell(e, d, batch);

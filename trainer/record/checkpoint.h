@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "batch/data.h"
+#include "batch/source.h"
 #include "engine/engine.h"
 #include "io/path.h"
 #include "record/lock.h"

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "data/file_rules.h"
 #include "engine/engine.h"
 #include "record/metrics.h"
 #include "text/tokenizer.h"

@@ -108,7 +108,7 @@ int run_fit_batch(struct run *r)
     int err = group_leads(r->group) ? choose_batch(r) : 0;
     if (!err)
         err = group_share(r->group, &r->options.batch_size, sizeof r->options.batch_size);
-    return err ? err : data_set_batch(r->data, r->options.batch_size);
+    return err ? err : batches_resize(r->batches, r->options.batch_size);
 }
 
 int fit_decoder(struct run *r, const struct model_config *student,

@@ -8,7 +8,7 @@
 #include "run/run.h"
 
 /* --batch-size auto: the batch of the checkpoint that the run goes on from, else the largest that
- * fits and has no more rows than an epoch of r->data; said, and put into r->options and r->data. */
+ * fits and has no more rows than an epoch of r->data; said, and put into r->options and r->batches. */
 int run_fit_batch(struct run *r);
 /* The same, for a budget in bytes and at most so many rows. */
 int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,

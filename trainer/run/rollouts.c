@@ -230,6 +230,13 @@ int rollouts_most(const struct run *r)
     return (int)(wanted < answers ? wanted : answers);
 }
 
+int rollouts_mix(struct run *r)
+{
+    const struct train_options *o = &r->options;
+    return answers_source_open(&r->batches, o->batch_size, o->seq_len, o->teacher_apart,
+                               &r->answers);
+}
+
 int rollouts_fit(struct run *r)
 {
     const int err = allocate(r);
@@ -409,7 +416,7 @@ int rollouts_step(struct run *r, int64_t step)
         count_answers(r, step);
     for (int64_t row = 0; row < rows_of(r); row++)
         o->own[row] = is_own(r, step, row);
-    data_take(r->data, &o->rows, o->own, rows_of(r));
+    answers_source_put(r->answers, &o->rows, o->own, rows_of(r));
     return err;
 }
 

@@ -19,6 +19,8 @@ int rollouts_open(struct run *r);
 int rollouts_plan(struct run *r);
 /* Answers at a time at most: those of a step, or fewer. */
 int rollouts_most(const struct run *r);
+/* Lets r->batches have answers among their rows, which rollouts_step() gives. */
+int rollouts_mix(struct run *r);
 /* As many answers at a time as --rollout-batch says, or as there is memory for. */
 int rollouts_fit(struct run *r);
 /* A line about prompts and answers. */
@@ -27,7 +29,7 @@ void rollouts_say(struct run *r);
 void rollouts_say_all(struct run *r);
 /* Steps in which each prompt is answered so many times `--group`. */
 double rollouts_steps(const struct run *r, double epochs);
-/* Lets the student write what it will learn from in this step, which r->data then has. */
+/* Lets the student write what it will learn from in this step, which r->batches then have. */
 int rollouts_step(struct run *r, int64_t step);
 /* Into a checkpoint and back: answers that later steps use again (--reuse). */
 int rollouts_save(void *run, const char *dir);

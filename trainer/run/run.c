@@ -265,8 +265,8 @@ int run_open(struct run *r, const struct settings *s, struct group *g, bool resu
 void run_close(struct run *r)
 {
     engine_destroy(r->engine);
-    data_close(r->data);
-    data_close(r->eval_data);
+    batches_close(r->batches);
+    batches_close(r->eval_batches);
     rollouts_close(&r->rollouts);
     tokenizer_close(&r->tokenizer);
     free(r->teacher_types);

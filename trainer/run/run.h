@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "batch/answers.h"
+#include "batch/answers_source.h"
 #include "batch/data.h"
 #include "batch/prompts.h"
 #include "engine/engine.h"
@@ -64,7 +65,10 @@ struct run {
     struct tokenizer tokenizer;
     struct generation ends; /* tokens that end what the student writes */
     int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
+    /* What is known of texts; where their batches come from, which closes them. NULL: there are none. */
     struct data *data, *eval_data;
+    struct batch_source *batches, *eval_batches;
+    struct answers_source *answers; /* in batches, with --on-policy */
     struct rollouts rollouts;
     struct engine *engine;
     struct metrics metrics;

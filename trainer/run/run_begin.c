@@ -252,7 +252,7 @@ static int go_on(struct run *r, int64_t *first)
     int err = engine_load_state(r->engine, dir, first, &where);
     if (err)
         return refuse_checkpoint(r, err);
-    data_seek(r->data, &where);
+    batches_seek(r->batches, &where);
     err = rollouts_load(r, dir, *first);
     if (err)
         return refuse_checkpoint(r, err);

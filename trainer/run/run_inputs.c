@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/plural.h"
+#include "batch/dealt.h"
 #include "io/error.h"
 #include "io/waits.h"
 #include "model/model_open.h"
@@ -168,7 +169,34 @@ static struct split_choice split_of(const struct settings *s, const struct path_
     return (struct split_choice){SPLIT_TRAIN, SPLIT_AUTO};
 }
 
-int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out)
+/* Read where this rank does, and let all ranks have the batches. */
+static int open_files(struct run *r, const struct data_options *o, struct data **data,
+                      struct batch_source **batches)
+{
+    int err = 0;
+    wait_begin("reading %s%s", o->paths[0], o->path_count > 1 ? " and others" : "");
+    if (run_reads(r))
+        err = data_open(o, &r->tokenizer, data);
+    if (!err && run_reads(r))
+        *batches = data_batches(*data);
+    if (!err)
+        err = r->s->every_rank_reads ? batches_read_alike(batches, r->group)
+                                     : batches_deal(batches, data, o, r->group);
+    wait_end();
+    if (!err)
+        progress_data(&r->progress, data_passed_over(*data), data_row_notes(*data));
+    return err;
+}
+
+static int open_none(struct run *r, struct data **data, struct batch_source **batches)
+{
+    const int err = data_none(r->options.seq_len, data);
+    *batches = err ? NULL : data_batches(*data);
+    return err;
+}
+
+int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **data,
+                  struct batch_source **batches)
 {
     double *weights = NULL;
     int err = once ? 0 : read_weights(r->s, &weights);
@@ -185,21 +213,11 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         .vocab_size = r->vocab,
         .seed = once ? 0 : (uint64_t)r->s->seed,
         .once = once,
-        .teacher_apart = !once && r->options.teacher_apart,
     };
-    if (!err && paths->count == 0)
-        return data_none(&options, out);
-    wait_begin("reading %s%s", paths->path[0], paths->count > 1 ? " and others" : "");
-    if (!err && run_reads(r))
-        err = data_open(&options, &r->tokenizer, out);
-    free(weights);
-    if (!err && r->s->every_rank_reads)
-        data_read_alike(*out, r->group);
-    else if (!err)
-        err = data_share(out, &options, r->group);
-    wait_end();
     if (!err)
-        progress_data(&r->progress, data_passed_over(*out), data_row_notes(*out));
+        err =
+            paths->count > 0 ? open_files(r, &options, data, batches) : open_none(r, data, batches);
+    free(weights);
     return err;
 }
 

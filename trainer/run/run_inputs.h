@@ -10,9 +10,10 @@
 /* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
  * them. Sets r->vocab. */
 int run_open_tokenizer(struct run *r);
-/* Opens tokens for the engine's batch shape; once: one pass, for evaluation, to which --packing and
- * --data-weights do not apply. */
-int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **out);
+/* Opens tokens for the engine's batch shape, and their batches, which close them; once: one pass, for evaluation, to
+ * which --packing and --data-weights do not apply. */
+int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **data,
+                  struct batch_source **batches);
 /* Finds the token that conversations of data and prompts teach the student to end its turns with: what it writes ends
  * there, and so does, later on, what the saved model writes. */
 int run_find_turn_end(struct run *r);

@@ -15,7 +15,7 @@ static int save(struct run *r, int64_t step, bool best)
         const int err = engine_collect_model(r->engine);
         return err ? err : engine_collect_state(r->engine);
     }
-    data_tell(r->data, &where);
+    batches_tell(r->batches, &where);
     run_put_progress(r);
     return best ? checkpoints_save_best(&r->checkpoints, r->engine, step, &where)
                 : checkpoints_save(&r->checkpoints, r->engine, step, &where);

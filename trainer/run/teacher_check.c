@@ -35,7 +35,7 @@ static int measure(struct run *r, struct eval_result *out)
     o.eval_batches = batches_of(r);
     int err = engine_create(r->ctx, r->teacher, r->teacher, &o, NULL, NULL, &e);
     if (!err)
-        err = engine_eval(e, r->data, out);
+        err = engine_eval(e, batches_alone(r->batches), out);
     engine_destroy(e);
     return err;
 }
@@ -50,11 +50,9 @@ int run_check_teacher(struct run *r)
         progress_say(&r->progress, "%s teacher: accuracy check skipped: there is no --data", name);
         return 0;
     }
-    data_tell(r->data, &start);
-    data_alone(r->data, true);
+    batches_tell(r->batches, &start);
     int err = measure(r, &e);
-    data_alone(r->data, false);
-    data_seek(r->data, &start);
+    batches_seek(batches_alone(r->batches), &start);
     if (err == NJ_E_NOMEM) {
         progress_say(&r->progress, "%s teacher: accuracy check skipped: %s", name, fail_text());
         return 0;

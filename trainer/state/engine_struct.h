@@ -5,7 +5,7 @@
 #ifndef NOJIT_TRAINER_ENGINE_STRUCT_H
 #define NOJIT_TRAINER_ENGINE_STRUCT_H
 
-#include "batch/data.h"
+#include "batch/source.h"
 #include "net/lora.h"
 #include "state/plan_layout.h"
 #include "teacher/teacher.h"

@@ -59,7 +59,7 @@ struct train_options {
     int64_t student_f8; /* a student in training multiplies matrices of so many elements or more as
                              * e4m3 (student_f8.h); 0: none */
     int teacher_apart;  /* 1: batches say what the teacher reads, which may be something else */
-    int answers;        /* 1: steps measure rows of data_take() by themselves */
+    int answers;        /* 1: steps measure answers of the student by themselves */
     int teacher_writes; /* 1: engine_decode() lets the teacher write, not the student */
     int teacher_shard; /* 1: each rank that is a process keeps a slice of each layer of the teacher */
     /* enum nj_tensor_type of each of the teacher's tensors, in the order of tensor_specs(): they keep these on the

@@ -172,10 +172,10 @@ static struct rows host_rows(const struct engine *e, int slot)
     return rows;
 }
 
-int stage_next(struct engine *e, struct data *d, int micro, int slot)
+int stage_next(struct engine *e, struct batch_source *d, int micro, int slot)
 {
     struct batch b;
-    int rc = data_next(d, &b);
+    int rc = batches_next(d, &b);
     e->data_failed = rc < 0;
     if (rc != 0)
         return rc;
@@ -194,9 +194,9 @@ int stage_next(struct engine *e, struct data *d, int micro, int slot)
     return 0;
 }
 
-int stage_agree(struct engine *e, struct data *d, int rc)
+int stage_agree(struct engine *e, struct batch_source *d, int rc)
 {
-    rc = data_agree(d, rc);
+    rc = batches_agree(d, rc);
     e->data_failed = rc < 0;
     return rc;
 }

@@ -10,9 +10,9 @@
 
 /* Pulls micro-batch `micro` of the step into a slot of the pinned batches; with NO_SLOT it only counts its targets.
  * 1: the data is over. */
-int stage_next(struct engine *e, struct data *d, int micro, int slot);
+int stage_next(struct engine *e, struct batch_source *d, int micro, int slot);
 /* Of all ranks, after each has staged what is its own: rc, or NJ_ELSEWHERE where another one could not. */
-int stage_agree(struct engine *e, struct data *d, int rc);
+int stage_agree(struct engine *e, struct batch_source *d, int rc);
 int send_batch(struct engine *e, int slot);
 /* Into slot 0: rows whose scores are wanted, or, without targets, their logits. Returns how many chunks of the head
  * hold them, or a negative code: where there are more positions than rows, and where one lies outside. */

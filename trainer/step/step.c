@@ -25,20 +25,20 @@
 #include <string.h>
 #include <time.h>
 
-static int fetch_all(struct engine *e, struct data *d)
+static int fetch_all(struct engine *e, struct batch_source *d)
 {
     int rc = 0;
     e->valid = e->empty = 0;
     for (int i = 0; rc == 0 && i < e->o.grad_accum; i++) {
         const int64_t before = e->valid;
-        data_tell(d, &e->began[i]);
+        batches_tell(d, &e->began[i]);
         rc = stage_next(e, d, i, ranks_slot(&e->shape, i));
         e->empty += rc == 0 && e->valid == before;
     }
     return stage_agree(e, d, rc);
 }
 
-static int fetch(struct engine *e, struct data *d)
+static int fetch(struct engine *e, struct batch_source *d)
 {
     const int rc = fetch_all(e, d);
     if (rc > 0)
@@ -298,11 +298,11 @@ static int name_nonfinite(struct engine *e, struct step_result *out)
 }
 
 /* With the data where they were before it. */
-static int refuse_step(struct engine *e, struct data *d, const struct data_state *from,
+static int refuse_step(struct engine *e, struct batch_source *d, const struct data_state *from,
                        struct step_result *out)
 {
     const int rc = name_nonfinite(e, out);
-    data_seek(d, from);
+    batches_seek(d, from);
     return rc;
 }
 
@@ -338,17 +338,17 @@ static void pass_over(struct engine *e, struct step_result *out)
     e->step++;
 }
 
-int engine_step(struct engine *e, struct data *d, struct step_result *out)
+int engine_step(struct engine *e, struct batch_source *d, struct step_result *out)
 {
     double start = now_ms();
     float scale_before = e->mem.pinned->state[NJ_STEP_LOSS_SCALE];
     struct data_state from;
     *out = (struct step_result){0};
     const uint64_t received = nj_comm_received(e->o.comm);
-    data_tell(d, &from);
+    batches_tell(d, &from);
     int rc = fetch(e, d);
     if (rc != 0) {
-        data_seek(d, &from);
+        batches_seek(d, &from);
         return rc;
     }
     if (e->valid == 0) {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct data;
+struct batch_source;
 struct engine;
 
 struct step_result {
@@ -33,7 +33,7 @@ struct step_result {
  * of all of them. NJ_E_DEVICE, or NJ_E_FORMAT if the loss is not finite (out->nonfinite names the
  * tensor; weights unchanged, and d is before the step). Where ranks are processes each calls it, with
  * the same data, and gets the same result. */
-int engine_step(struct engine *e, struct data *d, struct step_result *out);
+int engine_step(struct engine *e, struct batch_source *d, struct step_result *out);
 /* Whether a step or an evaluation failed for want of a batch: the state is that of the step before, to
  * which d stands, too. */
 bool engine_data_failed(const struct engine *e);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct batch b;
     const int rc = data_open(&o, &t, &d);
     fuzz_verdict(rc == 0, fail_text());
-    while (rc == 0 && data_next(d, &b) == 0)
+    while (rc == 0 && batches_next(data_batches(d), &b) == 0)
         for (int i = 0; i < b.B * b.S; i++)
             FUZZ_CHECK(b.ids[i] >= 0 && b.ids[i] < t.vocab_size);
     if (rc == 0)

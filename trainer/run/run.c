@@ -445,7 +445,7 @@ int run_adapters(const struct settings *s, struct lora_config *out)
 
 int run_check_objective(const struct settings *s)
 {
-    if (s->objective != OBJECTIVE_TVD || s->beta == 0)
+    if (objective_takes_beta((enum objective)s->objective) || s->beta == 0)
         return 0;
     return fail(NJ_E_ARG,
                 "--beta %g selects among the divergences of --objective kl; leave it out with "

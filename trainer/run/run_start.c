@@ -13,20 +13,6 @@
 #include "run/run_inputs.h"
 #include "run/run_ranks.h"
 
-/* "KL(teacher || student)" */
-static const char *divergence_text(const struct train_options *o, char *buffer, size_t bytes)
-{
-    const float beta = o->beta;
-    if (o->objective == OBJECTIVE_TVD)
-        return "TVD(teacher, student)";
-    if (beta <= 0)
-        return "KL(teacher || student)";
-    if (beta >= 1)
-        return "KL(student || teacher)";
-    snprintf(buffer, bytes, "JSD(%.3g)", beta);
-    return buffer;
-}
-
 int run_say_expanded(struct run *r)
 {
     char types[160];
@@ -73,8 +59,9 @@ void run_say_start(struct run *r)
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
                      o->adapter_dir != NULL ? o->adapter_dir : "new");
     if (r->teacher[0] != '\0')
-        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
-                     1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
-                     o->kd_ratio, o->temperature,
-                     divergence_text(o, divergence, sizeof divergence));
+        progress_say(
+            &r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
+            1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
+            o->kd_ratio, o->temperature,
+            objective_text((enum objective)o->objective, o->beta, divergence, sizeof divergence));
 }

@@ -412,7 +412,7 @@ static void layout_f8_head_gradients(struct layout *l, const struct net *n,
 {
     const struct carve from = {.base = m->teacher_logits};
     m->f8_head.gradients =
-        o->objective == OBJECTIVE_KL && s->chunk % F8_MULTIPLE == 0 &&
+        objective_has_e5m2((enum objective)o->objective) && s->chunk % F8_MULTIPLE == 0 &&
         student_f8_head_carve_gradients(n, s->chunk, s->ld, from, logits, &m->f8_head);
     if (m->f8_head.gradients)
         plan_add(l->plan, PLAN_DEVICE, "head.fp8.gradients", "teacher.logits", 0);

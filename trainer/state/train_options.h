@@ -12,12 +12,12 @@
 #include "model/config.h"
 #include "model/lora_config.h"
 #include "nojit.h"
+#include "objective/objective.h"
 
 /* Of weights that are trained and their moments. STATE_F32: float32, in 16-bit runs as master weights for
  * the weights that the model reads. STATE_BF16: bfloat16 numbers, stochastic rounding, no master weights. */
 enum optimizer_state { STATE_F32, STATE_BF16 };
 enum reduce_dtype { REDUCE_F32, REDUCE_BF16 };
-enum objective { OBJECTIVE_KL, OBJECTIVE_TVD };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 struct f8_refusals;
@@ -36,8 +36,8 @@ struct train_options {
     const struct model_config *given;
     int64_t steps;
     float temperature, kd_ratio; /* objective: docs/objective.md */
-    int objective;               /* enum objective: its divergence; with OBJECTIVE_KL: */
-    float beta;                  /* 0 forward, 1 reverse, between: mixed */
+    int objective;               /* enum objective: its divergence */
+    float beta;                  /* of OBJECTIVE_KL: 0 forward, 1 reverse, between: mixed */
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;

@@ -7,31 +7,7 @@
 #include "step/head.h"
 
 #include "nojit_ops.h"
-
-/* The total variation distances of a chunk's tokens, which leave the logits as they are. */
-static void add_distances(struct work *r, struct engine *e, int first)
-{
-    const struct shape *s = &e->shape;
-    struct memory *m = &e->mem;
-    OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree,
-                     m->teacher_logits, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld,
-                     s->ld, 1, 0, false));
-    OP(r, nj_loss_reduce(r->s, NJ_F32, (float *)&m->sums->distance, m->kd, m->ce, m->entropy,
-                         m->agree, s->chunk));
-}
-
-/* Of a chunk's tokens those of answers, before the logits become their gradient. This reads the logits once more, but
- * kd_head, which has no register left for these sums, stays as it is for all other runs. */
-static void add_answers(struct work *r, struct engine *e, int first)
-{
-    const struct shape *s = &e->shape;
-    struct memory *m = &e->mem;
-    OP(r, nj_kl_rows(r->s, e->student.T, m->kd, m->ce, m->entropy, m->agree, m->logits,
-                     m->teacher_logits, m->rows.answer + first, s->chunk, s->vocab, s->ld, s->ld,
-                     e->o.temperature));
-    OP(r, nj_loss_reduce(r->s, NJ_F32, (float *)&m->sums->answers, m->kd, m->ce, m->entropy,
-                         m->agree, s->chunk));
-}
+#include "objective/objective.h"
 
 /* At the end of the logits' rows: where their gradient lies as e5m2. */
 static char *rows_e5m2(const struct engine *e)
@@ -44,46 +20,76 @@ static int ld_e5m2(const struct engine *e)
     return (int)dtype_bytes(e->student.T) * e->shape.ld;
 }
 
+/* Return the chunk that begins with row `first`, without a teacher. */
+static struct objective_rows chunk_rows(const struct engine *e, int first)
+{
+    const struct memory *m = &e->mem;
+    return (struct objective_rows){
+        .T = e->student.T,
+        .count = e->shape.chunk,
+        .vocab = e->shape.vocab,
+        .ld = e->shape.ld,
+        .logits = m->logits,
+        .target = m->rows.target + first,
+        .state = m->state,
+        .kd = m->kd,
+        .ce = m->ce,
+        .entropy = m->entropy,
+        .agree = m->agree,
+        .temperature = e->o.temperature,
+        .kd_ratio = e->o.kd_ratio,
+        .beta = e->o.beta,
+    };
+}
+
+/* Sum up what is measured beside the loss, while the logits are there. */
+static void measure_chunk(struct work *r, struct engine *e, struct objective_rows rows, int first,
+                          bool train)
+{
+    struct losses *sums = e->mem.sums;
+    if (e->mem.token_kd && e->o.acceptance) {
+        objective_distances(r, &rows);
+        objective_add(r, &sums->distance, &rows);
+    }
+    if (train && (e->shape.arrays & USE_ANSWERS)) {
+        rows.target = e->mem.rows.answer + first;
+        objective_answers(r, &rows);
+        objective_add(r, &sums->answers, &rows);
+    }
+}
+
 static void chunk_losses(struct work *r, struct engine *e, int first, bool train)
 {
     const struct shape *s = &e->shape;
     struct memory *m = &e->mem;
-    void *teacher = e->has_teacher ? m->teacher_logits : NULL;
-    if (e->has_teacher)
-        teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, teacher);
-    if (m->token_kd && e->o.acceptance)
-        add_distances(r, e, first);
-    if (train && (s->arrays & USE_ANSWERS))
-        add_answers(r, e, first);
-    if (e->has_teacher && e->o.objective == OBJECTIVE_TVD)
-        OP(r, nj_tv_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
-                         m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
-                         e->o.temperature, e->o.kd_ratio, true));
-    else if (train && m->f8_head.gradients)
-        OP(r, nj_kd_head_e5m2(r->s, e->student.T, rows_e5m2(e), m->f8_head.dy_scale, m->kd, m->ce,
-                              m->entropy, m->agree, m->logits, teacher, m->rows.target + first,
-                              m->state, m->rows.key, s->chunk, s->vocab, s->ld, s->ld, ld_e5m2(e),
-                              first, e->o.temperature, e->o.kd_ratio, e->o.beta));
-    else
-        OP(r, nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, teacher,
-                         m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld,
-                         e->o.temperature, e->o.kd_ratio, e->o.beta));
-    OP(r, nj_loss_reduce(r->s, NJ_F32, (float *)&m->sums->objective, m->kd, m->ce, m->entropy,
-                         m->agree, s->chunk));
+    struct objective_rows rows = chunk_rows(e, first);
+    if (e->has_teacher) {
+        rows.teacher = m->teacher_logits;
+        teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, rows.teacher);
+    }
+    measure_chunk(r, e, rows, first, train);
+    if (train && m->f8_head.gradients) {
+        rows.e5m2.at = rows_e5m2(e);
+        rows.e5m2.scale = m->f8_head.dy_scale;
+        rows.e5m2.key = m->rows.key;
+        rows.e5m2.ld = ld_e5m2(e);
+        rows.e5m2.first = first;
+    }
+    objective_losses(r, (enum objective)e->o.objective, &rows);
+    objective_add(r, &m->sums->objective, &rows);
 }
 
-/* Brings the divergences of a chunk's tokens and the teacher's cross-entropies to the host. The
- * chunk's teacher logits are lost. */
+/* Bring the divergences of a chunk's tokens and the teacher's own cross-entropies to the host. The chunk's teacher
+ * logits, which are done with, are lost. */
 static void compare_chunk(struct work *r, struct engine *e, int first)
 {
-    const struct shape *s = &e->shape;
     struct memory *m = &e->mem;
-    size_t bytes = (size_t)s->chunk * sizeof(float);
+    const size_t bytes = (size_t)e->shape.chunk * sizeof(float);
+    struct objective_rows rows = chunk_rows(e, first);
     OP(r, nj_copy(r->s, m->token_kd + first, m->kd, bytes));
-    /* The teacher's own cross-entropy: its logits are done with. */
-    OP(r, nj_kd_head(r->s, e->teacher.net.T, m->teacher_logits, m->kd, m->ce, m->entropy, m->agree,
-                     NULL, m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0,
-                     0));
+    rows.T = e->teacher.net.T;
+    rows.logits = m->teacher_logits;
+    objective_cross_entropies(r, &rows);
     OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
 }
 
@@ -126,9 +132,8 @@ void head_scores(struct work *r, struct engine *e, int chunks, float *ce)
     for (int chunk = 0; chunk < chunks; chunk++) {
         const int first = chunk * s->chunk;
         head_logits(r, e, first);
-        OP(r,
-           nj_kd_head(r->s, e->student.T, m->logits, m->kd, m->ce, m->entropy, m->agree, NULL,
-                      m->rows.target + first, m->state, s->chunk, s->vocab, s->ld, s->ld, 1, 0, 0));
+        const struct objective_rows rows = chunk_rows(e, first);
+        objective_cross_entropies(r, &rows);
         OP(r, nj_copy(r->s, ce + first, m->ce, (size_t)s->chunk * sizeof *ce));
     }
 }

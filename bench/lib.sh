@@ -56,5 +56,5 @@ make_text() {
 held_out() {
     local row
     row=$("$nojit" eval --model "$1" --teacher "$2" --data "$WORK/held-out.bin" --device "$DEVICE" --json "${@:3}" 2>/dev/null) || return 1
-    sed -E 's/.*"class_loss": ([-0-9.e+]+).*"kd_loss": ([-0-9.e+]+).*"agreement": ([-0-9.e+]+).*/\1 \2 \3/' <<<"$row"
+    sed -E 's/.*"ce_loss": ([-0-9.e+]+).*"kd_loss": ([-0-9.e+]+).*"agreement": ([-0-9.e+]+).*/\1 \2 \3/' <<<"$row"
 }

@@ -61,7 +61,7 @@ stage "held out"
 rows=(--batch-size "$BATCH" --seq-len "$SEQ")
 printf '%-14s %5s %10s %12s %10s\n' model seed loss KL agreement
 printf '%-14s %5s %10.4f\n' teacher - "$("$nojit" eval --model "$WORK/teacher" --data "$WORK/held-out.bin" \
-    --device "$DEVICE" "${rows[@]}" --json 2>/dev/null | sed -E 's/.*"class_loss": ([0-9.]+).*/\1/')"
+    --device "$DEVICE" "${rows[@]}" --json 2>/dev/null | sed -E 's/.*"ce_loss": ([0-9.]+).*/\1/')"
 for kind in $kinds; do
     for seed in $SEEDS; do
         # shellcheck disable=SC2183 # held_out gives three words

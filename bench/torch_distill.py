@@ -138,7 +138,7 @@ def main():
             lr = rate(step, a)
             cross, kl = trainer.gradients(x, y, args.micro)
             row = {"step": step, "loss": (1 - a["kd_ratio"]) * cross + a["kd_ratio"] * a["temperature"] ** 2 * kl,
-                   "kd_loss": kl, "class_loss": cross, "lr": lr, "grad_norm": trainer.update(lr)}
+                   "kd_loss": kl, "ce_loss": cross, "lr": lr, "grad_norm": trainer.update(lr)}
             print(json.dumps(row), file=out, flush=True)
     print(f"PyTorch {torch.__version__}, {kind}: step {step}, loss {row['loss']:.5f}; {args.out}/metrics.jsonl")
 

@@ -129,7 +129,7 @@ left() {
     spent
 }
 # After the last step.
-held_out() { sed -nE 's/.*"eval_class_loss": ([0-9.]+).*/\1/p' "$out/$1/metrics.jsonl" | tail -n 1; }
+held_out() { sed -nE 's/.*"eval_ce_loss": ([0-9.]+).*/\1/p' "$out/$1/metrics.jsonl" | tail -n 1; }
 sample() {
     "$nojit" generate --model "$out/$1" --device "$DEVICE" --seq-len 256 --max-tokens 200 --temperature 0.6 \
         --seed "$SEED" --prompt "This software is " >"$out/$1-sample.txt"

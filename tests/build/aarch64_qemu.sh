@@ -118,7 +118,7 @@ succeeds "the first steps of the demo run on this machine" first_steps "$d/here"
 succeeds "the first steps of the demo run on aarch64" first_steps "$d/emulated" $emulator "$cross/nojit"
 # Sums of float32 in another order: the bound is that of our float32 against float64 (tests/unit/test_golden.c).
 numbers() { # FILE: every loss and norm, a line each
-    grep -oE '"(loss|kd_loss|class_loss|teacher_entropy|grad_norm|eval_class_loss|eval_kd_loss)": [^,}]+' "$1"
+    grep -oE '"(loss|kd_loss|ce_loss|teacher_entropy|grad_norm|eval_ce_loss|eval_kd_loss)": [^,}]+' "$1"
 }
 same_numbers() {
     numbers "$d/here/metrics.jsonl" >"$scratch/here"
@@ -144,7 +144,7 @@ on_gb10() {
             END { exit bad || NR != 3 || NF != 2 }' || { tail -n 2 "$scratch/log" "$scratch/sim.log" && return 1; }
 }
 succeeds "a distillation runs on aarch64 with a simulated GB10" on_gb10
-held_out() { "$BUILD/nojit" eval --model "$1" --data "$d/held.txt" --device cpu --seq-len 64 --batch-size 2 --json | grep -oE '"class_loss": [^,]+' | cut -d' ' -f2; }
+held_out() { "$BUILD/nojit" eval --model "$1" --data "$d/held.txt" --device cpu --seq-len 64 --batch-size 2 --json | grep -oE '"ce_loss": [^,]+' | cut -d' ' -f2; }
 same_model() { awk -v a="$(held_out "$d/here")" -v b="$(held_out "$d/emulated")" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a) ^ 2) }'; }
 succeeds "a model distilled on aarch64 has the same held-out loss here" same_model
 finish

@@ -19,7 +19,7 @@ run=("$nojit" train --student "$d/student" --data "$d/text.txt" --eval-data "$d/
 losses() { sed -nE 's/.*"step": ([0-9]+), "eval_loss": ([^,]+),.*/\1 \2/p' "$1/metrics.jsonl"; }
 best_step() { losses "$1" | sort -g -k2,2 -s | head -n 1 | cut -d' ' -f1; }
 last_step() { losses "$1" | tail -n 1 | cut -d' ' -f1; }
-loss_of() { "$nojit" eval --device cpu --json --model "$1" --data "$d/held.txt" --seq-len 32 --batch-size 4 | sed -E 's/.*"class_loss": ([^,]+),.*/\1/'; }
+loss_of() { "$nojit" eval --device cpu --json --model "$1" --data "$d/held.txt" --seq-len 32 --batch-size 4 | sed -E 's/.*"ce_loss": ([^,]+),.*/\1/'; }
 
 "${run[@]}" --out "$d/a" --early-stop-patience 3 --keep-best >"$d/log" 2>&1
 best=$(best_step "$d/a") last=$(last_step "$d/a")

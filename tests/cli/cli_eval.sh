@@ -16,14 +16,14 @@ eval_of() { "$nojit" eval --model "$d/student" --data "$d/text.txt" --seq-len 64
 
 eval_of --json >"$scratch/json"
 eval_of >"$scratch/text"
-line "line about a model alone" '^class_loss' class_loss
+line "line about a model alone" '^ce_loss' ce_loss
 line "line about a model alone" '^perplexity' perplexity
 line "line about a model alone" '^tokens' tokens
 if [ "$(wc -l <"$scratch/text")" = 3 ]; then ok "eval of a model alone says nothing of a teacher"; else not_ok "eval of a model alone says nothing of a teacher" "$(cat "$scratch/text")"; fi
 eval_of --json --teacher "$d/teacher" >"$scratch/json"
 eval_of --teacher "$d/teacher" >"$scratch/text"
-line "line about model and teacher" '^class_loss' class_loss
-line "line about model and teacher" '^teacher' teacher_class_loss teacher_perplexity teacher_entropy
+line "line about model and teacher" '^ce_loss' ce_loss
+line "line about model and teacher" '^teacher' teacher_ce_loss teacher_perplexity teacher_entropy
 line "line about model and teacher" '^kd_loss' kd_loss
 line "line about model and teacher" '^agreement' agreement
 sed -i -E 's/p([0-9]+) /\1:/g' "$scratch/text"

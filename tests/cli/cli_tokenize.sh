@@ -85,7 +85,7 @@ done
 for source in "$data" "$d/bytes.bin"; do
     "$nojit" eval --model "$d/model" --data "$source" --seq-len 64 --device cpu --json
 done >"$d/losses"
-if [ "$(sort -u "$d/losses" | grep -c class_loss)" = 1 ] && [ "$(grep -c class_loss "$d/losses")" = 2 ]; then
+if [ "$(sort -u "$d/losses" | grep -c ce_loss)" = 1 ] && [ "$(grep -c ce_loss "$d/losses")" = 2 ]; then
     ok "training on a token file has the losses of training on its text"
 else
     not_ok "training on a token file has the losses of training on its text" "$(cat "$d/losses")"

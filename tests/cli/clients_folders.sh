@@ -11,7 +11,7 @@ mkdir "$d"
 export OMP_WAIT_POLICY=passive TRANSFORMERS_VERBOSITY=error
 head -c 8000 /usr/share/common-licenses/GPL-3 >"$d/text.txt"
 head -c 1500 /usr/share/common-licenses/LGPL-3 >"$d/held.txt"
-held_out() { "$nojit" eval --device cpu --json --seq-len 96 --data "$d/held.txt" --model "$1" | sed -E 's/.*"class_loss": ([^,]+),.*/\1/'; }
+held_out() { "$nojit" eval --device cpu --json --seq-len 96 --data "$d/held.txt" --model "$1" | sed -E 's/.*"ce_loss": ([^,]+),.*/\1/'; }
 client() { "${PYTHON:-python3}" tests/lib/clients.py "$@" 2>"$scratch/err"; }
 train() { # FROM TO
     "$nojit" train --device cpu --data "$d/text.txt" --student "$1" --out "$2" --seq-len 64 --batch-size 2 --steps 6 \

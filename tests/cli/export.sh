@@ -18,7 +18,7 @@ export_to() { # MODEL FILE TYPE ARGUMENT...
     "$nojit" export --model "$d/$1" --out "$d/$2" --type "$3" "${@:4}" >"$scratch/out" 2>&1 || cat "$scratch/out"
 }
 measured() { "$nojit" eval --model "$d/$1" "${small[@]}" --json; }
-loss() { measured "$1" | sed -E 's/.*"class_loss": ([^,]+),.*/\1/'; }
+loss() { measured "$1" | sed -E 's/.*"ce_loss": ([^,]+),.*/\1/'; }
 near() { # NAME A B DIFFERENCE
     if awk -v a="$2" -v b="$3" -v d="$4" 'BEGIN { exit !(a != "" && b != "" && a - b < d && b - a < d) }'; then ok "$1"; else not_ok "$1" "$2 and $3"; fi
 }

@@ -45,7 +45,7 @@ if "$nojit" distill --teacher "$d/teacher" --student "$d/half" --data "$d/text.t
 init own --like "$d/teacher" --hidden-size 192 --intermediate-size 256 --num-layers 3 --heads 3 --kv-heads 3 --vocab-size 272
 same "init takes the sizes that are given" "$(shape own)" \
     "head_dim=64 hidden_size=192 intermediate_size=256 num_attention_heads=3 num_hidden_layers=3 num_key_value_heads=3 vocab_size=272"
-same "a model with a shape of its own is evaluated" "$(measured "$d/own" | grep -c class_loss)" 1
+same "a model with a shape of its own is evaluated" "$(measured "$d/own" | grep -c ce_loss)" 1
 init wide --preset nojit-tiny --hidden_size 128
 same "init makes heads of the width that is given" "$(shape wide)" \
     "head_dim=128 hidden_size=128 intermediate_size=192 num_attention_heads=1 num_hidden_layers=2 num_key_value_heads=1 vocab_size=264"
@@ -79,7 +79,7 @@ if "${PYTHON:-python3}" -c 'import torch, transformers' 2>/dev/null; then
     folders=("$d/teacher" "$d/all" "$d/half" "$d/own" "$d/wide" "$d/free" "$d/untied")
     mapfile -t losses < <("${PYTHON:-python3}" tests/lib/clients.py loss "$d/text.txt" 32 "${folders[@]}" 2>"$scratch/err")
     for i in "${!folders[@]}"; do
-        mine=$(measured "${folders[i]}" | grep -oE '"class_loss": [^,]+' | cut -d' ' -f2)
+        mine=$(measured "${folders[i]}" | grep -oE '"ce_loss": [^,]+' | cut -d' ' -f2)
         if awk -v a="$mine" -v b="${losses[i]:-}" 'BEGIN { exit !(a != "" && b != "" && a - b < 1e-4 && b - a < 1e-4) }'; then
             ok "transformers has our loss of the student ${folders[i]##*/}"
         else

@@ -16,7 +16,7 @@ head -c 3000 /usr/share/common-licenses/LGPL-3 >"$d/held.txt"
 fast=(--seq-len 64 --batch-size 2 --device cpu --data "$d/text.txt" --student "$d/base" --lr 1e-2)
 lora=(--lora-r 8 --lora_alpha 16 --lora_dropout 0.05 --lora_target_modules "q_proj,v_proj" up_proj down_proj)
 train() { "$nojit" train "${fast[@]}" "$@" >"$scratch/out" 2>&1; }
-held_out() { "$nojit" eval --device cpu --json --seq-len 64 --data "$d/held.txt" "$@" | sed -E 's/.*"class_loss": ([^,]+),.*/\1/'; }
+held_out() { "$nojit" eval --device cpu --json --seq-len 64 --data "$d/held.txt" "$@" | sed -E 's/.*"ce_loss": ([^,]+),.*/\1/'; }
 near() { # NAME A B: within 1e-4
     if awk -v a="$2" -v b="$3" 'BEGIN { exit !(a != "" && b != "" && a - b < 1e-4 && b - a < 1e-4) }'; then
         ok "$1"

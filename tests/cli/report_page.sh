@@ -64,19 +64,19 @@ sed -i 's/"tokenizer_hash": "01"/"tokenizer_hash": "11"/' "$d/other-tokens/recei
 run other-objective 0.001 40
 sed -i 's/"beta": 0/"beta": 1/' "$d/other-objective/receipt.json"
 run policy 0.001 40
-sed -i 's/"loss"/"rollout_tokens": 9, "class_loss": 2, "loss"/' "$d/policy/metrics.jsonl"
+sed -i 's/"loss"/"rollout_tokens": 9, "ce_loss": 2, "loss"/' "$d/policy/metrics.jsonl"
 run unfinished 0.001 40
 rm "$d/unfinished/receipt.json"
 "$nojit" report "$d/first" "$d/second" "$d/other-text" --out "$page" >"$scratch/log"
-check "other held-out text is drawn apart" test "$(apart eval_class_loss)" = '{"groups":[[0,1],[2]],"why":["their held-out texts differ"]'
+check "other held-out text is drawn apart" test "$(apart eval_ce_loss)" = '{"groups":[[0,1],[2]],"why":["their held-out texts differ"]'
 check "and takes no part in which is lowest" test "$(page_data | grep -o '"lowest":[^]]*')" = '"lowest":[0'
 check "but its training is compared" test -z "$(apart loss)"
 "$nojit" report "$d/other-tokens" "$d/first" "$d/other-objective" "$d/second" --out "$page" >"$scratch/log"
-check "other tokens are drawn apart" test "$(apart eval_class_loss)" = '{"groups":[[0],[1,2,3]],"why":["their tokenizers differ"]'
+check "other tokens are drawn apart" test "$(apart eval_ce_loss)" = '{"groups":[[0],[1,2,3]],"why":["their tokenizers differ"]'
 check "another divergence is, too" test "$(apart kd_loss)" = '{"groups":[[0],[1,3],[2]],"why":["their tokenizers differ","their divergences differ"]'
 "$nojit" report "$d/policy" "$d/policy" "$d/first" --out "$page" >"$scratch/log"
 check "on-policy losses stand alone" test "$(apart loss)" = '{"groups":[[0],[1],[2]],"why":["an on-policy run is measured on answers of its own"]'
-check "their held-out losses do not" test -z "$(apart eval_class_loss)"
+check "their held-out losses do not" test -z "$(apart eval_ce_loss)"
 "$nojit" report "$d/unfinished" "$d/first" --out "$page" >"$scratch/log"
 check "what an unfinished run reads is not known" test "$(apart loss)" = '{"groups":[[0],[1]],"why":["a run whose receipt is missing, or lacks a hash, does not say what it read"]'
 

@@ -20,7 +20,7 @@ ok_if "with --tokenizer bytes the ids of a text are its bytes" "$(head -c 100 "$
 ok_if "with --tokenizer bytes id 256 ends a text" "$(tail -c 8 "$d/a.bin" | od -t u4)" [ "$(od -An -t u4 -j $((1024 + 8000)) -N 4 "$d/a.bin" | tr -d ' ')" = 256 ]
 
 small=(--device cpu --batch-size 1 --seq-len 64)
-loss() { "$nojit" eval --model "$d/1" --data "$1" "${@:2}" --device cpu --seq-len 64 --json | sed -n 's/.*"class_loss": *\([0-9.]*\).*/\1/p'; }
+loss() { "$nojit" eval --model "$d/1" --data "$1" "${@:2}" --device cpu --seq-len 64 --json | sed -n 's/.*"ce_loss": *\([0-9.]*\).*/\1/p'; }
 text=$(loss "$d/a.txt" --tokenizer bytes) tokens=$(loss "$d/a.bin")
 ok_if "eval with --tokenizer bytes has the loss of the token file" "$text and $tokens" [ "x$text" = "x${tokens:-none}" ]
 succeeds "train takes --tokenizer bytes" "$nojit" train --student "$d/1" --tokenizer bytes --data "$d/a.txt" "${small[@]}" --steps 1 --out "$d/train"

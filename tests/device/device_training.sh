@@ -22,7 +22,7 @@ distill() { # FORM OUT OPTION...
     "$nojit" distill --teacher "$d/$form-teacher" --student "$d/$form" --data "$d/text.txt" --seq-len 24 --batch-size 2 \
         --grad-accum $accumulated --lr 1e-3 --steps 4 --gemm-table none --out "$out" "$@" >"$d/log" 2>&1
 }
-figures() { sed -E 's/.*"loss": ([^,]+), "kd_loss": ([^,]+), "class_loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2 \3 \4/' "$1/metrics.jsonl"; }
+figures() { sed -E 's/.*"loss": ([^,]+), "kd_loss": ([^,]+), "ce_loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2 \3 \4/' "$1/metrics.jsonl"; }
 # A loss is a mean over rows of numbers whose 16-bit parts were rounded by u at most: it moves by less than u of its size
 # (2^-9 for bfloat16, 2^-12 for float16); divergences and norms are differences and squares: by less than 8 u.
 close() { # U A B

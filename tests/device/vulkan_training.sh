@@ -30,7 +30,7 @@ distill() { # FORM OUT OPTION...: with $settings of the Vulkan driver (tests/vkf
     disturbed "${settings:-}" "$nojit" distill --teacher "$d/$form-teacher" --student "$d/$form" --data "$d/text.txt" --seq-len $length --batch-size 2 \
         --grad-accum 2 --lr 1e-3 --steps $steps --out "$out" "$@" >"$d/log" 2>&1
 }
-figures() { sed -E 's/.*"loss": ([^,]+), "kd_loss": ([^,]+), "class_loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2 \3 \4/' "$1/metrics.jsonl"; }
+figures() { sed -E 's/.*"loss": ([^,]+), "kd_loss": ([^,]+), "ce_loss": ([^,]+),.*"grad_norm": ([^,]+),.*/\1 \2 \3 \4/' "$1/metrics.jsonl"; }
 # Sums of float32 in another order: a relative 1e-4 is ten times what the GEMMs of these sizes round.
 close() { # A B [BOUND]
     paste -d' ' <(figures "$1") <(figures "$2") | awk -v bound="${3:-1e-4}" -v steps=$steps '

@@ -10,7 +10,7 @@ done
 
 # ---- models and data
 another_student() { go --student "$d/model2" --teacher_model "$d/model1" --eval-data "$d/held.txt" && starts_as "$d/model2"; }
-starts_as() { near "$(first eval_class_loss)" "$(eval_json --model "$1" | field class_loss)"; }
+starts_as() { near "$(first eval_ce_loss)" "$(eval_json --model "$1" | field ce_loss)"; }
 effect distill student another_student
 train_student() { go --student "$d/model2" --eval-data "$d/held.txt" && starts_as "$d/model2"; }
 effect train student train_student
@@ -46,9 +46,9 @@ effect "$both" data two_files
 effect eval data is "$(eval_json | field tokens) $(eval_json --data "$d/text.txt" | field tokens)" "900 2900"
 effect tokenize data elsewhere cli_tokenize.sh
 for option in tasks task-log max-tokens; do effect eval $option elsewhere cli_tasks.sh; done
-held_out() { near "$(first eval_class_loss "$d/$cmd")" "$(eval_json | field class_loss)"; }
+held_out() { near "$(first eval_ce_loss "$d/$cmd")" "$(eval_json | field ce_loss)"; }
 effect "$both" eval-data held_out
-trained_model() { go && eval_json --model "$d/run" | grep -q class_loss && why="no receipt" && [ -s "$d/run/receipt.json" ]; }
+trained_model() { go && eval_json --model "$d/run" | grep -q ce_loss && why="no receipt" && [ -s "$d/run/receipt.json" ]; }
 effect "$both" out trained_model
 effect tokenize out elsewhere cli_tokenize.sh
 effect merge out elsewhere lora_cli.sh
@@ -56,7 +56,7 @@ effect export out elsewhere export.sh
 effect "$both" export elsewhere export.sh
 effect export type elsewhere export.sh
 for option in out follow; do effect report $option elsewhere report_page.sh; done
-new_model() { init && eval_json --model "$d/new" | grep -q class_loss; }
+new_model() { init && eval_json --model "$d/new" | grep -q ce_loss; }
 effect init out new_model
 self_distillation() {
     fails 2 'same weights' --teacher "$d/model1" && go --teacher "$d/model1" --allow-self-distillation &&
@@ -129,7 +129,7 @@ effect "$both" grad-accum accumulate
 # A batch of 65,535 is 2 million rows: not in 2 GB of addresses.
 large_batch() {
     local status=0
-    near "$(eval_json --batch-size 5 | field class_loss)" "$(eval_json | field class_loss)" || return 1
+    near "$(eval_json --batch-size 5 | field ce_loss)" "$(eval_json | field ce_loss)" || return 1
     (ulimit -v 2000000 && eval_json --batch-size 65535 >/dev/null) || status=$?
     is "$status" 3
 }
@@ -293,7 +293,7 @@ effect init config setting "seed: 3" init_text
 echoed() { go --json && why="not the rows of metrics.jsonl: $(head -c 200 "$d/log")" && cmp "$d/log" "$d/run/metrics.jsonl"; }
 effect "$both" json echoed
 plain_eval() { "$nojit" eval --model "$d/model1" --data "$d/held.txt" "${small[@]}"; }
-eval_text() { compare '(a - b) ^ 2 < 1e-11' "$(plain_eval | sed -nE 's/^class_loss +([0-9.]+) nats/\1/p')" "$(eval_json | field class_loss)"; }
+eval_text() { compare '(a - b) ^ 2 < 1e-11' "$(plain_eval | sed -nE 's/^ce_loss +([0-9.]+) nats/\1/p')" "$(eval_json | field ce_loss)"; }
 effect eval json eval_text
 plan_sum() { is "$(plan_json | grep -oE '"[a-z]+\.?[a-z0-9_]*": [0-9]+' | awk '/budget|batch_size/ { next } /_bytes/ { all += $2; next } { sum += $2 } END { print sum - all }')" 0; }
 effect plan json plan_sum

@@ -67,12 +67,11 @@ static void loss_is_its_parts(void **state)
         struct batch_source *d = open_tokens("masked.bin", &o, false);
         struct step_result r;
         step_ok(e, d, &r);
-        double ratio = (double)o.kd_ratio,
-               want = (1 - ratio) * r.class_loss + ratio * 9 * r.kd_loss;
+        double ratio = (double)o.kd_ratio, want = (1 - ratio) * r.ce_loss + ratio * 9 * r.kd_loss;
         kd[k] = r.kd_loss;
         assert_true(fabs(r.loss - want) < 1e-9);
         assert_true(r.kd_loss > 1e-5);
-        assert_true(r.class_loss > 3.0 && r.class_loss < 5.5); /* log 61 = 4.1 */
+        assert_true(r.ce_loss > 3.0 && r.ce_loss < 5.5); /* log 61 = 4.1 */
         assert_true(r.teacher_entropy > 3.0 && r.teacher_entropy < 4.2);
         assert_true(r.valid_tokens > 0 && r.valid_tokens < r.tokens);
         batches_close(d);
@@ -324,7 +323,7 @@ static void an_evaluation_repeats_its_numbers(void **state)
     ok(engine_eval(e, d, &a));
     ok(engine_eval(e, d, &b));
     assert_memory_equal(&a, &b, sizeof a);
-    assert_true(fabs(a.perplexity - exp(a.class_loss)) < 1e-9);
+    assert_true(fabs(a.perplexity - exp(a.ce_loss)) < 1e-9);
     o.steps = 0; /* the same without gradients */
     struct engine *f = open_engine("qwen2", "teacher", &o);
     ok(engine_eval(f, d, &c));
@@ -346,7 +345,7 @@ static void evaluation_compares_tokens(void **state)
     struct eval_result r, teacher;
     ok(engine_eval(e, d, &r));
     ok(engine_eval(alone, d, &teacher));
-    assert_true(fabs(r.teacher_class_loss - teacher.class_loss) < 1e-5);
+    assert_true(fabs(r.teacher_ce_loss - teacher.ce_loss) < 1e-5);
     assert_true(fabs(r.teacher_perplexity - teacher.perplexity) < 1e-3);
 
     const double got[] = {r.kd_p50, r.kd_p90, r.kd_p99, r.kd_max};

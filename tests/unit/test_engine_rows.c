@@ -87,7 +87,7 @@ static void packed_documents_do_not_meet(void **state)
     }
     const struct eval_result *none = &r[PACKING_NONE];
     for (int kind = PACKING_WRAPPED; kind <= PACKING_BFD; kind++) {
-        const bool same = fabs(r[kind].class_loss - none->class_loss) < 1e-6 &&
+        const bool same = fabs(r[kind].ce_loss - none->ce_loss) < 1e-6 &&
                           fabs(r[kind].kd_loss - none->kd_loss) < 1e-6;
         assert_int_equal(r[kind].valid_tokens, none->valid_tokens);
         assert_int_equal(same, kind == PACKING_BFD);

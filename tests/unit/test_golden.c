@@ -461,7 +461,7 @@ static void check_figures(struct golden *g, int step, const struct step_result *
         double got, relative, absolute;
     } figures[] = {
         {"loss", r->loss, limits->figure, 0},
-        {"class_loss", r->class_loss, limits->figure, 0},
+        {"class_loss", r->ce_loss, limits->figure, 0},
         {"kd_loss", r->kd_loss, limits->figure, 1e-12},
         {"teacher_entropy", r->teacher_entropy, limits->figure, 1e-12},
         {"agreement", r->agreement, 0, limits->agreement},

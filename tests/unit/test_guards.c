@@ -264,7 +264,7 @@ static void distilling_lowers_the_held_out_loss(void **state)
     for (int i = 0; i < 40; i++)
         ok(engine_step(e, d, &r));
     ok(engine_eval(e, held, &after));
-    assert_true(after.class_loss < before.class_loss - 0.05);
+    assert_true(after.ce_loss < before.ce_loss - 0.05);
     batches_close(d);
     batches_close(held);
     engine_destroy(e);

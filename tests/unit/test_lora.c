@@ -67,7 +67,7 @@ static double loss_with_masks(struct engine *e, struct batch_source *d)
         ok(w.rc);
         ok(engine_read_back(e));
         sum[0] += (double)e->mem.pinned->sums.objective.kd_loss;
-        sum[1] += (double)e->mem.pinned->sums.objective.class_loss;
+        sum[1] += (double)e->mem.pinned->sums.objective.ce_loss;
     }
     double T = (double)e->o.temperature, r = (double)e->o.kd_ratio;
     return ((1 - r) * sum[1] + r * T * T * sum[0]) / (double)e->valid;

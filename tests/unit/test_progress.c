@@ -14,7 +14,7 @@ static const char *log_of(double ideal_seconds, bool teacher, int64_t first, int
     static char text[4096];
     const struct step_result r = {.loss = 1.5,
                                   .kd_loss = 0.25,
-                                  .class_loss = 2.75,
+                                  .ce_loss = 2.75,
                                   .lr = 1e-3,
                                   .grad_norm = 0.5,
                                   .tokens = 8192,

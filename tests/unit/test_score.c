@@ -58,7 +58,7 @@ static void scores_are_the_losses_of_an_evaluation(void **state)
         batches_seek(d, &(struct data_state){0});
         const double sum = sum_of(e, d, &count);
         assert_int_equal(count, r.valid_tokens);
-        const double want = r.class_loss * (double)count;
+        const double want = r.ce_loss * (double)count;
         if (!(fabs(sum - want) <= 1e-5 * want))
             fail_msg("%.9g, expected %.9g", sum, want);
         batches_close(d);

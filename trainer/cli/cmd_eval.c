@@ -38,12 +38,12 @@ static void print_json(const struct settings *s, const struct eval_result *e)
         {"kd_p90", e->kd_p90},
         {"kd_p99", e->kd_p99},
         {"kd_max", e->kd_max},
-        {"teacher_class_loss", e->teacher_class_loss},
+        {"teacher_ce_loss", e->teacher_ce_loss},
         {"teacher_perplexity", e->teacher_perplexity},
         {"teacher_entropy", e->teacher_entropy},
         {"agreement", e->agreement},
     };
-    put_number("{", "class_loss", e->class_loss);
+    put_number("{", "ce_loss", e->ce_loss);
     put_number(", ", "perplexity", e->perplexity);
     printf(", \"tokens\": %lld", (long long)e->valid_tokens);
     for (size_t i = 0; teacher && i < sizeof compared / sizeof *compared; i++)
@@ -73,13 +73,13 @@ static void print_acceptance(double acceptance)
 
 static void print_text(const struct settings *s, const struct eval_result *e)
 {
-    printf("class_loss       %.6f nats\nperplexity       ", e->class_loss);
+    printf("ce_loss          %.6f nats\nperplexity       ", e->ce_loss);
     printf(e->perplexity < 1e6 ? "%.4f" : "%.3g", e->perplexity);
     printf("\ntokens           %lld\n", (long long)e->valid_tokens);
     if (s->teacher == NULL)
         return;
-    printf("teacher          class_loss %.6f nats, perplexity %.4f, entropy %.6f nats\n",
-           e->teacher_class_loss, e->teacher_perplexity, e->teacher_entropy);
+    printf("teacher          ce_loss %.6f nats, perplexity %.4f, entropy %.6f nats\n",
+           e->teacher_ce_loss, e->teacher_perplexity, e->teacher_entropy);
     printf("kd_loss          %.6f nats: KL(teacher || student) at temperature 1\n", e->kd_loss);
     printf("  by token       p50 %.6f  p90 %.6f  p99 %.6f  max %.6f\n", e->kd_p50, e->kd_p90,
            e->kd_p99, e->kd_max);

@@ -194,7 +194,7 @@ static int evaluate(struct run *r, int64_t step)
     if (r->teacher[0] != '\0')
         snprintf(kd, sizeof kd, "  kd %.4f", e.kd_loss);
     progress_say(&r->progress, "held out at step %lld: ce %.4f  perplexity %s%s", (long long)step,
-                 e.class_loss, perplexity, kd);
+                 e.ce_loss, perplexity, kd);
     return 0;
 }
 
@@ -259,7 +259,7 @@ static void count_step(struct run *r, const struct step_result *result)
     if (r->trained_targets == 0)
         r->first_loss = result->loss;
     r->last_loss = result->loss;
-    trend_add(&r->trend, rollouts_wanted(r->s) ? result->forward_kl : result->class_loss);
+    trend_add(&r->trend, rollouts_wanted(r->s) ? result->forward_kl : result->ce_loss);
     r->trained_targets += result->valid_tokens;
 }
 

@@ -49,7 +49,7 @@ struct eval_result {
     int64_t valid_tokens;
     /* Token by token; only from an engine with a teacher and steps == 0. */
     double kd_p50, kd_p90, kd_p99, kd_max; /* of the tokens' divergences */
-    double teacher_class_loss, teacher_perplexity;
+    double teacher_ce_loss, teacher_perplexity;
     double acceptance; /* of the student's tokens by the teacher; 0: not asked for */
 };
 /* One pass over d, whose pass ends. Where ranks are processes each calls it, with the same data, and gets the same

@@ -147,8 +147,8 @@ static void report(const struct engine *e, struct tally *t, struct eval_result *
     const double n = (double)e->valid;
 #define MEAN(name) .name = t->sum.name / n,
     *out = (struct eval_result){.valid_tokens = e->valid, OBJECTIVE_SUMS(MEAN)};
-    out->perplexity = exp(out->class_loss);
-    out->loss = loss_of(e, out->kd_loss, out->class_loss);
+    out->perplexity = exp(out->ce_loss);
+    out->loss = loss_of(e, out->kd_loss, out->ce_loss);
     if (!t->kd)
         return;
     qsort(t->kd, t->count, sizeof *t->kd, by_value);
@@ -156,7 +156,7 @@ static void report(const struct engine *e, struct tally *t, struct eval_result *
     out->kd_p90 = percentile(t, 90);
     out->kd_p99 = percentile(t, 99);
     out->kd_max = percentile(t, 100);
-    out->teacher_class_loss = t->teacher_ce / n;
+    out->teacher_ce_loss = t->teacher_ce / n;
     out->teacher_perplexity = exp(t->teacher_ce / n);
     out->acceptance = e->o.acceptance ? 1 - t->distance / n : 0;
 }
@@ -202,7 +202,7 @@ int engine_eval(struct engine *e, struct batch_source *d, struct eval_result *ou
 int engine_check_eval(struct engine *e, const struct eval_result *r)
 {
     const char *what, *name;
-    if (isfinite(r->class_loss) && isfinite(r->kd_loss) && isfinite(r->teacher_class_loss))
+    if (isfinite(r->ce_loss) && isfinite(r->kd_loss) && isfinite(r->teacher_ce_loss))
         return 0;
     const int rc = scan_weights(e, &what, &name);
     if (rc != 0)

@@ -108,7 +108,7 @@ static int check_scores(struct run *r, const struct task_scores *s, const double
 {
     for (int64_t i = 0; i < s->choices; i++)
         if (!isfinite(score[i]))
-            return engine_check_eval(r->engine, &(struct eval_result){.class_loss = score[i]});
+            return engine_check_eval(r->engine, &(struct eval_result){.ce_loss = score[i]});
     return 0;
 }
 

@@ -9,7 +9,7 @@
 /* Sums over the valid tokens, in the order in which loss_reduce adds up what an objective's kernel gives a row:
  * divergence from the teacher (in the objective's unit), cross-entropy (nats), entropy of the teacher (nats), tokens
  * that both rank first. */
-#define OBJECTIVE_SUMS(SUM) SUM(kd_loss) SUM(class_loss) SUM(teacher_entropy) SUM(agreement)
+#define OBJECTIVE_SUMS(SUM) SUM(kd_loss) SUM(ce_loss) SUM(teacher_entropy) SUM(agreement)
 /* Sums over the tokens of answers, in the order of what kl_rows gives a row: nats. */
 #define ANSWER_SUMS(SUM) SUM(forward_kl) SUM(reverse_kl) SUM(student_entropy)
 

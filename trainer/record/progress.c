@@ -350,7 +350,7 @@ static void step_parts(const struct progress *p, int64_t step, const struct step
     add(out, 1, "loss %.4f", r->loss);
     if (p->teacher) {
         add(out, 6, "kd %.4f", r->kd_loss);
-        add(out, 7, "ce %.4f", r->class_loss);
+        add(out, 7, "ce %.4f", r->ce_loss);
     }
     add(out, 8, "lr %.2e", r->lr);
     add(out, 9, "norm %.2f", r->grad_norm);

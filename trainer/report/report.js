@@ -33,12 +33,12 @@ const groups = [
     ["Objective", [
         ["loss", "Loss", "nats"],
         ["kd_loss", "Divergence from the teacher", "nats (TVD: no unit)"],
-        ["class_loss", "Cross-entropy on the text", "nats", {answers: "Cross-entropy on answers"}],
+        ["ce_loss", "Cross-entropy on the text", "nats", {answers: "Cross-entropy on answers"}],
         ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}],
         ["teacher_entropy", "Entropy of the teacher", "nats"]]],
     ["Held out", [
         ["eval_loss", "Held-out loss", "nats"],
-        ["eval_class_loss", "Held-out cross-entropy", "nats"],
+        ["eval_ce_loss", "Held-out cross-entropy", "nats"],
         ["eval_kd_loss", "Held-out divergence", "nats (TVD: no unit)"],
         ["eval_perplexity", "Held-out perplexity", "perplexity", {log: true}],
         ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
@@ -301,13 +301,13 @@ function median(values) {
 }
 function stats(run) {
     const speed = run.series.get("tokens_per_second"), memory = last(run, "memory_bytes"), r = run.receipt || {};
-    const written = r.rollouts || {}, teacher = r.teacher_parameters > 0, loss = last(run, "loss"), onText = last(run, "class_loss");
+    const written = r.rollouts || {}, teacher = r.teacher_parameters > 0, loss = last(run, "loss"), onText = last(run, "ce_loss");
     return [
         ["Steps", run.steps, exact],
         [apart.has("loss") ? "Its own loss" : "Loss", loss === onText ? undefined : loss, four],
         [answers(run) ? "CE on answers" : "Cross-entropy", onText, four],
         ["Divergence", last(run, "kd_loss"), four],
-        ["Held-out CE", last(run, "eval_class_loss"), four, "held"],
+        ["Held-out CE", last(run, "eval_ce_loss"), four, "held"],
         ["Answer length", written.length, compact],
         ["Answers cut", written.truncated, percent],
         ["Writing", written.share_of_time, (v) => percent(v) + " of the time"],

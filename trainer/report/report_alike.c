@@ -68,7 +68,7 @@ static const struct measure {
 } measures[] = {
     {"loss", ON_TEXT | WHOLE_LOSS, true},
     {"kd_loss", ON_TEXT | TO_TEACHER, true},
-    {"class_loss", ON_TEXT, true},
+    {"ce_loss", ON_TEXT, true},
     {"agreement", ON_TEXT | BIT(TEACHER), true},
     {"teacher_entropy", ON_TEXT | TO_TEACHER, true},
     {"forward_kl", ON_TEXT | TO_TEACHER, true},
@@ -76,7 +76,7 @@ static const struct measure {
     {"student_entropy", ON_TEXT, true},
     {"eval_loss", ON_HELD_OUT | WHOLE_LOSS, false},
     {"eval_kd_loss", ON_HELD_OUT | TO_TEACHER, false},
-    {"eval_class_loss", ON_HELD_OUT, false},
+    {"eval_ce_loss", ON_HELD_OUT, false},
     {"eval_perplexity", ON_HELD_OUT, false},
     {"eval_agreement", ON_HELD_OUT | BIT(TEACHER), false},
     {"eval_teacher_entropy", ON_HELD_OUT | TO_TEACHER, false},
@@ -196,7 +196,7 @@ int report_alike(json_t *data)
         unsigned why = 0;
         size_t k;
         json_t *groups = group_runs(runs, &measures[m], &why);
-        if (strcmp(measures[m].name, "eval_class_loss") == 0)
+        if (strcmp(measures[m].name, "eval_ce_loss") == 0)
             json_array_foreach(groups, k, group)
             {
                 add_lowest(lowest, runs, group, measures[m].name);

@@ -38,7 +38,7 @@ static void put_html(FILE *f, const char *s)
 /* For a browser that runs no scripts: a row per run. */
 static int put_last(FILE *f, const json_t *data)
 {
-    static const char *const metrics[] = {"loss", "kd_loss", "class_loss", "eval_class_loss",
+    static const char *const metrics[] = {"loss", "kd_loss", "ce_loss", "eval_ce_loss",
                                           "tokens_per_second"};
     size_t i;
     const json_t *run;

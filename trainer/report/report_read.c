@@ -75,6 +75,14 @@ static int series_add(struct series *s, double x, double y)
     return 0;
 }
 
+/* Return what a metric is called now; ce_loss was class_loss. */
+static const char *name_now(const char *name)
+{
+    if (strcmp(name, "class_loss") == 0)
+        return "ce_loss";
+    return strcmp(name, "eval_class_loss") == 0 ? "eval_ce_loss" : name;
+}
+
 static int add_row(struct log *g, json_t *row, const char *path)
 {
     const char *name;
@@ -88,7 +96,7 @@ static int add_row(struct log *g, json_t *row, const char *path)
         if (!json_is_number(value) || strcmp(name, "step") == 0 ||
             !isfinite(json_number_value(value)))
             continue;
-        struct series *s = series_named(g, name);
+        struct series *s = series_named(g, name_now(name));
         if (s == NULL && g->count == SERIES_MAX)
             return fail(NJ_E_FORMAT, "%s:%zu: more than %d metrics", path, g->rows + 1, SERIES_MAX);
         if (s == NULL || series_add(s, json_number_value(step), json_number_value(value)) != 0)

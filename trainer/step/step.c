@@ -210,7 +210,7 @@ static void report(const struct engine *e, struct step_result *out)
 #define ANSWER_MEAN(name) out->name = (double)sums->answers.name / answers;
     OBJECTIVE_SUMS(MEAN)
     ANSWER_SUMS(ANSWER_MEAN)
-    out->loss = loss_of(e, out->kd_loss, out->class_loss);
+    out->loss = loss_of(e, out->kd_loss, out->ce_loss);
     out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
     out->lr = (double)state[NJ_STEP_LR];
     out->valid_tokens = e->valid;
@@ -261,7 +261,7 @@ static int repeat_step(struct engine *e, struct fault *f)
             rc = engine_read_back(e);
         if (rc == 0)
             rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
-        found = gradient || !isfinite(sums->kd_loss + sums->class_loss);
+        found = gradient || !isfinite(sums->kd_loss + sums->ce_loss);
     }
     if (!found && e->shape.rank != RANKS_HERE)
         f->micro = NO_SLOT;

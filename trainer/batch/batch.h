@@ -32,7 +32,7 @@ struct batch {
 
 /* Allocates the arrays of these uses (enum array_use); their elements are 0. */
 int batch_allocate(struct batch *out, int B, int S, unsigned uses);
-/* The same anew for another number of rows, with the old ones where there is no memory. */
+/* Allocate them anew for another number of rows. Without memory for that the batch stays as it was. */
 int batch_resize(struct batch *b, int B, int S, unsigned uses);
 void batch_free(struct batch *b);
 /* Ends a sequence of which `end` positions are filled. The rest is a document of its own without a target. */

@@ -21,14 +21,14 @@ enum packing {
     PACKING_NONE     /* each in rows of its own, padded with ignored positions */
 };
 
-/* What becomes of a document that is longer than a row; wrapped rows cut all alike. */
+/* The treatment of a document that is longer than a row; wrapped rows cut all alike. */
 enum overlong {
     OVERLONG_AUTO, /* one that holds a prompt is cut, any other is split */
     OVERLONG_CUT,  /* at the end of a row; what comes after it is lost */
     OVERLONG_DROP,
     OVERLONG_SPLIT /* over as many rows as it takes */
 };
-/* What became of them. */
+/* Documents by what became of them. */
 struct overlong_count {
     int64_t documents, cut, dropped, split; /* all there are; those longer than a row */
     int64_t empty;                          /* of those dropped: nothing trained would remain */
@@ -60,7 +60,7 @@ enum { DATA_ARRAYS = USE_FORWARD | USE_STEP };
 /* Reads and checks everything (empty input, ids beyond vocab_size, fewer tokens than one window,
  * damaged files, parquet and .apr by name). */
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out);
-/* No file and no row. */
+/* Make data without files, whose rows nobody asks for. */
 int data_none(int seq_len, struct data **out);
 /* Return the batches of its rows, which close it. With `once` the pass is over when all rows have come. */
 struct batch_source *data_batches(struct data *d);

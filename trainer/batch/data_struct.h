@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data_struct.h: inside of data.c and data_open.c: open data.
+ * data_struct.h: the inside of open data, for data.c, data_open.c and dealt.c.
  */
 #ifndef NOJIT_TRAINER_DATA_STRUCT_H
 #define NOJIT_TRAINER_DATA_STRUCT_H
@@ -9,7 +9,7 @@
 #include "batch/packing.h"
 #include "batch/shuffle.h"
 
-/* What makes rows of its own: all files, or those of one path with a weight. */
+/* Files that make rows of their own: all of them, or those of one path with a weight. */
 struct source {
     char *name;
     size_t first, segments; /* of struct data's */
@@ -44,7 +44,7 @@ struct data {
 
 /* Make data without a file. */
 int data_create(int seq_len, struct data **out);
-/* Makes the batches and what is read into them. */
+/* Allocate a batch and the buffers that its tokens are read into. */
 int data_allocate(struct data *d, int batch_size);
 
 #endif

@@ -65,7 +65,7 @@ static int open_dealt(struct batch_source **s, struct group *g, const struct bat
 
 /* ---- rank 0 reads ---- */
 
-/* What all learn of data. */
+/* Facts about the data that all ranks get. */
 struct summary {
     int64_t tokens, rows;
     uint64_t hash;
@@ -99,7 +99,7 @@ static int share_summary(struct data *d, struct group *g)
     return rc ? rc : group_share(g, d->order.share, s.sources * sizeof *d->order.share);
 }
 
-/* What all learn of a batch. */
+/* Facts about a batch that all ranks get. */
 struct told {
     int rc;
     int64_t valid;

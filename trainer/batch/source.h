@@ -16,7 +16,7 @@ struct data_state {
 };
 
 struct batch_source;
-/* What a kind of source does. One that draws from another closes it, too. */
+/* The operations of a kind of source. One that draws from another closes it, too. */
 struct batch_source_ops {
     /* Give the next micro-batch, which is valid until the next call. 0: got one; 1: the pass is over; negative: an
      * error. */
@@ -28,8 +28,8 @@ struct batch_source_ops {
     /* Return the rows of an epoch. */
     int64_t (*rows)(struct batch_source *s);
     void (*close)(struct batch_source *s);
-    /* Where each rank reads for itself and all ask: return rc, or NJ_ELSEWHERE where another one, which says why, could
-     * not read (rc < 0). NULL: rc. */
+    /* Return rc, or NJ_ELSEWHERE if another rank could not read (rc < 0), which says why. All ranks ask, each of which
+     * reads for itself. NULL: rc. */
     int (*agree)(struct batch_source *s, int rc);
     /* Return the source that this rank asks without the others. NULL: the source itself. */
     struct batch_source *(*alone)(struct batch_source *s);

@@ -11,13 +11,13 @@
 /* Pulls micro-batch `micro` of the step into a slot of the pinned batches; with NO_SLOT it only counts its targets.
  * 1: the data is over. */
 int stage_next(struct engine *e, struct batch_source *d, int micro, int slot);
-/* Of all ranks, after each has staged what is its own: rc, or NJ_ELSEWHERE where another one could not. */
+/* Return rc, or NJ_ELSEWHERE if another rank could not stage its micro-batches. All ranks call it. */
 int stage_agree(struct engine *e, struct batch_source *d, int rc);
 int send_batch(struct engine *e, int slot);
 /* Into slot 0: rows whose scores are wanted, or, without targets, their logits. Returns how many chunks of the head
  * hold them, or a negative code: where there are more positions than rows, and where one lies outside. */
 int stage_scored(struct engine *e, const struct score_batch *b);
-/* What the teacher reads of the micro-batches of a pass, from `slot` on. */
+/* Send the rows that the teacher reads of the micro-batches of a pass, from `slot` on. */
 int send_pass(struct engine *e, int slot);
 
 #endif

@@ -138,7 +138,7 @@ bool sim_entry_waits(const struct sim_entry *entry)
         const char *name = entry->code[i].opcode->text;
         if (strcmp(name, "griddepcontrol.wait") == 0)
             return true;
-        if (strncmp(name, "ld.global.L1::no_allocate", 25) == 0) /* no kernel near it writes there */
+        if (strncmp(name, "ld.global.L1::no_allocate", 25) == 0) /* nothing near it writes there */
             continue;
         if ((strstr(name, ".global") && strncmp(name, "cvta", 4) != 0) ||
             strncmp(name, "cp.async", 8) == 0)

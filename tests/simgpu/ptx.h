@@ -23,7 +23,7 @@ enum {
     GUARD_REFUSED,
     GUARD = 3,
     /* Records that the machine has to keep for an entry with such an instruction, which costs time. */
-    NEEDS_ORDER = 4, /* accesses before each warp's: it orders less than all warps of a block */
+    NEEDS_ORDER = 4,   /* accesses before each warp: it orders less than all warps */
     NEEDS_PRODUCTS = 8 /* the memory that wgmma reads and has not read yet */
 };
 

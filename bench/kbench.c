@@ -331,7 +331,7 @@ static int parse(int argc, char **argv, struct request *r)
     return bad;
 }
 
-/* Whether a wanted op has what a shape names. */
+/* Return whether a wanted op has what a shape names. */
 static int name_is_known(const struct request *r, const char *name)
 {
     for (uint32_t i = 0; i < nj_case_count; i++) {

@@ -72,7 +72,7 @@ static int time_one(struct bench *b, const char *name, struct nj_gemm g)
     return 0;
 }
 
-/* With each type that the device has. A gradient of weights is float32, and is added to. */
+/* Time the GEMM with each type that the device has. A gradient of weights is float32, and is added to. */
 static int time_types(struct bench *b, const char *name, struct nj_gemm g)
 {
     const int sums = g.kind == NJ_GEMM_TN;

@@ -246,7 +246,7 @@ static const char *set_param(const struct subject *s, int param, const char *val
     return NULL;
 }
 
-/* As gen labels cases. */
+/* Write a label, as gen labels cases. */
 static void write_label(const struct subject *s, struct shaped *out)
 {
     const int dims_end = (int)s->c->arg_count + s->names->dim_count;

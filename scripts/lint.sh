@@ -77,7 +77,9 @@ sentences=(mk tools bench scripts tests/simgpu tests/harness tests/lib tests/dev
 each "a comment that begins with a relative clause (say what it does, or name the thing)" < <(
     comment='(Of|What|Where|Those|Whose|Whoever|As of)[[:space:]]'
     grep -nE "(/\*|//|#|\"\"\") *$comment" $(files "${sentences[@]}" ':!*/corpus/*' ':!scripts/lint.sh') /dev/null
-    grep -niE "/\*+ *$comment" $(files "${sentences[@]/%//*.[ch]}") /dev/null | grep -vE "/\*+ *$comment")
+    c_files=$(files "${sentences[@]/%//*.[ch]}")
+    grep -niE "/\*+ *$comment" $c_files /dev/null | grep -vE "/\*+ *$comment"
+    grep -nE '^/\*+ *(As|At|By|False|For|From|True|Whether|With) ' $c_files /dev/null)
 here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
 # The field's words, in pages (outside of code), help, messages and claims: WORDS=WHAT TO WRITE.
 words='matrix products?=GEMM

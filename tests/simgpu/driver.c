@@ -249,7 +249,7 @@ SIM_CALL(cuDevicePrimaryCtxRetain, SIM_STARTED, (void **out, int device), (out, 
     return CUDA_SUCCESS;
 }
 
-/* With its context goes all that it held. */
+/* Release a context with everything that it holds. */
 SIM_CALL(cuDevicePrimaryCtxRelease_v2, SIM_STARTED, (int device), (device))
 {
     struct sim_device *d = device_at(device);

@@ -166,7 +166,7 @@ void *sim_bytes(uint64_t address, size_t bytes, int writes, const char *what)
     return a->host + offset;
 }
 
-/* Whether the host may touch these bytes: a pipe refuses others, without a signal. */
+/* Return whether the host may touch these bytes: a pipe refuses others, without a signal. */
 static bool is_host_memory(uint64_t address, size_t bytes)
 {
     int end[2];

@@ -405,7 +405,7 @@ static unsigned char *written_by(uint64_t address, uint32_t launch)
     return NULL;
 }
 
-/* Whether NOJIT_SIM_LIE speaks of this launch. */
+/* Return whether NOJIT_SIM_LIE speaks of this launch. */
 static bool is_to_lie(const char *entry)
 {
     static long lies;
@@ -415,7 +415,7 @@ static bool is_to_lie(const char *entry)
            (told[n] == '\0' || lies++ < strtol(told + n + 1, NULL, 10));
 }
 
-/* As wrong machine code does, which ends without an error. */
+/* Change a result, as wrong machine code does, which ends without an error. */
 static void lie(const struct launch *l)
 {
     const uint32_t launch = (uint32_t)sim_counted().launches;

@@ -219,7 +219,7 @@ bool sim_grow(struct warp *warp, const struct insn *insn, int lane, void *array,
 void sim_set_mask(struct warp *warp, uint32_t mask);
 /* Execute an instruction of GUARD_LANES in the lanes that its guard @p selects. */
 void sim_run_guarded(struct warp *warp, const struct insn *insn);
-/* True if all of those lanes that live are here; if not, the group waits for them. */
+/* Return whether all of those lanes that live are here; if not, the group waits for them. */
 bool sim_gather(struct warp *warp, uint32_t lanes);
 /* The same for a collective instruction: all lanes of the warp must be there. False after a fault,
  * too. */
@@ -235,11 +235,11 @@ static inline struct warp *sim_warpgroup(const struct warp *warp)
     return &warp->block->warps[warp->index / WARPGROUP * WARPGROUP];
 }
 
-/* At the end: warps of a warpgroup have done the same collective instructions, or a fault. */
+/* Check at the end that the warps of a warpgroup have done the same collective instructions, or a fault. */
 void sim_products_end(struct block *block);
 /* Before a block begins: nothing waits, and no mbarrier is there. */
 void sim_cluster_start(struct block *block);
-/* At the end: no block can have ended before others reached it, or a fault. */
+/* Check at the end that no block has ended before others reached it; otherwise a fault. */
 void sim_cluster_end(struct block *block);
 /* TMA copies that are under way arrive. */
 void sim_copies_arrive(struct block *block);
@@ -263,7 +263,7 @@ enum sim_shared_use {
     USE_ARRIVED, /* the end of a cp.async */
     USE_INIT     /* mbarrier.init, for which fence.mbarrier_init does too */
 };
-/* False after a fault: nothing wrote the word in this block, or what writes it is under way. */
+/* Return false after a fault: nothing wrote the word in this block, or what writes it is under way. */
 bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane, uint32_t word);
 /* Notes accesses of words, and finds races and reads of what was not written. */
 bool sim_shared_read(struct warp *warp, const struct insn *insn, int lane, uint32_t at,

@@ -25,7 +25,7 @@ void sim_cluster_start(struct block *block)
         memset(block->warps[i].reached, 0, sizeof block->warps[i].reached);
 }
 
-/* True if some thread of the block ends after that arrival in any case. */
+/* Return whether some thread of the block ends after that arrival in any case. */
 static bool outlasts(const struct block *block, uint32_t rank, const struct warp *other)
 {
     const struct warp *warps = block->warps + rank * block->launch->warps;
@@ -66,7 +66,7 @@ static bool has_ended(const struct block *block, uint32_t rank)
     return true;
 }
 
-/* As sim_shared_at(), in whichever block of the cluster. */
+/* Find shared memory like sim_shared_at(), in any block of the cluster. */
 static bool cluster_at(struct warp *warp, const struct insn *insn, int lane, uint32_t address,
                        uint32_t bytes, uint32_t *at)
 {
@@ -103,7 +103,7 @@ static void map_address(struct warp *warp, const struct insn *insn)
 
 /* ---- mbarriers ---- */
 
-/* As sentences give it. */
+/* Return the byte as messages give it. */
 static uint32_t byte_of(const struct block *block, uint32_t at)
 {
     return at % block->launch->shared_stride;

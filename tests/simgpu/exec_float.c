@@ -29,7 +29,7 @@ static inline float greatest(float x, float y)
     return x != x ? y : y != y ? x : x > y ? x : y > x ? y : x == 0 ? equal : x;
 }
 
-/* As the PTX text says: a divisor above 2^126 has a subnormal inverse, which counts as zero. */
+/* Divide as the PTX manual says: a divisor above 2^126 has a subnormal inverse, which counts as zero. */
 static inline float divide_approximately(float x, float y)
 {
     return fabsf(y) > 0x1p126f && fabsf(y) <= 0x1.fffffep127f ? x * copysignf(0, y) : x / y;

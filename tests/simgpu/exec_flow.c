@@ -42,7 +42,7 @@ void sim_run_guarded(struct warp *warp, const struct insn *insn)
     sim_set_mask(warp, mask);
 }
 
-/* True if some group waits for another warp or a copy. */
+/* Return whether some group waits for another warp or a copy. */
 static bool waits_for_others(const struct warp *warp)
 {
     for (uint32_t i = 0; i < warp->group_count; i++)

@@ -188,7 +188,7 @@ INLINE uint64_t halves_of(uint64_t address, uint32_t bytes)
 
 #define EVERY_BLOCK UINT64_C(0xfffffffc) /* in the place of a writer's block */
 
-/* True if another than `own` of the same launch wrote to what is accessed. */
+/* Return whether another than `own` of the same launch wrote to what is accessed. */
 INLINE bool is_foreign(uint64_t own, uint64_t writer, uint64_t halves)
 {
     const uint64_t differ = writer ^ own;
@@ -220,7 +220,7 @@ INLINE uint64_t writer_of(const uint64_t *writer)
     return __atomic_load_n(writer, __ATOMIC_RELAXED);
 }
 
-/* True if no other block of the launch wrote any half of so many words, which is nearly always so. */
+/* Return whether no other block of the launch wrote any half of so many words, which is nearly always so. */
 INLINE bool is_row_own(const uint64_t *writers, uint32_t words, uint64_t own)
 {
     uint64_t foreign = 0;
@@ -247,7 +247,7 @@ INLINE bool are_quickly_own(uint32_t bytes, const struct span *span, uint64_t ow
     return all;
 }
 
-/* False after a fault: another block of the launch wrote some of the bytes. */
+/* Return false after a fault: another block of the launch wrote some of the bytes. */
 INLINE bool check_writers(struct warp *warp, const struct insn *insn, uint32_t bytes,
                           const struct span *span)
 {

@@ -9,7 +9,7 @@
 /* How a lane finds the one that it takes from; past its segment's end it keeps its own value. */
 enum shuffle { SHUFFLE_BFLY, SHUFFLE_IDX };
 
-/* True once all lanes that the member masks name are here. */
+/* Return whether all lanes that the member masks name are here. */
 static bool gather_members(struct warp *warp, const struct insn *insn, const uint32_t *members)
 {
     uint32_t named = UINT32_MAX;

@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* True if the access of that stamp is ordered before one by thread, which runs in warp: or it is
+/* Return whether the access of that stamp is ordered before one by thread, which runs in warp: or it is
  * the thread's own. That a copy has arrived is known to those only who waited for it. */
 static bool is_ordered(const struct warp *warp, uint32_t stamp, bool by_one, uint32_t thread)
 {
@@ -36,7 +36,7 @@ static bool is_ordered(const struct warp *warp, uint32_t stamp, bool by_one, uin
     return time < warp->order.before[actor];
 }
 
-/* As a sentence gives it: a byte of the shared memory of its block. */
+/* Return the byte of its block's shared memory, as messages give it. */
 static uint32_t byte_of(const struct warp *warp, uint32_t word)
 {
     return 4 * word % warp->block->launch->shared_stride;
@@ -83,7 +83,7 @@ bool sim_shared_is_written(struct warp *warp, const struct insn *insn, int lane,
     return false;
 }
 
-/* False after a fault: the word is not there, or what wrote it comes not before this thread. */
+/* Return false after a fault: the word is not there, or what wrote it comes not before this thread. */
 static bool is_readable_word(struct warp *warp, const struct insn *insn, int lane, uint32_t word)
 {
     const uint32_t thread = warp->first_thread + (uint32_t)lane, wrote = warp->block->wrote[word];
@@ -118,7 +118,7 @@ static bool read_word(struct warp *warp, const struct insn *insn, int lane, uint
     return true;
 }
 
-/* False after a fault: products read the word that nobody has waited for here. */
+/* Return false after a fault: products read the word that nobody has waited for here. */
 static bool no_product_reads(struct warp *warp, const struct insn *insn, int lane, uint32_t word)
 {
     const struct block *block = warp->block;
@@ -141,7 +141,7 @@ static bool no_product_reads(struct warp *warp, const struct insn *insn, int lan
     return true;
 }
 
-/* False after a fault: what was read there comes not before a write by this thread. */
+/* Return false after a fault: what was read there comes not before a write by this thread. */
 static bool no_reads(struct warp *warp, const struct insn *insn, int lane, uint32_t word)
 {
     const struct block *block = warp->block;
@@ -160,7 +160,7 @@ static bool no_reads(struct warp *warp, const struct insn *insn, int lane, uint3
     return !block->products_read || no_product_reads(warp, insn, lane, word);
 }
 
-/* False after a fault. */
+/* Return false after a fault. */
 static bool may_write_word(struct warp *warp, const struct insn *insn, int lane, uint32_t word,
                            enum sim_shared_use use)
 {
@@ -181,7 +181,7 @@ static bool may_write_word(struct warp *warp, const struct insn *insn, int lane,
     return no_reads(warp, insn, lane, word);
 }
 
-/* True if a write finds nothing since the last barrier, or ends the thread's own cp.async, which is
+/* Return whether a write finds nothing since the last barrier, or ends the thread's own cp.async, which is
  * nearly always so. */
 INLINE bool is_untouched(const struct block *block, uint32_t word, enum sim_shared_use use,
                          uint32_t thread)
@@ -290,7 +290,7 @@ bool sim_shared_write(struct warp *warp, const struct insn *insn, int lane, uint
            add_unfenced(warp, insn, lane, at, bytes, use == USE_INIT);
 }
 
-/* True if a word was written before the last barrier, which is nearly always so. */
+/* Return whether a word was written before the last barrier, which is nearly always so. */
 INLINE bool is_settled(const struct block *block, uint32_t word)
 {
     const uint32_t wrote = block->wrote[word];
@@ -298,7 +298,7 @@ INLINE bool is_settled(const struct block *block, uint32_t word)
            wrote < block->barrier_at << TIME_SHIFT && kind_of(wrote) != USE_IN_FLIGHT;
 }
 
-/* False after a fault: as is_readable_word(), for other lanes than the one that asks. */
+/* Return false after a fault: as is_readable_word(), for other lanes than the one that asks. */
 static bool may_read_together(struct warp *warp, const struct insn *insn, int lane, uint32_t word)
 {
     const uint32_t wrote = warp->block->wrote[word];

@@ -128,7 +128,7 @@ static bool fetch_rows(struct warp *warp, const struct insn *insn, const struct 
     return true;
 }
 
-/* Whether D is added to, in *add, which all lanes must say alike. */
+/* Set *add to whether the sums are added to D; all lanes must agree. */
 static bool read_predicate(struct warp *warp, const struct insn *insn, sim_place place, bool *add)
 {
     const uint32_t *all = sim_slot(warp, place);

@@ -58,7 +58,7 @@ void sim_module_destroy(struct sim_module *module);
 /* Returns the entry named so, valid until the module is destroyed, or NULL. */
 const struct sim_entry *sim_module_entry(const struct sim_module *module, const char *name);
 /* The layout of the entry's parameters, as PTX declares it. */
-/* Whether it waits for the kernel ahead of it before it touches global memory that a kernel may write. */
+/* Return whether it waits for the kernel ahead of it before it touches global memory that a kernel may write. */
 bool sim_entry_waits(const struct sim_entry *entry);
 int sim_entry_param_count(const struct sim_entry *entry);
 void sim_entry_param(const struct sim_entry *entry, int index, size_t *offset, size_t *bytes);

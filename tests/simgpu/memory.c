@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum { ALIGNMENT = 256, GUARD_BYTES = 64 << 10 };
-/* From LARGE_BYTES on memory is mapped, and up to SPARSE_BYTES in pages of the largest kind: what is larger is
- * hardly ever used as a whole. */
+/* The sizes of memory that is mapped: from LARGE_BYTES on, and up to SPARSE_BYTES in pages of the largest kind. Larger
+ * memory is hardly ever used as a whole. */
 enum { LARGE_BYTES = 1 << 20, SPARSE_BYTES = 256 << 20 };
 /* Filled memory is pages of FILL_BYTES over and over if it is at least FILLED_BYTES. */
 enum { FILL_BYTES = 256 << 10, FILLED_BYTES = 4 << 20 };

@@ -98,13 +98,13 @@ int nccl_say(const struct sim_hook *hook, int result, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The same, for all ranks: NCCL_REMOTE_ERROR. */
 int nccl_fault(struct nccl_comm *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Whether one was said, by any rank: then it is what ncclGetLastError says. */
+/* Return whether any rank reported an error: then ncclGetLastError gives it. */
 int nccl_is_faulty(struct nccl_comm *c);
 
 /* The n-th call of this rank (0: it comes to the group) is told to fail: to die, to hang, or an error. */
 int nccl_told(struct nccl_comm *c, uint64_t call);
 
-/* As long as this rank is told to be, in each call. */
+/* Sleep in each call for as long as this rank is told to be late. */
 void nccl_be_late(const struct nccl_comm *c);
 
 int nccl_join(struct nccl_comm *c, int version);

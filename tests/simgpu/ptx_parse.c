@@ -405,7 +405,7 @@ struct scope {
     uint32_t symbols, labels, jumps;
 };
 
-/* At the brace that closes a scope: jumps within it go to its labels, and then to outer ones. */
+/* Close a scope at its brace: jumps within it go to its labels, and then to outer ones. */
 static int close_scope(struct parser *parser, const struct scope *scope, bool outermost)
 {
     struct label *labels = parser->labels ? parser->labels + scope->labels : NULL;

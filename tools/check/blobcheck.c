@@ -391,7 +391,7 @@ static void count_pairs(struct check *c)
     }
 }
 
-/* With --arch, problems of other archs do not count. */
+/* Count problems; with --arch, not those of other archs. */
 static void filter_arch(struct check *c)
 {
     bool embedded = false;

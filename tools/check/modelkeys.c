@@ -54,7 +54,7 @@ static bool op_applies(const struct key *k, unsigned features)
     return !k->when || features_meet(features, k->when);
 }
 
-/* Whether an axis of a key ("attn_fwd.lp.d64": ".d") has this value, or the key lacks it. */
+/* Return whether an axis of a key ("attn_fwd.lp.d64": ".d") has this value, or the key lacks it. */
 static bool key_fits(const char *key, const char *axis, int value)
 {
     const char *at = strstr(key, axis);

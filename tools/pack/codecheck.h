@@ -33,7 +33,7 @@ static inline bool key_applies(const struct key *k, const struct nji_arch *a)
  * problems are added. */
 void code_check(struct span container, const struct key *k, const struct nji_arch *archs,
                 uint32_t arch_count, struct code_fact *facts, struct report *r);
-/* For a key without a container: every arch that should have it is missing. */
+/* Report every arch of a key without a container as missing. */
 void code_check_absent(const struct key *k, const struct nji_arch *archs, uint32_t arch_count,
                        struct report *r);
 

@@ -25,7 +25,7 @@ static void open_all(void)
     open_golden("llama3", "|\\\\s+\"", "|\\\\s*\"", &tokenizers[3]);
 }
 
-/* Whether the ids give back the text. */
+/* Return whether the ids give back the text. */
 static void check_back(const struct tokenizer *t, const uint8_t *data, size_t bytes,
                        const int32_t *ids, size_t count)
 {

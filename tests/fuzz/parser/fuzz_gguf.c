@@ -20,7 +20,7 @@ static const unsigned char second[] =
     "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
     "\0\0\x80?";
 
-/* As every type that it could be read as; the text that it has is all there. */
+/* Read the value as every type that it could have; its text is complete. */
 static void read_value(const struct gguf *g, const struct gguf_value *v)
 {
     char key[256];

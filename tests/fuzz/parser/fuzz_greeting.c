@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many bytes as rank 0 reads of them; 0: they are no greeting, or end before it does. */
+/* Return how many of the bytes rank 0 reads; 0: they are no greeting, or end before it does. */
 static size_t read_as_rank_0(const char *data, size_t bytes)
 {
     size_t have = 0, whole;

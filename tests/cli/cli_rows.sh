@@ -125,7 +125,7 @@ says "--packing wrapped shows where documents are cut" '^\(the sequence ends wit
 says "--show shows what --overlong does" '1 left out'
 refuses "--show with --out is refused" 2 '--show prints documents and --out writes them' \
     "$nojit" tokenize --model "$d/student" --data "$d/plain.jsonl" --show 1 --out "$d/bad.bin"
-refuses "tokenize --seq-len without --show is refused" 2 '--seq-len goes with --show' \
+refuses "tokenize --seq-len without --show is refused" 2 '--seq-len needs --show' \
     "$nojit" tokenize --model "$d/student" --data "$d/plain.jsonl" --seq-len 8 --out "$d/bad.bin"
 if [ -e "$d/bad" ] || [ -e "$d/bad.bin" ]; then not_ok "refused commands on rows leave nothing" "$(ls "$d")"; else ok "refused commands on rows leave nothing"; fi
 finish

@@ -210,7 +210,7 @@ fi
 # One that comes when rank 0 has given up.
 free_port
 export NOJIT_CONNECT_TIMEOUT=1
-refuses "a rank that is too late ends the run" 1 '^nojit distill: rank 0: 1 of 2 ranks did not connect within 1 s, rank 1 is the first; see what it says' \
+refuses "a rank that is too late ends the run" 1 '^nojit distill: rank 0: 1 of 2 ranks did not connect within 1 s, rank 1 is the first; check its output' \
     torchrun 0 "$nojit" distill "${few[@]}" --device cpu --out "$d/gone"
 refuses "a rank that finds no rank 0 ends" 1 '^nojit distill: rank 1: rank 1 did not reach rank 0 at 127.0.0.1 port .* within 1 s' \
     torchrun 1 "$nojit" distill "${few[@]}" --device cpu --out "$d/gone"

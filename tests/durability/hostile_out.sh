@@ -137,8 +137,8 @@ for name in state.bin settings.txt progress.txt; do
 done
 
 # ---- --log
-row 2 "^nojit train: --log out/x.log: a symbolic link, and none is followed; move it away$" "link_to_file x.log" "log x.log"
-row 2 "^nojit train: --log out/x.log: a symbolic link" "dangling x.log" "log x.log"
+row 2 "^nojit train: --log out/x.log is a symbolic link, which nojit does not follow; move it away$" "link_to_file x.log" "log x.log"
+row 2 "^nojit train: --log out/x.log is a symbolic link" "dangling x.log" "log x.log"
 row 2 "^nojit train: --log out/x.log: has 2 hard links; writing would change all of them; move it away$" "hard_link x.log" "log x.log"
 row "[12]" "^nojit train: --log out/x.log: (not a regular file|cannot be written)" "pipe x.log" "log x.log"
 finish

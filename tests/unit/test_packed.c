@@ -77,7 +77,7 @@ static void damaged_packed_files_are_refused(void **state)
         const char *name = k ? "b.jsonl.zst" : "b.jsonl.gz";
         const size_t bytes = pack(k == 1, packed, sizeof packed);
         check_refused(open_packed(name, packed, bytes - 3), NJ_E_FORMAT,
-                      "ends in the middle of what is packed", name);
+                      "its compressed data end too early", name);
         packed[0] ^= 1;
         check_refused(open_packed(name, packed, bytes), NJ_E_FORMAT,
                       ": cannot be unpacked: ", name);

@@ -102,9 +102,7 @@ static int check_options(const struct settings *s)
         return fail(NJ_E_ARG, "--show prints documents and --out writes them; give one of the two");
     for (size_t i = 0; i < sizeof names / sizeof *names && s->show == 0; i++)
         if (settings_given(s, names[i]))
-            return fail(NJ_E_ARG,
-                        "--%s goes with --show: a token file holds documents, whatever "
-                        "sequences they fill",
+            return fail(NJ_E_ARG, "--%s needs --show: a token file holds documents, not sequences",
                         names[i]);
     return 0;
 }

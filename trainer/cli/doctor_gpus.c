@@ -246,7 +246,7 @@ static void print_verdict(const struct findings *f)
         printf("expected   %s: about %.1f GB/s, %.1f GB/s\n", e->link, e->exchange_gb,
                e->gather_gb);
     if (f->fast)
-        printf("verdict    the links carry what they should\n");
+        printf("verdict    the links are as fast as expected\n");
     else if (e->exchange_gb > 0)
         printf("verdict    slow, below %d %% of that: %s\n", SLOW_PERCENT, f->advice);
     else

@@ -149,8 +149,8 @@ static int check_spans(const struct reader *r, size_t first)
     return first < r->spans.count
                ? NJ_OK
                : jsonl_bad_line(r,
-                                "the chat template writes nothing of what the assistant says, so "
-                                "nothing has a loss");
+                                "the chat template leaves out the assistant's turns, so no token "
+                                "has a loss");
 }
 
 static int add_conversation(struct reader *r, const struct messages *m)

@@ -131,8 +131,7 @@ static int unpack_more(struct data_file *f, size_t room)
     f->made += made;
     f->ended = used == 0 && made == 0 && f->at == f->bytes;
     if (f->ended && (!unpacker_whole(f->unpacker) || f->packed_have > 0))
-        return fail(NJ_E_FORMAT, "%s: ends in the middle of what is packed; make it again",
-                    f->path);
+        return fail(NJ_E_FORMAT, "%s: its compressed data end too early; make it again", f->path);
     if (f->made > unpack_most(f->bytes))
         return fail(NJ_E_FORMAT,
                     "%s: unpacks to over %zu bytes, far more than text does; unpack it first if "

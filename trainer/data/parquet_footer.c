@@ -219,7 +219,7 @@ static int choose_columns(struct parquet *p, const struct parquet_reader *reader
     }
     if (!rc && !any)
         rc = fail(NJ_E_FORMAT,
-                  "%s: none of its columns is one that is read; it has %s: say which count, for "
+                  "%s: no column has a known name; it has %s: say which count, for "
                   "example --fields prompt=question,completion=answer",
                   p->f->path, *names ? names : "none");
     return rc;

@@ -127,7 +127,7 @@ static void handle(struct exchange *x, int i)
         if (got < 0) {
             peer_close(p);
             if (!p->finished) {
-                fail(NJ_E_IO, "rank %d is gone; see what it says last", i);
+                fail(NJ_E_IO, "rank %d is gone; see its last output", i);
                 lose(x, i);
             }
         } else if (p->in.kind == FRAME_STOP) {
@@ -232,7 +232,8 @@ static int take_shared(struct exchange *x, void *data, size_t bytes, int seconds
     while (rc == 0 && x->shared_bytes < whole) {
         rc = exchange_poll(x, wait_until(deadline, 1000));
         if (rc == 0 && now_ms() >= deadline && x->shared_bytes < whole) {
-            fail(NJ_E_IO, "rank %d has waited %d s for rank 0; see what it says", x->rank, seconds);
+            fail(NJ_E_IO, "rank %d has waited %d s for rank 0; check rank 0's output", x->rank,
+                 seconds);
             rc = exchange_record(x, NJ_E_IO, x->rank, fail_text(), -1);
         }
     }

@@ -169,7 +169,7 @@ static int end_incomplete(const struct gathering *g, int seconds)
                  "; %d that did had another --out, job or NOJIT_SECRET and were sent away",
                  g->refused);
     fail(NJ_E_IO,
-         "%d of %d ranks did not connect within %d s, rank %d is the first; see what it says, and "
+         "%d of %d ranks did not connect within %d s, rank %d is the first; check its output, and "
          "whether its host reaches this one%s",
          g->x->size - g->there, g->x->size, seconds, missing_rank(g->x), others);
     return exchange_record(g->x, NJ_E_IO, 0, fail_text(), -1);

@@ -337,7 +337,8 @@ int own_open(const char *path, int flags, int *fd)
         const int error = errno;
         const int err =
             error == ELOOP
-                ? fail(NJ_E_ARG, "%s: a symbolic link, and none is followed; move it away", path)
+                ? fail(NJ_E_ARG, "%s is a symbolic link, which nojit does not follow; move it away",
+                       path)
                 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
         errno = error;
         return err;

@@ -70,8 +70,9 @@ int builtin_call(struct run *r, const struct builtin *b, const struct arguments 
         return rc;
     for (size_t i = 0; i < b->required; i++)
         if (!value_given(&slots[i]))
-            return run_fail(r, "%s() needs %zu argument%s, with what it is applied to", b->name,
-                            b->required, b->required == 1 ? "" : "s");
+            return run_fail(r,
+                            "%s() needs %zu argument%s, counting the value that it is applied to",
+                            b->name, b->required, b->required == 1 ? "" : "s");
     const struct arguments placed = {.at = slots, .count = count};
     return b->run(r, &placed, out);
 }

@@ -137,7 +137,7 @@ static int call_loop(struct run *r, const struct loop *loop, const struct argume
     if (!loop->node->flag)
         return run_fail(r, "loop() is called in a loop that is not recursive");
     if (a->count != 1 || a->named_count > 0)
-        return run_fail(r, "loop() takes what it walks, and nothing else");
+        return run_fail(r, "loop() takes one argument, the items to walk");
     int rc = value_items(r, &a->at[0], &items);
     const size_t from = run_capture(r);
     if (!rc)

@@ -336,7 +336,7 @@ static int widen(struct run *r, const struct arguments *a, int sides, struct val
     int rc = argument_whole(r, &a->at[1], "a width must be a whole number", 0, &width);
     if (!rc && value_given(with) &&
         (with->kind != VALUE_STRING || letters_count(with->text, with->bytes) != 1))
-        rc = run_fail(r, "what fills a string must be one character");
+        rc = run_fail(r, "the fill of a string must be one character");
     if (rc)
         return rc;
     const int64_t missing = width - (int64_t)letters_count(SELF->text, SELF->bytes);

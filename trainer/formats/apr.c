@@ -60,20 +60,18 @@ static int take_header(struct cursor *c, struct header *h)
                   {&h->tensors, 4}, {&h->metadata, 8}, {&h->metadata_bytes, 4},
                   {&h->index, 8},   {&h->data, 8},     {&h->checksum, 4}};
     unsigned char covered[HEADER_BYTES - 4];
-    int rc = check_magic(c);
-    if (rc != 0)
-        return rc;
+    TRY(check_magic(c));
     memcpy(covered, c->base, CHECKSUM_AT);
     memcpy(covered + CHECKSUM_AT, c->base + CHECKSUM_AT + 4, sizeof covered - CHECKSUM_AT);
     c->at += 4;
-    for (size_t i = 0; rc == 0 && i < sizeof fields / sizeof *fields; i++)
-        rc = cursor_number(c, fields[i].bytes, "the header", fields[i].to);
-    if (rc == 0 && h->major != 2)
-        rc = fail(NJ_E_UNSUPPORTED, "%s: APR version %" PRIu64 "; write the model as version 2",
-                  c->path, h->major);
-    if (rc == 0 && h->checksum != crc32_of(covered, sizeof covered))
-        rc = fail(NJ_E_FORMAT, "%s: the header's checksum is wrong; " AGAIN, c->path);
-    return rc;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        TRY(cursor_number(c, fields[i].bytes, "the header", fields[i].to));
+    if (h->major != 2)
+        return fail(NJ_E_UNSUPPORTED, "%s: APR version %" PRIu64 "; write the model as version 2",
+                    c->path, h->major);
+    if (h->checksum != crc32_of(covered, sizeof covered))
+        return fail(NJ_E_FORMAT, "%s: the header's checksum is wrong; " AGAIN, c->path);
+    return 0;
 }
 
 static int check_flags(const char *path, uint64_t flags)
@@ -172,17 +170,15 @@ static const struct type_row {
 static int take_name(struct cursor *c, struct tensor *t)
 {
     uint64_t bytes;
-    int rc = cursor_number(c, 2, "the list of tensors", &bytes);
-    if (rc == 0 && (bytes == 0 || bytes > NAME_MOST))
-        rc = fail(NJ_E_FORMAT,
-                  "%s: a tensor's name has %" PRIu64 " bytes; 1 to %d are allowed: " AGAIN, c->path,
-                  bytes, (int)NAME_MOST);
-    if (rc == 0 && bytes > cursor_left(c))
-        rc = cursor_short(c, "a tensor's name");
-    if (rc == 0 && memchr(c->at, '\0', (size_t)bytes) != NULL)
-        rc = fail(NJ_E_FORMAT, "%s: a tensor's name holds a zero byte; " AGAIN, c->path);
-    if (rc != 0)
-        return rc;
+    TRY(cursor_number(c, 2, "the list of tensors", &bytes));
+    if (bytes == 0 || bytes > NAME_MOST)
+        return fail(NJ_E_FORMAT,
+                    "%s: a tensor's name has %" PRIu64 " bytes; 1 to %d are allowed: " AGAIN,
+                    c->path, bytes, (int)NAME_MOST);
+    if (bytes > cursor_left(c))
+        return cursor_short(c, "a tensor's name");
+    if (memchr(c->at, '\0', (size_t)bytes) != NULL)
+        return fail(NJ_E_FORMAT, "%s: a tensor's name holds a zero byte; " AGAIN, c->path);
     memcpy(t->name, c->at, (size_t)bytes);
     c->at += bytes;
     return 0;
@@ -191,12 +187,10 @@ static int take_name(struct cursor *c, struct tensor *t)
 static int take_type(struct cursor *c, struct tensor *t, struct place *p)
 {
     uint64_t id;
-    const int rc = cursor_number(c, 1, t->name, &id);
-    for (size_t i = 0; rc == 0 && i < sizeof types / sizeof *types; i++)
+    TRY(cursor_number(c, 1, t->name, &id));
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i].id == id || types[i].old_id == id)
             p->type = &types[i];
-    if (rc != 0)
-        return rc;
     if (!p->type)
         return fail(NJ_E_FORMAT,
                     "%s: tensor %s has the type %" PRIu64 ", which APR does not know; " AGAIN,
@@ -261,16 +255,12 @@ static int check_bytes(const struct cursor *c, const struct tensor *t, const str
 static int take_tensor(struct cursor *c, struct tensor *t, struct place *p)
 {
     uint64_t elements;
-    int rc = take_name(c, t);
-    if (rc == 0)
-        rc = take_type(c, t, p);
-    if (rc == 0)
-        rc = take_shape(c, t, &elements);
-    if (rc == 0)
-        rc = cursor_number(c, 8, t->name, &p->offset);
-    if (rc == 0)
-        rc = cursor_number(c, 8, t->name, &p->bytes);
-    return rc != 0 ? rc : check_bytes(c, t, p, elements);
+    TRY(take_name(c, t));
+    TRY(take_type(c, t, p));
+    TRY(take_shape(c, t, &elements));
+    TRY(cursor_number(c, 8, t->name, &p->offset));
+    TRY(cursor_number(c, 8, t->name, &p->bytes));
+    return check_bytes(c, t, p, elements);
 }
 
 /* Names ascend, so none comes twice. */
@@ -278,9 +268,7 @@ static int take_index(struct cursor *c, struct tensors *w, struct place *place, 
 {
     for (; w->count < count; w->count++) {
         struct tensor *t = &w->tensor[w->count];
-        const int rc = take_tensor(c, t, &place[w->count]);
-        if (rc != 0)
-            return rc;
+        TRY(take_tensor(c, t, &place[w->count]));
         if (w->count > 0 && strcmp(t[-1].name, t->name) >= 0)
             return fail(NJ_E_FORMAT, "%s: tensor %s follows %s, out of order; " AGAIN, c->path,
                         t->name, t[-1].name);
@@ -310,9 +298,7 @@ static int place_tensors(struct cursor *c, const struct header *h, struct tensor
                         "%s: tensor %s begins at byte %" PRIu64
                         " of the data, no multiple of %d; " AGAIN,
                         c->path, t->name, place[i].offset, (int)ALIGNMENT);
-        const int rc = seek(c, size_add(h->data, place[i].offset), place[i].bytes, t->name);
-        if (rc != 0)
-            return rc;
+        TRY(seek(c, size_add(h->data, place[i].offset), place[i].bytes, t->name));
         t->data = c->at;
         t->bytes = (size_t)place[i].bytes;
     }
@@ -327,13 +313,9 @@ static int compare_names(const void *a, const void *b)
 /* The index is in the order of names, and so is the list once more when overlaps have been looked for. */
 static int fill(struct cursor *c, const struct header *h, struct tensors *w, struct place *place)
 {
-    int rc = take_index(c, w, place, h->tensors);
-    if (rc == 0)
-        rc = place_tensors(c, h, w, place);
-    if (rc == 0)
-        rc = tensors_check_overlap(c->path, w->tensor, w->count);
-    if (rc != 0)
-        return rc;
+    TRY(take_index(c, w, place, h->tensors));
+    TRY(place_tensors(c, h, w, place));
+    TRY(tensors_check_overlap(c->path, w->tensor, w->count));
     qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
     for (size_t i = 0; i < w->count; i++)
         apr_blocks_pack(place[i].type->blocks, &w->packed[i], &w->tensor[i]);
@@ -342,15 +324,14 @@ static int fill(struct cursor *c, const struct header *h, struct tensors *w, str
 
 static int take_tensors(struct cursor *c, const struct header *h, struct tensors *w)
 {
-    int rc = seek(c, h->index, size_mul(h->tensors, ENTRY_LEAST), "the list of tensors");
-    if (rc != 0)
-        return rc;
+    TRY(seek(c, h->index, size_mul(h->tensors, ENTRY_LEAST), "the list of tensors"));
     struct place *place = calloc((size_t)h->tensors + 1, sizeof *place);
     w->tensor = calloc((size_t)h->tensors + 1, sizeof *w->tensor);
     w->packed = calloc((size_t)h->tensors + 1, sizeof *w->packed);
-    rc = place && w->tensor && w->packed
-             ? fill(c, h, w, place)
-             : fail(NJ_E_NOMEM, "%s: out of memory for %" PRIu64 " tensors", c->path, h->tensors);
+    const int rc =
+        place && w->tensor && w->packed
+            ? fill(c, h, w, place)
+            : fail(NJ_E_NOMEM, "%s: out of memory for %" PRIu64 " tensors", c->path, h->tensors);
     free(place);
     return rc;
 }
@@ -361,17 +342,13 @@ static int open_file(struct apr *a)
 {
     struct header h;
     struct cursor c;
-    int rc = cursor_open(a->path, "an APR", HEADER_BYTES + FOOTER_BYTES,
-                         "give the path of an APR file", &a->tensors, &c);
-    if (rc == 0)
-        rc = take_header(&c, &h);
-    if (rc == 0)
-        rc = check_flags(a->path, h.flags);
-    if (rc != 0)
-        return rc;
+    TRY(cursor_open(a->path, "an APR", HEADER_BYTES + FOOTER_BYTES, "give the path of an APR file",
+                    &a->tensors, &c));
+    TRY(take_header(&c, &h));
+    TRY(check_flags(a->path, h.flags));
     c.end -= FOOTER_BYTES;
-    rc = take_metadata(&c, &h, a);
-    return rc != 0 ? rc : take_tensors(&c, &h, &a->tensors);
+    TRY(take_metadata(&c, &h, a));
+    return take_tensors(&c, &h, &a->tensors);
 }
 
 int apr_open(const char *path, struct apr *out)

@@ -79,9 +79,7 @@ static int check_first(const struct gguf *g, int64_t parts, char stem[PATH_BYTES
 {
     char name[32];
     int64_t no;
-    const int rc = gguf_int(g, "split.no", 0, &no);
-    if (rc != 0)
-        return rc;
+    TRY(gguf_int(g, "split.no", 0, &no));
     if (parts > PARTS_MOST)
         return fail(NJ_E_FORMAT, "%s: split.count is %" PRId64 "; at most %d parts are allowed",
                     g->path, parts, (int)PARTS_MOST);
@@ -111,17 +109,16 @@ static int open_others(struct gguf *g)
     int rc = gguf_int(g, "split.count", 1, &parts);
     if (rc != 0 || parts <= 1)
         return rc;
-    rc = check_first(g, parts, stem);
-    if (rc == 0)
-        rc = gguf_int(g, "split.tensors.count", -1, &tensors);
-    for (int64_t no = 1; rc == 0 && no < parts; no++)
-        rc = open_other(g, stem, no, parts, tensors);
-    if (rc == 0 && tensors != -1 && tensors != (int64_t)g->tensors.count)
-        rc = fail(NJ_E_FORMAT,
-                  "%s: split.tensors.count is %" PRId64
-                  ", and the parts hold %zu tensors; fetch all parts again",
-                  g->path, tensors, g->tensors.count);
-    return rc;
+    TRY(check_first(g, parts, stem));
+    TRY(gguf_int(g, "split.tensors.count", -1, &tensors));
+    for (int64_t no = 1; no < parts; no++)
+        TRY(open_other(g, stem, no, parts, tensors));
+    if (tensors != -1 && tensors != (int64_t)g->tensors.count)
+        return fail(NJ_E_FORMAT,
+                    "%s: split.tensors.count is %" PRId64
+                    ", and the parts hold %zu tensors; fetch all parts again",
+                    g->path, tensors, g->tensors.count);
+    return 0;
 }
 
 static int compare_names(const void *a, const void *b)

@@ -79,15 +79,13 @@ int gguf_tensor_type(enum nj_tensor_type type)
 static int take_text(struct cursor *c, uint64_t most, const char *what, struct gguf_text *out)
 {
     uint64_t bytes;
-    int rc = cursor_number(c, 8, what, &bytes);
-    if (rc == 0 && bytes > most)
-        rc = fail(NJ_E_FORMAT,
-                  "%s: %s has %" PRIu64 " bytes; at most %" PRIu64 " are allowed: " FETCH, c->path,
-                  what, bytes, most);
-    if (rc == 0 && bytes > cursor_left(c))
-        rc = cursor_short(c, what);
-    if (rc != 0)
-        return rc;
+    TRY(cursor_number(c, 8, what, &bytes));
+    if (bytes > most)
+        return fail(NJ_E_FORMAT,
+                    "%s: %s has %" PRIu64 " bytes; at most %" PRIu64 " are allowed: " FETCH,
+                    c->path, what, bytes, most);
+    if (bytes > cursor_left(c))
+        return cursor_short(c, what);
     *out = (struct gguf_text){(const char *)c->at, (size_t)bytes};
     c->at += bytes;
     return 0;
@@ -105,11 +103,8 @@ static int skip_elements(struct cursor *c, const char *key, const struct gguf_va
         c->at += v->count * each;
         return 0;
     }
-    for (uint64_t i = 0; i < v->count; i++) {
-        const int rc = take_text(c, COUNT_MOST, key, &text);
-        if (rc != 0)
-            return rc;
-    }
+    for (uint64_t i = 0; i < v->count; i++)
+        TRY(take_text(c, COUNT_MOST, key, &text));
     return 0;
 }
 
@@ -194,13 +189,12 @@ static int take_values(struct cursor *c, uint64_t count, struct gguf *g)
 static int take_name(struct cursor *c, struct tensor *t)
 {
     struct gguf_text text;
-    int rc = take_text(c, NAME_MOST, "a tensor's name", &text);
-    if (rc == 0 && (text.bytes == 0 || memchr(text.text, '\0', text.bytes) != NULL))
-        rc =
-            fail(NJ_E_FORMAT, "%s: a tensor's name is empty or holds a zero byte; " FETCH, c->path);
-    if (rc == 0)
-        memcpy(t->name, text.text, text.bytes);
-    return rc;
+    TRY(take_text(c, NAME_MOST, "a tensor's name", &text));
+    if (text.bytes == 0 || memchr(text.text, '\0', text.bytes) != NULL)
+        return fail(NJ_E_FORMAT, "%s: a tensor's name is empty or holds a zero byte; " FETCH,
+                    c->path);
+    memcpy(t->name, text.text, text.bytes);
+    return 0;
 }
 
 /* The file has the size that runs fastest first. */
@@ -230,9 +224,7 @@ static int take_shape(struct cursor *c, struct tensor *t, uint64_t *elements)
 static int take_tensor_type(struct cursor *c, struct tensor *t)
 {
     uint64_t id;
-    const int rc = cursor_number(c, 4, t->name, &id);
-    if (rc != 0)
-        return rc;
+    TRY(cursor_number(c, 4, t->name, &id));
     if (id >= GGML_TYPES || ggml_types[id].name == NULL)
         return fail(NJ_E_FORMAT,
                     "%s: tensor %s has the type %" PRIu64 ", which GGUF does not know; " FETCH,
@@ -250,15 +242,10 @@ static int take_tensor_type(struct cursor *c, struct tensor *t)
 static int take_tensor(struct cursor *c, struct tensor *t, uint64_t *offset)
 {
     uint64_t elements;
-    int rc = take_name(c, t);
-    if (rc == 0)
-        rc = take_shape(c, t, &elements);
-    if (rc == 0)
-        rc = take_tensor_type(c, t);
-    if (rc == 0)
-        rc = cursor_number(c, 8, t->name, offset);
-    if (rc != 0)
-        return rc;
+    TRY(take_name(c, t));
+    TRY(take_shape(c, t, &elements));
+    TRY(take_tensor_type(c, t));
+    TRY(cursor_number(c, 8, t->name, offset));
     const int64_t columns = t->shape[t->rank - 1], block = tensor_type_block(t->dtype);
     if (columns % block != 0)
         return fail(NJ_E_FORMAT,
@@ -354,16 +341,10 @@ int gguf_file_open(const char *path, const char *remedy, struct gguf *g)
     memset(g, 0, sizeof *g);
     if (snprintf(g->path, sizeof g->path, "%s", path) >= (int)sizeof g->path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
-    int rc = cursor_open(g->path, "a GGUF", 24, remedy, &g->tensors, &c);
-    if (rc == 0)
-        rc = take_version(&c);
-    if (rc == 0)
-        rc = cursor_number(&c, 8, "the number of tensors", &tensors);
-    if (rc == 0)
-        rc = cursor_number(&c, 8, "the number of metadata keys", &values);
-    if (rc == 0)
-        rc = take_values(&c, values, g);
-    if (rc == 0)
-        rc = take_tensors(&c, tensors, g);
-    return rc;
+    TRY(cursor_open(g->path, "a GGUF", 24, remedy, &g->tensors, &c));
+    TRY(take_version(&c));
+    TRY(cursor_number(&c, 8, "the number of tensors", &tensors));
+    TRY(cursor_number(&c, 8, "the number of metadata keys", &values));
+    TRY(take_values(&c, values, g));
+    return take_tensors(&c, tensors, g);
 }

@@ -181,10 +181,9 @@ int gguf_write_tensors(struct gguf_writer *w, const struct st_declared *tensors,
     }
     if (w->no_memory)
         return fail(NJ_E_NOMEM, "%s: out of memory for the metadata", w->file.path);
-    int rc = put_head(w);
-    if (rc == 0)
-        rc = verified_put(&w->file, w->meta, w->meta_bytes);
-    return rc != 0 ? rc : put_padding(w);
+    TRY(put_head(w));
+    TRY(verified_put(&w->file, w->meta, w->meta_bytes));
+    return put_padding(w);
 }
 
 static int next_tensor(struct gguf_writer *w)
@@ -217,10 +216,9 @@ int gguf_write_data(struct gguf_writer *w, const void *data, size_t bytes)
 static int open_again(const struct gguf_writer *w)
 {
     struct gguf g;
-    const int rc = gguf_open(w->file.temp, &g);
-    if (rc == 0)
-        gguf_close(&g);
-    return rc;
+    TRY(gguf_open(w->file.temp, &g));
+    gguf_close(&g);
+    return 0;
 }
 
 static int finish(struct gguf_writer *w)
@@ -229,12 +227,10 @@ static int finish(struct gguf_writer *w)
         return fail(NJ_E_ARG, "%s: less data than was declared", w->file.path);
     char folder[PATH_BYTES];
     memcpy(folder, w->file.path, sizeof folder);
-    int rc = verified_check(&w->file);
-    if (rc == 0)
-        rc = open_again(w);
-    if (rc == 0)
-        rc = verified_publish(&w->file);
-    return rc != 0 ? rc : folder_flush_names(dirname(folder));
+    TRY(verified_check(&w->file));
+    TRY(open_again(w));
+    TRY(verified_publish(&w->file));
+    return folder_flush_names(dirname(folder));
 }
 
 int gguf_write_end(struct gguf_writer *w)

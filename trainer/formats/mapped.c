@@ -86,7 +86,7 @@ int mapped_begin(const char *path, int fd, size_t bytes, void **base)
     pthread_mutex_unlock(&lock);
     pthread_once(&once, handle_loss);
     *base = at;
-    return NJ_OK;
+    return 0;
 }
 
 void mapped_passed(const void *data, size_t bytes)

@@ -42,7 +42,7 @@ static int refuse_foreign(const char *model)
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (ends_in(model, foreign[i].ending))
             return fail(NJ_E_UNSUPPORTED, "%s: %s", model, foreign[i].remedy);
-    return NJ_OK;
+    return 0;
 }
 
 /* The first file of this ending, in the order of names; "" where there is none. */
@@ -67,17 +67,17 @@ static int check_folder(const char *dir)
     char path[PATH_BYTES], name[256];
     snprintf(path, sizeof path, "%s/config.json", dir);
     if (access(path, F_OK) == 0)
-        return NJ_OK;
+        return 0;
     snprintf(path, sizeof path, "%s/adapter_config.json", dir);
     if (access(path, F_OK) == 0) /* whoever reads config.json says so */
-        return NJ_OK;
+        return 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         first_file(dir, files[i].ending, name, sizeof name);
         if (*name)
             return fail(NJ_E_IO, "%s: holds %s files and no config.json; name the file: %s/%s", dir,
                         files[i].what, dir, name);
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* ORG/NAME: one slash, with letters, digits, '.', '_' and '-' around it, starting with a letter or
@@ -121,13 +121,13 @@ static int read_line(const char *path, char *out, size_t bytes)
     FILE *file;
     *out = '\0';
     const int rc = regular_open(path, 0, "fetch the model again", &file);
-    if (rc)
-        return errno == ENOENT || errno == ENOTDIR ? NJ_OK : rc;
+    if (rc != 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : rc;
     if (fgets(out, (int)bytes, file) == NULL)
         *out = '\0';
     fclose(file);
     out[strcspn(out, "\r\n")] = '\0';
-    return NJ_OK;
+    return 0;
 }
 
 static int is_shown_folder(const struct dirent *e)
@@ -177,9 +177,7 @@ static int resolve_hub(const char *model, char *out, size_t bytes)
     snprintf(base, sizeof base, "%s/models--%.*s--%s", cache, (int)(slash - model), model,
              slash + 1);
     snprintf(path, sizeof path, "%s/refs/main", base);
-    const int rc = read_line(path, revision, sizeof revision);
-    if (rc)
-        return rc;
+    TRY(read_line(path, revision, sizeof revision));
     if (!*revision || strchr(revision, '/'))
         return has_parent(model) ? fail_beside(model)
                                  : fail(NJ_E_IO,
@@ -201,20 +199,18 @@ static int copy_path(const char *model, char *out, size_t bytes)
 {
     if (snprintf(out, bytes, "%s", model) >= (int)bytes)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", model);
-    return NJ_OK;
+    return 0;
 }
 
 int model_resolve(const char *model, char *out, size_t bytes)
 {
     if (folder_is(model)) {
-        const int rc = copy_path(model, out, bytes);
-        return rc ? rc : check_folder(out);
+        TRY(copy_path(model, out, bytes));
+        return check_folder(out);
     }
     if (gguf_is(model) || apr_is(model))
         return copy_path(model, out, bytes);
-    int rc = refuse_foreign(model);
-    if (rc)
-        return rc;
+    TRY(refuse_foreign(model));
     if (access(model, F_OK) == 0)
         return fail(
             NJ_E_IO,

@@ -34,7 +34,7 @@ static int map_file(const char *path, struct tensor_map *map, uint64_t *header_b
 {
     int fd;
     int rc = regular_fd(path, 0, "check the model folder", &fd, &map->bytes);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (map->bytes < 10) {
         rc = fail(NJ_E_FORMAT, "%s: %zu bytes, too short for a safetensors file; fetch it again",
@@ -42,7 +42,7 @@ static int map_file(const char *path, struct tensor_map *map, uint64_t *header_b
         goto done;
     }
     rc = mapped_begin(path, fd, map->bytes, &map->base);
-    if (rc)
+    if (rc != 0)
         goto done;
     memcpy(header_bytes, map->base, sizeof *header_bytes);
     if (regular_is_pointer(map->base, map->bytes)) {
@@ -90,7 +90,7 @@ static int refuse_parts(const char *path, const struct tensors *w)
     for (size_t i = 0; i < w->count; i++)
         if ((int)w->tensor[i].dtype >= NJ_TYPES)
             return refuse_type(path, w->tensor[i].name, st_type_name(w->tensor[i].dtype));
-    return NJ_OK;
+    return 0;
 }
 
 /* Its number and the bytes of an element; -1 if there is none. */
@@ -134,7 +134,7 @@ static int parse_shape(const char *path, const json_t *shape, struct tensor *t, 
                         path, t->name);
         t->shape[i] = size;
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* data_offsets, checked against the data's size and the shape. */
@@ -160,7 +160,7 @@ static int parse_offsets(const char *path, const json_t *offsets, uint64_t shape
                     path, t->name, end - begin, shape_bytes);
     t->data = data + begin;
     t->bytes = (size_t)shape_bytes;
-    return NJ_OK;
+    return 0;
 }
 
 static int parse_tensor(const char *path, const char *name, const json_t *entry,
@@ -181,9 +181,7 @@ static int parse_tensor(const char *path, const char *name, const json_t *entry,
         return refuse_type(path, name, dtype_name);
     t->dtype = (enum nj_tensor_type)type;
     uint64_t elements = 0;
-    int rc = parse_shape(path, json_object_get(entry, "shape"), t, &elements);
-    if (rc)
-        return rc;
+    TRY(parse_shape(path, json_object_get(entry, "shape"), t, &elements));
     return parse_offsets(path, json_object_get(entry, "data_offsets"), elements * each,
                          map->bytes - before, (const unsigned char *)map->base + before, t);
 }
@@ -216,7 +214,7 @@ static int check_tiling(const char *path, struct tensor *t, size_t count, const 
     if (at != end)
         return fail(NJ_E_FORMAT, "%s: %td bytes after the last tensor; fetch the file again", path,
                     end - at);
-    return NJ_OK;
+    return 0;
 }
 
 /* Appends the tensors of a parsed header. */
@@ -240,7 +238,7 @@ static int append_tensors(const char *path, json_t *header, const struct tensor_
         struct tensor *t = &w->tensor[w->count];
         memset(t, 0, sizeof *t);
         int rc = parse_tensor(path, name, entry, map, header_bytes, t);
-        if (rc)
+        if (rc != 0)
             return rc;
         w->count++;
     }
@@ -254,18 +252,16 @@ static int open_file(const char *path, struct tensors *w)
 {
     struct tensor_map *map = &w->map[w->map_count++];
     uint64_t header_bytes = 0;
-    int rc = map_file(path, map, &header_bytes);
-    if (rc)
-        return rc;
+    TRY(map_file(path, map, &header_bytes));
     json_t *header;
     char where[PATH_BYTES + 16];
     snprintf(where, sizeof where, "%s: header", path);
     const char *text = (const char *)map->base + 8;
-    rc = json_read_text(where, text, (size_t)header_bytes, JSON_REJECT_DUPLICATES,
-                        "fetch the file again", &header);
-    if (!rc && !json_is_object(header))
+    int rc = json_read_text(where, text, (size_t)header_bytes, JSON_REJECT_DUPLICATES,
+                            "fetch the file again", &header);
+    if (rc == 0 && !json_is_object(header))
         rc = fail(NJ_E_FORMAT, "%s: header: not a JSON object; fetch the file again", path);
-    if (!rc)
+    if (rc == 0)
         rc = append_tensors(path, header, map, header_bytes, w);
     json_decref(header);
     return rc;
@@ -290,7 +286,7 @@ static int sort_names(const char *dir, struct tensors *w)
         if (strcmp(w->tensor[i - 1].name, w->tensor[i].name) == 0)
             return fail(NJ_E_FORMAT, "%s: tensor %s is in two files; keep one of them", dir,
                         w->tensor[i].name);
-    return NJ_OK;
+    return 0;
 }
 
 /* The tensors whose data lie in the mapped file m. */
@@ -322,7 +318,7 @@ static int check_index(const char *path, json_t *map, char **shard, const struct
             return fail(NJ_E_FORMAT,
                         "%s: tensor %s is in a shard but not in the index; fetch both again", path,
                         w->tensor[i].name);
-    return NJ_OK;
+    return 0;
 }
 
 /* The distinct file names of the index, sorted. Strings belong to map. */
@@ -350,7 +346,7 @@ static int list_shards(const char *path, json_t *map, char ***out, size_t *count
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(shard[i], shard[*count - 1]) != 0)
             shard[(*count)++] = shard[i];
-    return NJ_OK;
+    return 0;
 }
 
 static int open_shards(const char *dir, const char *path, json_t *index, struct tensors *w)
@@ -361,21 +357,21 @@ static int open_shards(const char *dir, const char *path, json_t *index, struct 
     if (!json_is_object(map) || json_object_size(map) == 0)
         return fail(NJ_E_FORMAT, "%s: weight_map is missing or empty; fetch the index again", path);
     int rc = list_shards(path, map, &shard, &shards);
-    if (rc)
+    if (rc != 0)
         goto done;
     w->map = calloc(shards, sizeof *w->map);
     if (!w->map) {
         rc = fail(NJ_E_NOMEM, "%s: out of memory for %zu shards", path, shards);
         goto done;
     }
-    for (size_t i = 0; i < shards && !rc; i++) {
+    for (size_t i = 0; i < shards && rc == 0; i++) {
         char file[PATH_BYTES];
         snprintf(file, sizeof file, "%s/%s", dir, shard[i]);
         rc = open_file(file, w);
     }
-    if (!rc)
+    if (rc == 0)
         rc = sort_names(dir, w);
-    if (!rc)
+    if (rc == 0)
         rc = check_index(path, map, shard, w);
 done:
     free(shard);
@@ -410,7 +406,7 @@ static int open_index(const char *dir, struct tensors *w)
         return refuse_folder(dir);
     json_t *index;
     int rc = json_read_table(path, "fetch the index again", &index);
-    if (!rc)
+    if (rc == 0)
         rc = open_shards(dir, path, index, w);
     json_decref(index);
     return rc;
@@ -421,8 +417,8 @@ static int open_single(const char *path, struct tensors *w)
     w->map = calloc(1, sizeof *w->map);
     if (!w->map)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
-    int rc = open_file(path, w);
-    return rc ? rc : sort_names(path, w);
+    TRY(open_file(path, w));
+    return sort_names(path, w);
 }
 
 bool st_is_there(const char *dir)
@@ -444,7 +440,7 @@ int st_open_parts(const char *dir, struct tensors *out)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     int rc = access(path, F_OK) == 0 ? open_single(path, out) : open_index(dir, out);
-    if (rc)
+    if (rc != 0)
         tensors_close(out);
     return rc;
 }
@@ -458,9 +454,9 @@ void st_read_ahead(const struct tensors *w)
 int st_open(const char *dir, struct tensors *out)
 {
     int rc = st_open_parts(dir, out);
-    if (!rc)
+    if (rc == 0)
         rc = refuse_parts(dir, out);
-    if (rc)
+    if (rc != 0)
         tensors_close(out);
     return rc;
 }
@@ -469,9 +465,9 @@ int st_open_file(const char *path, struct tensors *out)
 {
     memset(out, 0, sizeof *out);
     int rc = open_single(path, out);
-    if (!rc)
+    if (rc == 0)
         rc = refuse_parts(path, out);
-    if (rc)
+    if (rc != 0)
         tensors_close(out);
     return rc;
 }

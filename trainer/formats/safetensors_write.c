@@ -82,15 +82,13 @@ static int begin(struct st_writer *w, const char *path, const struct st_declared
                  size_t count)
 {
     size_t bytes;
-    int rc = verified_begin(&w->file, path);
-    if (rc)
-        return rc;
+    TRY(verified_begin(&w->file, path));
     char *text = header_text(tensors, count, &bytes, &w->data_bytes);
     if (!text)
         return fail(NJ_E_NOMEM, "%s: out of memory for a header of %zu tensors", path, count);
     uint64_t length = bytes;
-    rc = verified_put(&w->file, &length, sizeof length);
-    if (!rc)
+    int rc = verified_put(&w->file, &length, sizeof length);
+    if (rc == 0)
         rc = verified_put(&w->file, text, bytes);
     free(text);
     return rc;
@@ -104,12 +102,12 @@ int st_write_begin(const char *path, const struct st_declared *tensors, size_t c
     if (!w)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     int rc = begin(w, path, tensors, count);
-    if (rc) {
+    if (rc != 0) {
         st_write_abort(w);
         return rc;
     }
     *out = w;
-    return NJ_OK;
+    return 0;
 }
 
 int st_write_data(struct st_writer *w, const void *data, size_t bytes)
@@ -126,8 +124,8 @@ static int finish(struct st_writer *w)
     if (!w->file.error && w->written != w->data_bytes)
         return fail(NJ_E_ARG, "%s: %" PRIu64 " bytes of data were declared, %" PRIu64 " written",
                     w->file.path, w->data_bytes, w->written);
-    const int rc = verified_check(&w->file);
-    return rc ? rc : verified_publish(&w->file);
+    TRY(verified_check(&w->file));
+    return verified_publish(&w->file);
 }
 
 int st_write_end(struct st_writer *w)
@@ -203,10 +201,9 @@ static int close_shard(struct st_folder_writer *w)
 {
     struct st_writer *writer = w->writer;
     w->writer = NULL;
-    int rc = st_write_end(writer);
-    if (!rc)
-        w->now++;
-    return rc;
+    TRY(st_write_end(writer));
+    w->now++;
+    return 0;
 }
 
 int st_folder_begin(const char *dir, const struct st_declared *tensors, size_t count,
@@ -224,18 +221,18 @@ int st_folder_begin(const char *dir, const struct st_declared *tensors, size_t c
     w->tensor = tensors;
     w->count = count;
     int rc = snprintf(w->dir, sizeof w->dir, "%s", dir) < (int)sizeof w->dir
-                 ? NJ_OK
+                 ? 0
                  : fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    if (!rc) {
+    if (rc == 0) {
         divide(w, shard_bytes);
         rc = open_shard(w);
     }
-    if (rc) {
+    if (rc != 0) {
         st_folder_abort(w);
         return rc;
     }
     *out = w;
-    return NJ_OK;
+    return 0;
 }
 
 int st_folder_data(struct st_folder_writer *w, const void *data, size_t bytes)
@@ -246,20 +243,18 @@ int st_folder_data(struct st_folder_writer *w, const void *data, size_t bytes)
             if (w->now + 1 == w->shards)
                 return fail(NJ_E_ARG, "%s: more data than was declared", w->dir);
             int rc = close_shard(w);
-            if (!rc)
+            if (rc == 0)
                 rc = open_shard(w);
-            if (rc)
+            if (rc != 0)
                 return rc;
         }
         size_t part = bytes < w->left ? bytes : w->left;
-        int rc = st_write_data(w->writer, from, part);
-        if (rc)
-            return rc;
+        TRY(st_write_data(w->writer, from, part));
         from += part;
         bytes -= part;
         w->left -= part;
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int write_index(const struct st_folder_writer *w)
@@ -283,20 +278,20 @@ static int write_index(const struct st_folder_writer *w)
 
 int st_folder_end(struct st_folder_writer *w)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     if (!w->writer || w->now + 1 != w->shards)
         rc = fail(NJ_E_ARG, "%s: less data than was declared", w->dir);
-    if (!rc)
+    if (rc == 0)
         rc = close_shard(w);
-    if (!rc && w->shards > 1)
+    if (rc == 0 && w->shards > 1)
         rc = write_index(w);
-    if (rc) {
+    if (rc != 0) {
         st_folder_abort(w);
         return rc;
     }
     free(w->first);
     free(w);
-    return NJ_OK;
+    return 0;
 }
 
 void st_folder_abort(struct st_folder_writer *w)

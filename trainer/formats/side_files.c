@@ -90,9 +90,9 @@ static int open_source(const char *from, const char *name, int *fd, struct stat 
     if (*fd < 0)
         return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", path, strerror(errno));
     int rc = check_place(from, path, *fd);
-    if (!rc)
+    if (rc == 0)
         rc = check_file(path, *fd, info);
-    if (rc) {
+    if (rc != 0) {
         close(*fd);
         *fd = -1;
     }
@@ -120,7 +120,7 @@ int side_file_copy(const char *from, const char *to, const char *name)
     struct stat info;
     int in;
     int rc = open_source(from, name, &in, &info);
-    if (rc || in < 0)
+    if (rc != 0 || in < 0)
         return rc;
     snprintf(target, sizeof target, "%s/%s", to, name);
     /* This user reads it again, to flush it and later on. */
@@ -130,9 +130,9 @@ int side_file_copy(const char *from, const char *to, const char *name)
         rc = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
     else
         rc = copy_bytes(in, out, name, target);
-    if (out >= 0 && close(out) != 0 && !rc)
+    if (out >= 0 && close(out) != 0 && rc == 0)
         rc = fail(NJ_E_IO, "%s: cannot write it: %s", target, strerror(errno));
-    if (rc && out >= 0)
+    if (rc != 0 && out >= 0)
         unlink(target);
     close(in);
     return rc;
@@ -151,7 +151,7 @@ int side_files_copy(const char *from, const char *to)
 {
     int rc = 0;
     note_templates(from);
-    for (int i = 0; i < NAMES && !rc; i++)
+    for (int i = 0; i < NAMES && rc == 0; i++)
         rc = side_file_copy(from, to, names[i]);
     return rc;
 }
@@ -160,7 +160,7 @@ int side_files_check(const char *from)
 {
     int rc = 0;
     note_templates(from);
-    for (int i = 0; i < NAMES && !rc; i++) {
+    for (int i = 0; i < NAMES && rc == 0; i++) {
         struct stat info;
         int fd;
         rc = open_source(from, names[i], &fd, &info);

@@ -73,14 +73,14 @@ static int unpack_gzip(struct unpacker *u, const void *in, size_t bytes, size_t 
         inflateReset(z);
     if (rc == Z_MEM_ERROR)
         return NJ_E_NOMEM;
-    return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR ? NJ_OK : NJ_E_FORMAT;
+    return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR ? 0 : NJ_E_FORMAT;
 }
 
 /* What an error of Zstandard comes to. */
 static int zstd_code(size_t rc)
 {
     if (!ZSTD_isError(rc))
-        return NJ_OK;
+        return 0;
     return ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation ? NJ_E_NOMEM : NJ_E_FORMAT;
 }
 
@@ -101,7 +101,7 @@ int unpack(struct unpacker *u, const void *in, size_t bytes, size_t *used, void 
 {
     *used = *made = 0;
     if (bytes == 0 && u->whole)
-        return NJ_OK;
+        return 0;
     return (u->kind == BYTES_GZIP ? unpack_gzip : unpack_zstd)(u, in, bytes, used, out, room, made);
 }
 
@@ -222,15 +222,15 @@ static int unpack_streams(const void *in, size_t bytes, void *out, size_t room)
 {
     struct unpacker *u = unpacker_open(BYTES_GZIP);
     size_t at = 0, used = 1, made = 1, done = 0;
-    int rc = u != NULL ? NJ_OK : NJ_E_NOMEM;
-    while (rc == NJ_OK && done < room && used + made > 0) {
+    int rc = u != NULL ? 0 : NJ_E_NOMEM;
+    while (rc == 0 && done < room && used + made > 0) {
         rc = unpack(u, (const char *)in + at, bytes - at, &used, (char *)out + done, room - done,
                     &made);
         at += used;
         done += made;
     }
     unpacker_close(u);
-    return rc == NJ_OK && done < room ? NJ_E_FORMAT : rc;
+    return rc == 0 && done < room ? NJ_E_FORMAT : rc;
 }
 
 static int unpack_whole_zstd(const void *in, size_t bytes, void *out, size_t room)
@@ -254,5 +254,5 @@ int unpack_block(enum packing_of_bytes kind, const void *in, size_t bytes, void 
     const bool good = plain                  ? copy_literal(&b, bytes)
                       : kind == BYTES_SNAPPY ? unpack_snappy(&b)
                                              : unpack_lz4(&b);
-    return good && b.made == room ? NJ_OK : NJ_E_FORMAT;
+    return good && b.made == room ? 0 : NJ_E_FORMAT;
 }

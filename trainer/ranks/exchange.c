@@ -210,7 +210,7 @@ int exchange_poll(struct exchange *x, int wait_ms)
         if (x->rc == 0)
             came = poll_once(x, wait_until(end, 100));
     } while (x->rc == 0 && came <= 0 && now_ms() < end);
-    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
+    return x->rc != 0 ? fail(x->rc, "%s", x->sentence) : 0;
 }
 
 int exchange_lost(const struct exchange *x)
@@ -251,7 +251,7 @@ int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds)
         return take_shared(x, data, bytes, seconds);
     for (int i = 1; i < x->peers; i++)
         send_shared(x, i, data, bytes);
-    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
+    return x->rc != 0 ? fail(x->rc, "%s", x->sentence) : 0;
 }
 
 int exchange_deal(struct exchange *x, int rank, void *data, size_t bytes, int seconds)
@@ -260,7 +260,7 @@ int exchange_deal(struct exchange *x, int rank, void *data, size_t bytes, int se
         return take_shared(x, data, bytes, seconds);
     if (rank > 0 && x->rank == 0)
         send_shared(x, rank, data, bytes);
-    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
+    return x->rc != 0 ? fail(x->rc, "%s", x->sentence) : 0;
 }
 
 bool exchange_stopping(const struct exchange *x)
@@ -347,7 +347,7 @@ static int barrier(struct exchange *x, int kind, int seconds)
     }
     if (rc == 0)
         leave(x, kind);
-    return rc ? fail(rc, "%s", x->sentence) : 0;
+    return rc != 0 ? fail(rc, "%s", x->sentence) : 0;
 }
 
 void exchange_come(struct exchange *x, bool trouble)

@@ -62,19 +62,19 @@ static int quiet(const struct group *g)
 int group_find(struct group *g, const char *command, int gpus)
 {
     struct place base;
-    int count = 1, err = launcher_find(&base);
+    int count = 1, rc = launcher_find(&base);
     *g = (struct group){.command = command};
-    if (!err)
-        err = ranks_to_make(&base, gpus, &count);
-    if (err)
-        return err;
+    if (rc == 0)
+        rc = ranks_to_make(&base, gpus, &count);
+    if (rc != 0)
+        return rc;
     struct rank self = {.place = base, .listener = -1, .supervisor = -1};
     if (count > 1)
-        g->parent = !supervise(&base, count, &self, &err);
+        g->parent = !supervise(&base, count, &self, &rc);
     g->place = self.place;
     g->listener = self.listener;
     g->supervisor = self.supervisor;
-    return err || g->parent ? err : quiet(g);
+    return rc != 0 || g->parent ? rc : quiet(g);
 }
 
 /* ---- failures ---- */
@@ -126,11 +126,11 @@ static int patience_ms(int code)
 static int hear_cause(struct exchange *x, int ms)
 {
     const int64_t end = now_ms() + ms;
-    int err;
+    int rc;
     do
-        err = exchange_poll(x, wait_until(end, WATCH_MS));
-    while (err == 0 && now_ms() < end);
-    return err;
+        rc = exchange_poll(x, wait_until(end, WATCH_MS));
+    while (rc == 0 && now_ms() < end);
+    return rc;
 }
 
 void group_fail(struct group *g, int code)
@@ -243,9 +243,9 @@ static void *watch(void *group)
     for (bool over = false; !over; poll(NULL, 0, WATCH_MS)) {
         pthread_mutex_lock(&l->mutex);
         over = l->finished;
-        const int err = over ? 0 : exchange_poll(l->exchange, 0);
-        if (err)
-            end_by_another(g, err);
+        const int rc = over ? 0 : exchange_poll(l->exchange, 0);
+        if (rc != 0)
+            end_by_another(g, rc);
         if (!over && is_overdue(l, WATCH_MS))
             end_overdue(g);
         if (!over)
@@ -280,19 +280,17 @@ int group_meet(struct group *g, struct meeting m)
     int silence;
     if (g->place.size == 1)
         return 0;
-    int err = launcher_seconds(&m.seconds, &silence);
-    if (err)
-        return err;
+    TRY(launcher_seconds(&m.seconds, &silence));
     struct link *l = calloc(1, sizeof *l);
     if (!l)
         return fail(NJ_E_NOMEM, "no memory for the exchange of ranks");
     m.place = &g->place;
     m.listener = g->listener;
     g->listener = -1;
-    err = exchange_open(&m, &l->exchange);
-    if (err) {
+    const int rc = exchange_open(&m, &l->exchange);
+    if (rc != 0) {
         free(l);
-        return err;
+        return rc;
     }
     g->link = l;
     exchange_silence(l->exchange, silence);
@@ -311,10 +309,10 @@ int group_share(struct group *g, void *data, size_t bytes)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
     begin_share(g);
-    const int err = exchange_share(g->link->exchange, data, bytes, SHARE_SECONDS);
+    const int rc = exchange_share(g->link->exchange, data, bytes, SHARE_SECONDS);
     wait_end();
-    if (err)
-        end_by_another(g, err);
+    if (rc != 0)
+        end_by_another(g, rc);
     pthread_mutex_unlock(&g->link->mutex);
     return 0;
 }
@@ -325,10 +323,10 @@ int group_deal(struct group *g, int rank, void *data, size_t bytes)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
     begin_share(g);
-    const int err = exchange_deal(g->link->exchange, rank, data, bytes, SHARE_SECONDS);
+    const int rc = exchange_deal(g->link->exchange, rank, data, bytes, SHARE_SECONDS);
     wait_end();
-    if (err)
-        end_by_another(g, err);
+    if (rc != 0)
+        end_by_another(g, rc);
     pthread_mutex_unlock(&g->link->mutex);
     return 0;
 }
@@ -336,9 +334,9 @@ int group_deal(struct group *g, int rank, void *data, size_t bytes)
 int group_share_text(struct group *g, char **text)
 {
     size_t bytes = group_leads(g) ? strlen(*text) + 1 : 0;
-    int err = group_share(g, &bytes, sizeof bytes);
-    if (err || !g->link)
-        return err;
+    int rc = group_share(g, &bytes, sizeof bytes);
+    if (rc != 0 || !g->link)
+        return rc;
     if (!group_leads(g))
         *text = malloc(bytes);
     if (!*text)
@@ -351,9 +349,9 @@ int group_wait(struct group *g)
     if (!g->link)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
-    const int err = exchange_wait(g->link->exchange, SHARE_SECONDS);
-    if (err)
-        end_by_another(g, err);
+    const int rc = exchange_wait(g->link->exchange, SHARE_SECONDS);
+    if (rc != 0)
+        end_by_another(g, rc);
     pthread_mutex_unlock(&g->link->mutex);
     return 0;
 }
@@ -366,9 +364,7 @@ static int agree(const struct group *g, int *first)
     int said = 0;
     while (!exchange_came(l->exchange, first)) {
         const int64_t from = now_ms();
-        const int err = exchange_poll(l->exchange, WATCH_MS);
-        if (err)
-            return err;
+        TRY(exchange_poll(l->exchange, WATCH_MS));
         exchange_say_awaited(l->exchange, began, &said);
         const int64_t waited = now_ms() - from;
         if (is_overdue(l, waited < WATCH_MS ? (int)waited : WATCH_MS))
@@ -384,9 +380,9 @@ int group_agree(struct group *g, bool trouble, int *first)
         return 0;
     pthread_mutex_lock(&g->link->mutex);
     exchange_come(g->link->exchange, trouble);
-    const int err = agree(g, first);
-    if (err)
-        end_by_another(g, err);
+    const int rc = agree(g, first);
+    if (rc != 0)
+        end_by_another(g, rc);
     pthread_mutex_unlock(&g->link->mutex);
     return 0;
 }
@@ -400,9 +396,9 @@ int group_finish(struct group *g)
     l->finished = true;
     pthread_mutex_unlock(&l->mutex);
     pthread_join(l->thread, NULL);
-    const int err = exchange_finish(l->exchange, FINISH_SECONDS);
-    if (err)
-        end_by_another(g, err);
+    const int rc = exchange_finish(l->exchange, FINISH_SECONDS);
+    if (rc != 0)
+        end_by_another(g, rc);
     link_free(g);
     return 0;
 }

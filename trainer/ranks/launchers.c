@@ -141,16 +141,16 @@ static int tasks_of_node(const char *list, int node)
 static int slurm_rest(struct place *p)
 {
     const char *nodes = variable("SLURM_STEP_NODELIST");
-    int node = -1, job = -1, rc = number("SLURM_NODEID", 0, RANKS_MAX - 1, &node);
-    if (rc == 0)
-        rc = number("SLURM_JOB_ID", 0, 999999999, &job);
-    if (rc == 0 && p->local_size == 0 && node >= 0)
+    int node = -1, job = -1;
+    TRY(number("SLURM_NODEID", 0, RANKS_MAX - 1, &node));
+    TRY(number("SLURM_JOB_ID", 0, 999999999, &job));
+    if (p->local_size == 0 && node >= 0)
         p->local_size = tasks_of_node(variable("SLURM_STEP_TASKS_PER_NODE"), node);
-    if (rc == 0 && p->port == 0 && job >= 0)
+    if (p->port == 0 && job >= 0)
         p->port = PORT_FIRST + job % PORT_COUNT;
-    if (rc == 0 && !p->host[0] && nodes && node_list_first(nodes, p->host) != 0)
-        rc = fail(NJ_E_ARG, "SLURM_STEP_NODELIST: %s; set MASTER_ADDR", fail_text());
-    return rc;
+    if (!p->host[0] && nodes && node_list_first(nodes, p->host) != 0)
+        return fail(NJ_E_ARG, "SLURM_STEP_NODELIST: %s; set MASTER_ADDR", fail_text());
+    return 0;
 }
 
 /* ---- jobs ---- */
@@ -182,15 +182,10 @@ static int read_secret(struct place *p)
 
 static int read_row(const struct launcher *l, struct place *p)
 {
-    int rc = number(l->size, 1, RANKS_MAX, &p->size);
-    if (rc == 0)
-        rc = number(l->rank, 0, p->size - 1, &p->rank);
-    if (rc == 0)
-        rc = number(l->local_size, 1, p->size, &p->local_size);
-    if (rc == 0)
-        rc =
-            number(l->local_rank, 0, (p->local_size ? p->local_size : p->size) - 1, &p->local_rank);
-    return rc;
+    TRY(number(l->size, 1, RANKS_MAX, &p->size));
+    TRY(number(l->rank, 0, p->size - 1, &p->rank));
+    TRY(number(l->local_size, 1, p->size, &p->local_size));
+    return number(l->local_rank, 0, (p->local_size ? p->local_size : p->size) - 1, &p->local_rank);
 }
 
 static int disagree(const char *a, int x, const char *b, int y)
@@ -205,9 +200,7 @@ static int disagree(const char *a, int x, const char *b, int y)
 static int compare_row(const struct launcher *l, const struct launcher *other, struct place *p)
 {
     struct place q = {.local_rank = -1};
-    int rc = read_row(other, &q);
-    if (rc != 0)
-        return rc;
+    TRY(read_row(other, &q));
     /* A step with as many tasks or fewer may be that of the agents which started this process. */
     if (p->size != q.size && (other != slurm || q.size > p->size))
         return disagree(l->size, p->size, other->size, q.size);
@@ -231,11 +224,11 @@ static int read_address(const struct launcher *l, struct place *p)
     if (host && (size_t)snprintf(p->host, HOST_BYTES, "%s", host) >= HOST_BYTES)
         return fail(NJ_E_ARG, "MASTER_ADDR has %zu bytes; a host's name has fewer than %d",
                     strlen(host), HOST_BYTES);
-    const int rc = number("MASTER_PORT", 1, PORT_MAX, &p->port);
+    TRY(number("MASTER_PORT", 1, PORT_MAX, &p->port));
     /* On the port itself the store of torchrun listens. */
-    if (rc == 0 && l == launchers && p->port > 0)
+    if (l == launchers && p->port > 0)
         p->port = p->port < PORT_MAX ? p->port + 1 : p->port - 1;
-    return rc;
+    return 0;
 }
 
 /* Holds what was found against what a run of that size needs. */
@@ -292,13 +285,13 @@ int launcher_find(struct place *out)
         *out = (struct place){.size = 1, .local_size = 1};
         return 0;
     }
-    return rc ? rc : complete(taken, out);
+    return rc != 0 ? rc : complete(taken, out);
 }
 
 int launcher_seconds(int *connect, int *silence)
 {
     *connect = CONNECT_SECONDS;
     *silence = SILENCE_SECONDS;
-    const int rc = number("NOJIT_CONNECT_TIMEOUT", 1, SECONDS_MAX, connect);
-    return rc ? rc : number("NOJIT_SILENCE_TIMEOUT", 1, SECONDS_MAX, silence);
+    TRY(number("NOJIT_CONNECT_TIMEOUT", 1, SECONDS_MAX, connect));
+    return number("NOJIT_SILENCE_TIMEOUT", 1, SECONDS_MAX, silence);
 }

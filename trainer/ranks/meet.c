@@ -197,7 +197,7 @@ static int gather(struct gathering *g, int seconds)
     }
     if (x->rc == 0 && g->there < x->size)
         return end_incomplete(g, seconds);
-    return x->rc ? fail(x->rc, "%s", x->sentence) : 0;
+    return x->rc != 0 ? fail(x->rc, "%s", x->sentence) : 0;
 }
 
 int meet_all(struct exchange *x, const struct meeting *m, const char *own, int listener)

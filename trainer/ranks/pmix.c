@@ -73,13 +73,11 @@ int pmix_host(char *host, size_t bytes)
     struct pmix_proc self;
     if (!getenv("PMIX_NAMESPACE"))
         return fail(NJ_E_LIBRARY, "PMIX_NAMESPACE is not set");
-    int rc = open_library(&pmix);
-    if (rc)
-        return rc;
+    TRY(open_library(&pmix));
     const int begun = pmix.init(&self, NULL, 0);
     if (begun != PMIX_SUCCESS)
         return fail(NJ_E_LIBRARY, "PMIx_Init fails (%d)", begun);
-    rc = ask(&pmix, &self, host, bytes);
+    const int rc = ask(&pmix, &self, host, bytes);
     pmix.finalize(NULL, 0);
     return rc;
 }

@@ -50,7 +50,7 @@ static int put_named(struct run *r, const struct builtin *b, const struct argume
                             (int)(name->bytes > 64 ? 64 : name->bytes), name->text);
         slots[place] = a->named[i].value;
     }
-    return NJ_OK;
+    return 0;
 }
 
 int builtin_call(struct run *r, const struct builtin *b, const struct arguments *a,
@@ -65,9 +65,7 @@ int builtin_call(struct run *r, const struct builtin *b, const struct arguments 
                         a->count);
     for (size_t i = 0; i < a->count; i++)
         slots[i] = a->at[i];
-    const int rc = put_named(r, b, a, slots);
-    if (rc)
-        return rc;
+    TRY(put_named(r, b, a, slots));
     for (size_t i = 0; i < b->required; i++)
         if (!value_given(&slots[i]))
             return run_fail(r,
@@ -79,7 +77,7 @@ int builtin_call(struct run *r, const struct builtin *b, const struct arguments 
 
 int argument_text(struct run *r, const struct value *v, const char *name)
 {
-    return v->kind == VALUE_STRING ? NJ_OK : run_type_error(r, name, v);
+    return v->kind == VALUE_STRING ? 0 : run_type_error(r, name, v);
 }
 
 int argument_whole(struct run *r, const struct value *v, const char *name, int64_t otherwise,
@@ -87,9 +85,9 @@ int argument_whole(struct run *r, const struct value *v, const char *name, int64
 {
     *out = otherwise;
     if (v->kind == VALUE_ABSENT || v->kind == VALUE_NONE)
-        return NJ_OK;
+        return 0;
     if (!value_is_whole(v))
         return run_type_error(r, name, v);
     *out = v->whole;
-    return NJ_OK;
+    return 0;
 }

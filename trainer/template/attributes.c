@@ -72,27 +72,27 @@ static int find_attribute(struct run *r, const struct value *a, const char *name
             return run_no_memory(r);
         *m = (struct method){*a, function};
         *out = (struct value){.kind = VALUE_METHOD, .method = m};
-        return NJ_OK;
+        return 0;
     }
     if (method_left_out(a->kind == VALUE_BOOL ? VALUE_INT : a->kind, name))
         return run_fail(r, "%s of a value of type %s is not supported", name, value_type(a));
     if (a->kind == VALUE_LOOP && loop_attribute(a->loop, name, out))
-        return NJ_OK;
+        return 0;
     if (a->kind == VALUE_TUPLE && a->list->group &&
         (strcmp(name, "grouper") == 0 || strcmp(name, "list") == 0)) {
         *out = a->list->at[strcmp(name, "list") == 0];
-        return NJ_OK;
+        return 0;
     }
     if (a->kind == VALUE_MACRO && strcmp(name, "name") == 0 && a->macro->node->name) {
         *out = value_c_text(a->macro->node->name);
-        return NJ_OK;
+        return 0;
     }
     const struct value *value =
         a->kind == VALUE_NAMESPACE ? dict_find_text(a->dict, name, bytes) : NULL;
     *found = value != NULL;
     if (value)
         *out = *value;
-    return NJ_OK;
+    return 0;
 }
 
 int get_attribute(struct run *r, const struct value *a, const char *name, size_t bytes, bool keys,
@@ -102,12 +102,12 @@ int get_attribute(struct run *r, const struct value *a, const char *name, size_t
     if (a->kind == VALUE_UNDEFINED)
         return run_type_error(r, "so it has no attributes", a);
     const int rc = find_attribute(r, a, name, bytes, out, &found);
-    if (rc || found)
+    if (rc != 0 || found)
         return rc;
     const struct value *value =
         keys && a->kind == VALUE_DICT ? dict_find_text(a->dict, name, bytes) : NULL;
     *out = value ? *value : value_undefined(name, bytes);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- items ---- */
@@ -152,19 +152,19 @@ int get_item(struct run *r, const struct value *a, const struct value *key, stru
         const int64_t place = place_of(key->whole, a->list->count);
         if (place >= 0)
             *out = a->list->at[place];
-        return NJ_OK;
+        return 0;
     }
     if (key->kind != VALUE_STRING)
-        return NJ_OK;
+        return 0;
     struct value attribute;
     const char *name = syntax_find_name(r->template, key->text, key->bytes);
     const char *copy = name ? name : arena_copy(&r->arena, key->text, key->bytes);
     if (!copy)
         return run_no_memory(r);
-    const int rc = find_attribute(r, a, copy, key->bytes, &attribute, &found);
-    if (!rc && found)
+    TRY(find_attribute(r, a, copy, key->bytes, &attribute, &found));
+    if (found)
         *out = attribute;
-    return rc;
+    return 0;
 }
 
 /* ---- paths ---- */
@@ -185,12 +185,12 @@ static struct value path_part(const char *text, size_t bytes)
 
 int get_path(struct run *r, const struct value *a, const struct value *path, struct value *out)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     *out = *a;
     if (path->kind != VALUE_STRING)
-        return path->kind == VALUE_NONE || path->kind == VALUE_ABSENT ? NJ_OK
+        return path->kind == VALUE_NONE || path->kind == VALUE_ABSENT ? 0
                                                                       : get_item(r, a, path, out);
-    for (size_t at = 0; at <= path->bytes && !rc;) {
+    for (size_t at = 0; at <= path->bytes && rc == 0;) {
         const char *point = memchr(path->text + at, '.', path->bytes - at);
         const size_t end = point ? (size_t)(point - path->text) : path->bytes;
         const struct value from = *out, part = path_part(path->text + at, end - at);

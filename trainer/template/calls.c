@@ -24,7 +24,7 @@ static int bind_parameter(struct run *r, const struct node *n, size_t i, const s
     const struct value *by_name = named(a, name);
     const size_t defaults = n->items.count - n->other.count;
     struct value v = value_undefined(name, strlen(name));
-    int rc = NJ_OK;
+    int rc = 0;
     if (i < a->count && by_name)
         return run_fail(r, "%s() is given its argument %s twice", n->name ? n->name : "caller",
                         name);
@@ -34,14 +34,14 @@ static int bind_parameter(struct run *r, const struct node *n, size_t i, const s
         v = *by_name;
     else if (i >= defaults)
         rc = evaluate(r, n->other.at[i - defaults], &v);
-    return rc ? rc : scope_set(r, r->scope, name, &v);
+    return rc != 0 ? rc : scope_set(r, r->scope, name, &v);
 }
 
 /* Sets a name that the macro may read; there is none where the template never does. */
 static int set_special(struct run *r, const char *name, const struct value *v)
 {
     const char *known = syntax_find_name(r->template, name, strlen(name));
-    return known ? scope_set(r, r->scope, known, v) : NJ_OK;
+    return known ? scope_set(r, r->scope, known, v) : 0;
 }
 
 static int bind_rest(struct run *r, const struct node *n, const struct arguments *a)
@@ -52,10 +52,10 @@ static int bind_rest(struct run *r, const struct node *n, const struct arguments
         return run_fail(r, "%s() takes %zu argument(s), it has %zu", n->name ? n->name : "caller",
                         n->items.count, a->count);
     int rc = list_make(r, 0, &rest);
-    for (size_t i = taken; i < a->count && !rc; i++)
+    for (size_t i = taken; i < a->count && rc == 0; i++)
         rc = list_add(r, rest, a->at[i]);
     const struct value v = value_list(VALUE_TUPLE, rest);
-    return rc ? rc : set_special(r, "varargs", &v);
+    return rc != 0 ? rc : set_special(r, "varargs", &v);
 }
 
 static bool is_parameter(const struct node *n, const struct value *name)
@@ -69,31 +69,31 @@ static bool is_parameter(const struct node *n, const struct value *name)
 static int bind_named_rest(struct run *r, const struct node *n, const struct arguments *a)
 {
     struct dict *rest;
-    int rc = dict_make(r, 0, &rest);
-    for (size_t i = 0; i < a->named_count && !rc; i++) {
+    TRY(dict_make(r, 0, &rest));
+    for (size_t i = 0; i < a->named_count; i++) {
         const struct value *name = &a->named[i].key;
         if (is_parameter(n, name) || value_is_text(name, "caller"))
             continue;
-        rc = n->kwargs ? dict_set(r, rest, name, &a->named[i].value)
-                       : run_fail(r, "%s() has no argument %.*s", n->name ? n->name : "caller",
-                                  (int)(name->bytes > 64 ? 64 : name->bytes), name->text);
+        TRY(n->kwargs ? dict_set(r, rest, name, &a->named[i].value)
+                      : run_fail(r, "%s() has no argument %.*s", n->name ? n->name : "caller",
+                                 (int)(name->bytes > 64 ? 64 : name->bytes), name->text));
     }
     const struct value v = {.kind = VALUE_DICT, .dict = rest};
-    return rc ? rc : set_special(r, "kwargs", &v);
+    return set_special(r, "kwargs", &v);
 }
 
 static int bind_all(struct run *r, const struct node *n, const struct arguments *a)
 {
     const struct value *caller = named(a, "caller");
     const struct value none = value_undefined("caller", 6);
-    int rc = NJ_OK;
+    int rc = 0;
     if (n->kind == NODE_MACRO)
         rc = set_special(r, "caller", caller ? caller : &none);
-    if (!rc)
+    if (rc == 0)
         rc = bind_rest(r, n, a);
-    if (!rc)
+    if (rc == 0)
         rc = bind_named_rest(r, n, a);
-    for (size_t i = 0; i < n->items.count && !rc; i++)
+    for (size_t i = 0; i < n->items.count && rc == 0; i++)
         rc = bind_parameter(r, n, i, a);
     return rc;
 }
@@ -104,9 +104,9 @@ static int call_macro(struct run *r, const struct macro *m, const struct argumen
     struct scope *around = r->scope;
     const size_t from = run_capture(r);
     int rc = scope_make(r, m->scope, &r->scope);
-    if (!rc)
+    if (rc == 0)
         rc = bind_all(r, m->node, a);
-    if (!rc)
+    if (rc == 0)
         rc = execute(r, &m->node->body);
     r->scope = around;
     return run_captured(r, from, rc, out);
@@ -118,13 +118,10 @@ static int call_method(struct run *r, const struct method *m, const struct argum
                        struct value *out)
 {
     struct list *all;
-    int rc = list_make(r, a->count + 1, &all);
-    if (!rc)
-        rc = list_add(r, all, m->self);
-    for (size_t i = 0; i < a->count && !rc; i++)
-        rc = list_add(r, all, a->at[i]);
-    if (rc)
-        return rc;
+    TRY(list_make(r, a->count + 1, &all));
+    TRY(list_add(r, all, m->self));
+    for (size_t i = 0; i < a->count; i++)
+        TRY(list_add(r, all, a->at[i]));
     const struct arguments with_self = {all->at, all->count, a->named, a->named_count};
     return builtin_call(r, m->function, &with_self, out);
 }
@@ -140,7 +137,7 @@ static int call_loop(struct run *r, const struct loop *loop, const struct argume
         return run_fail(r, "loop() takes one argument, the items to walk");
     int rc = value_items(r, &a->at[0], &items);
     const size_t from = run_capture(r);
-    if (!rc)
+    if (rc == 0)
         rc = execute_loop(r, loop->node, loop->scope, items, loop->depth + 1);
     return run_captured(r, from, rc, out);
 }

@@ -102,7 +102,7 @@ static int order_lists(struct run *r, const struct list *a, const struct list *b
 {
     int rc = run_enter(r);
     size_t i = 0;
-    if (rc)
+    if (rc != 0)
         return rc;
     while (i < a->count && i < b->count && value_equal(r, &a->at[i], &b->at[i]))
         i++;
@@ -116,12 +116,10 @@ static int order_lists(struct run *r, const struct list *a, const struct list *b
 
 int value_order(struct run *r, const struct value *a, const struct value *b, int *out)
 {
-    int rc = run_spend(r, 0);
-    if (rc)
-        return rc;
+    TRY(run_spend(r, 0));
     if (value_is_number(a) && value_is_number(b)) {
         *out = order_numbers(a, b);
-        return NJ_OK;
+        return 0;
     }
     if (a->kind == VALUE_UNDEFINED || b->kind == VALUE_UNDEFINED)
         return run_type_error(r, "it cannot be compared", a->kind == VALUE_UNDEFINED ? a : b);
@@ -171,10 +169,10 @@ int dict_set(struct run *r, struct dict *d, const struct value *key, const struc
     if (!hashable(key, 8))
         return run_type_error(r, "it cannot be a key", key);
     int rc = run_spend(r, d->count);
-    struct value *there = rc ? NULL : dict_find(r, d, key);
+    struct value *there = rc != 0 ? NULL : dict_find(r, d, key);
     if (there)
         *there = *v;
-    if (rc || there)
+    if (rc != 0 || there)
         return rc;
     if (d->count == d->capacity) {
         const size_t grown = 2 * d->capacity + 4;
@@ -187,7 +185,7 @@ int dict_set(struct run *r, struct dict *d, const struct value *key, const struc
         d->capacity = grown;
     }
     d->at[d->count++] = (struct pair){*key, *v};
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- walking ---- */
@@ -195,49 +193,45 @@ int dict_set(struct run *r, struct dict *d, const struct value *key, const struc
 static int letters(struct run *r, const struct value *v, struct list **out)
 {
     uint32_t cp;
-    int rc = list_make(r, v->bytes, out);
-    for (size_t at = 0, n; at < v->bytes && !rc; at += n) {
+    TRY(list_make(r, v->bytes, out));
+    for (size_t at = 0, n; at < v->bytes; at += n) {
         n = utf8_next((const unsigned char *)v->text + at, v->bytes - at, &cp);
-        rc = list_add(r, *out, value_text(v->text + at, n));
+        TRY(list_add(r, *out, value_text(v->text + at, n)));
     }
-    return rc;
+    return 0;
 }
 
 static int keys(struct run *r, const struct dict *d, struct list **out)
 {
-    int rc = list_make(r, d->count, out);
-    for (size_t i = 0; i < d->count && !rc; i++)
-        rc = list_add(r, *out, d->at[i].key);
-    return rc;
+    TRY(list_make(r, d->count, out));
+    for (size_t i = 0; i < d->count; i++)
+        TRY(list_add(r, *out, d->at[i].key));
+    return 0;
 }
 
 /* A generator gives what is left of it, once. */
 static int take_all(struct run *r, struct list *from, struct list **out)
 {
-    int rc = list_make(r, 0, out);
-    if (rc)
-        return rc;
+    TRY(list_make(r, 0, out));
     **out = *from;
     (*out)->capacity = from->count; /* what is added goes elsewhere */
     if (!from->view)
         from->count = 0;
-    return NJ_OK;
+    return 0;
 }
 
 /* The items of a loop that are still to come. */
 static int rest_of(struct run *r, struct loop *loop, struct list **out)
 {
     int rc = list_make(r, 0, out);
-    for (loop->at++; loop->at < loop->items->count && !rc; loop->at++)
+    for (loop->at++; loop->at < loop->items->count && rc == 0; loop->at++)
         rc = list_add(r, *out, loop->items->at[loop->at]);
     return rc;
 }
 
 int value_items(struct run *r, const struct value *v, struct list **out)
 {
-    int rc = run_spend(r, 0);
-    if (rc)
-        return rc;
+    TRY(run_spend(r, 0));
     switch (v->kind) {
     case VALUE_UNDEFINED:
         return list_make(r, 0, out);
@@ -246,7 +240,7 @@ int value_items(struct run *r, const struct value *v, struct list **out)
     case VALUE_LIST:
     case VALUE_TUPLE:
         *out = v->list;
-        return NJ_OK;
+        return 0;
     case VALUE_ITERATOR:
         return take_all(r, v->list, out);
     case VALUE_DICT:
@@ -264,23 +258,23 @@ int value_length(struct run *r, const struct value *v, size_t *out)
     *out = 0;
     switch (v->kind) {
     case VALUE_UNDEFINED:
-        return NJ_OK;
+        return 0;
     case VALUE_STRING:
         for (size_t at = 0; at < v->bytes; ++*out)
             at += utf8_next((const unsigned char *)v->text + at, v->bytes - at, &cp);
         return run_spend(r, v->bytes);
     case VALUE_DICT:
         *out = v->dict->count;
-        return NJ_OK;
+        return 0;
     case VALUE_LOOP:
         *out = v->loop->items->count;
-        return NJ_OK;
+        return 0;
     case VALUE_LIST:
     case VALUE_TUPLE:
     case VALUE_ITERATOR:
         *out = v->list->count;
         if (v->kind != VALUE_ITERATOR || v->list->view)
-            return NJ_OK;
+            return 0;
         break;
     default:
         break;
@@ -304,8 +298,8 @@ int value_contains(struct run *r, const struct value *v, const struct value *ite
         *out = dict_find(r, v->dict, item) != NULL;
         return run_spend(r, v->dict->count);
     }
-    const int rc = value_items(r, v, &list);
-    for (size_t i = 0; !rc && i < list->count && !*out; i++)
+    TRY(value_items(r, v, &list));
+    for (size_t i = 0; i < list->count && !*out; i++)
         *out = value_equal(r, &list->at[i], item);
-    return rc ? rc : run_spend(r, 0);
+    return run_spend(r, 0);
 }

@@ -14,24 +14,24 @@ static int constant(struct run *r, const struct node *n, struct value *out)
 {
     (void)r;
     *out = n->value;
-    return NJ_OK;
+    return 0;
 }
 
 static int name(struct run *r, const struct node *n, struct value *out)
 {
     const struct value *found = scope_find(r->scope, n->name);
     *out = found ? *found : value_undefined(n->name, strlen(n->name));
-    return NJ_OK;
+    return 0;
 }
 
 static int list(struct run *r, const struct node *n, struct value *out)
 {
     struct list *made;
     int rc = list_make(r, n->items.count, &made);
-    for (size_t i = 0; i < n->items.count && !rc; i++) {
+    for (size_t i = 0; i < n->items.count && rc == 0; i++) {
         struct value item;
         rc = evaluate(r, n->items.at[i], &item);
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, made, item);
     }
     *out = value_list(n->kind == NODE_LIST ? VALUE_LIST : VALUE_TUPLE, made);
@@ -42,12 +42,12 @@ static int dict(struct run *r, const struct node *n, struct value *out)
 {
     struct dict *made;
     int rc = dict_make(r, n->items.count / 2, &made);
-    for (size_t i = 0; i < n->items.count && !rc; i += 2) {
+    for (size_t i = 0; i < n->items.count && rc == 0; i += 2) {
         struct value key, v;
         rc = evaluate(r, n->items.at[i], &key);
-        if (!rc)
+        if (rc == 0)
             rc = evaluate(r, n->items.at[i + 1], &v);
-        if (!rc)
+        if (rc == 0)
             rc = dict_set(r, made, &key, &v);
     }
     *out = (struct value){.kind = VALUE_DICT, .dict = made};
@@ -60,14 +60,12 @@ static int unary(struct run *r, const struct node *n, struct value *out)
 {
     struct value v;
     const struct value zero = value_int(0);
-    int rc = evaluate(r, n->a, &v);
-    if (!rc && !value_is_number(&v))
-        rc = run_type_error(r, "it has no sign", &v);
-    if (rc)
-        return rc;
+    TRY(evaluate(r, n->a, &v));
+    if (!value_is_number(&v))
+        return run_type_error(r, "it has no sign", &v);
     if (v.kind == VALUE_FLOAT) {
         *out = value_float(n->op == OP_SUB ? -v.real : v.real);
-        return NJ_OK;
+        return 0;
     }
     return operate(r, n->op, &zero, &v, out);
 }
@@ -76,7 +74,7 @@ static int negation(struct run *r, const struct node *n, struct value *out)
 {
     struct value v;
     const int rc = evaluate(r, n->a, &v);
-    *out = value_bool(!rc && !value_truth(&v));
+    *out = value_bool(rc == 0 && !value_truth(&v));
     return rc;
 }
 
@@ -84,7 +82,7 @@ static int negation(struct run *r, const struct node *n, struct value *out)
 static int logic(struct run *r, const struct node *n, struct value *out)
 {
     const int rc = evaluate(r, n->a, out);
-    if (rc || value_truth(out) == (n->kind == NODE_OR))
+    if (rc != 0 || value_truth(out) == (n->kind == NODE_OR))
         return rc;
     return evaluate(r, n->b, out);
 }
@@ -93,20 +91,20 @@ static int binary(struct run *r, const struct node *n, struct value *out)
 {
     struct value a, b;
     int rc = evaluate(r, n->a, &a);
-    if (!rc)
+    if (rc == 0)
         rc = evaluate(r, n->b, &b);
     r->line = n->line;
-    return rc ? rc : operate(r, n->op, &a, &b, out);
+    return rc != 0 ? rc : operate(r, n->op, &a, &b, out);
 }
 
 static int concat(struct run *r, const struct node *n, struct value *out)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     const size_t from = run_capture(r);
-    for (size_t i = 0; i < n->items.count && !rc; i++) {
+    for (size_t i = 0; i < n->items.count && rc == 0; i++) {
         struct value v;
         rc = evaluate(r, n->items.at[i], &v);
-        if (!rc)
+        if (rc == 0)
             rc = write_str(r, &v);
     }
     return run_captured(r, from, rc, out);
@@ -115,7 +113,7 @@ static int concat(struct run *r, const struct node *n, struct value *out)
 static int compare_two(struct run *r, enum operation op, const struct value *a,
                        const struct value *b, bool *out)
 {
-    int order, rc = NJ_OK;
+    int order, rc = 0;
     switch (op) {
     case OP_EQ:
     case OP_NE:
@@ -128,10 +126,10 @@ static int compare_two(struct run *r, enum operation op, const struct value *a,
         return rc;
     default:
         rc = value_order(r, a, b, &order);
-        *out = !rc && (op == OP_LT   ? order < 0
-                       : op == OP_LE ? order <= 0
-                       : op == OP_GT ? order > 0
-                                     : order >= 0);
+        *out = rc == 0 && (op == OP_LT   ? order < 0
+                           : op == OP_LE ? order <= 0
+                           : op == OP_GT ? order > 0
+                                         : order >= 0);
         return rc;
     }
 }
@@ -142,10 +140,10 @@ static int comparison(struct run *r, const struct node *n, struct value *out)
     struct value a, b;
     bool holds = true;
     int rc = evaluate(r, n->a, &a);
-    for (size_t i = 0; i < n->items.count && !rc && holds; i++) {
+    for (size_t i = 0; i < n->items.count && rc == 0 && holds; i++) {
         rc = evaluate(r, n->items.at[i]->a, &b);
         r->line = n->line;
-        if (!rc)
+        if (rc == 0)
             rc = compare_two(r, n->items.at[i]->op, &a, &b, &holds);
         a = b;
     }
@@ -156,13 +154,11 @@ static int comparison(struct run *r, const struct node *n, struct value *out)
 static int condition(struct run *r, const struct node *n, struct value *out)
 {
     struct value v;
-    const int rc = evaluate(r, n->a, &v);
-    if (rc)
-        return rc;
+    TRY(evaluate(r, n->a, &v));
     if (value_truth(&v))
         return evaluate(r, n->b, out);
     *out = value_undefined("an if without else", 18);
-    return n->c ? evaluate(r, n->c, out) : NJ_OK;
+    return n->c ? evaluate(r, n->c, out) : 0;
 }
 
 /* ---- attributes and items ---- */
@@ -172,17 +168,17 @@ static int attribute(struct run *r, const struct node *n, struct value *out)
     struct value a;
     const int rc = evaluate(r, n->a, &a);
     r->line = n->line;
-    return rc ? rc : get_attribute(r, &a, n->name, strlen(n->name), true, out);
+    return rc != 0 ? rc : get_attribute(r, &a, n->name, strlen(n->name), true, out);
 }
 
 static int item(struct run *r, const struct node *n, struct value *out)
 {
     struct value a, key;
     int rc = evaluate(r, n->a, &a);
-    if (!rc)
+    if (rc == 0)
         rc = evaluate(r, n->b, &key);
     r->line = n->line;
-    return rc ? rc : get_item(r, &a, &key, out);
+    return rc != 0 ? rc : get_item(r, &a, &key, out);
 }
 
 static int slice(struct run *r, const struct node *n, struct value *out)
@@ -190,11 +186,11 @@ static int slice(struct run *r, const struct node *n, struct value *out)
     struct value a, ends[3] = {0};
     const struct node *parts[] = {n->b, n->c, n->items.count ? n->items.at[0] : NULL};
     int rc = evaluate(r, n->a, &a);
-    for (int i = 0; i < 3 && !rc; i++)
+    for (int i = 0; i < 3 && rc == 0; i++)
         if (parts[i])
             rc = evaluate(r, parts[i], &ends[i]);
     r->line = n->line;
-    return rc ? rc : get_slice(r, &a, &ends[0], &ends[1], &ends[2], out);
+    return rc != 0 ? rc : get_slice(r, &a, &ends[0], &ends[1], &ends[2], out);
 }
 
 /* ---- calls ---- */
@@ -219,20 +215,20 @@ static int add_argument(struct run *r, struct collected *c, const struct node *n
                         const struct value *v)
 {
     struct list *items;
-    int rc = NJ_OK;
+    int rc = 0;
     const struct value key = value_c_text(n->kind == NODE_NAMED ? n->name : "");
     switch (n->kind) {
     case NODE_NAMED:
         return add_named(r, c, &key, v);
     case NODE_SPREAD:
         rc = value_items(r, v, &items);
-        for (size_t i = 0; !rc && i < items->count; i++)
+        for (size_t i = 0; rc == 0 && i < items->count; i++)
             rc = list_add(r, c->by_place, items->at[i]);
         return rc;
     case NODE_SPREAD_ALL:
         if (v->kind != VALUE_DICT)
             return run_type_error(r, "** needs a dict", v);
-        for (size_t i = 0; i < v->dict->count && !rc; i++)
+        for (size_t i = 0; i < v->dict->count && rc == 0; i++)
             rc = add_named(r, c, &v->dict->at[i].key, &v->dict->at[i].value);
         return rc;
     default:
@@ -243,21 +239,19 @@ static int add_argument(struct run *r, struct collected *c, const struct node *n
 /* Evaluates arguments behind those that are there. */
 static int collect(struct run *r, const struct nodes *items, struct collected *c)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < items->count && !rc; i++) {
+    for (size_t i = 0; i < items->count; i++) {
         const struct node *n = items->at[i];
         struct value v;
-        rc = evaluate(r, n->kind < EXPRESSIONS ? n : n->a, &v);
-        if (!rc)
-            rc = add_argument(r, c, n, &v);
+        TRY(evaluate(r, n->kind < EXPRESSIONS ? n : n->a, &v));
+        TRY(add_argument(r, c, n, &v));
     }
-    return rc;
+    return 0;
 }
 
 static int collected_make(struct run *r, size_t places, size_t names, struct collected *out)
 {
-    const int rc = list_make(r, places, &out->by_place);
-    return rc ? rc : dict_make(r, names, &out->by_name);
+    TRY(list_make(r, places, &out->by_place));
+    return dict_make(r, names, &out->by_name);
 }
 
 static struct arguments collected_arguments(const struct collected *c)
@@ -270,14 +264,12 @@ int evaluate_arguments(struct run *r, const struct nodes *items, const struct pa
                        struct arguments *out)
 {
     struct collected c;
-    int rc = collected_make(r, items->count, 0, &c);
-    if (!rc)
-        rc = collect(r, items, &c);
-    if (!rc && more)
-        rc = add_named(r, &c, &more->key, &more->value);
-    if (!rc)
-        *out = collected_arguments(&c);
-    return rc;
+    TRY(collected_make(r, items->count, 0, &c));
+    TRY(collect(r, items, &c));
+    if (more)
+        TRY(add_named(r, &c, &more->key, &more->value));
+    *out = collected_arguments(&c);
+    return 0;
 }
 
 static int call(struct run *r, const struct node *n, struct value *out)
@@ -285,24 +277,20 @@ static int call(struct run *r, const struct node *n, struct value *out)
     struct value callee;
     struct arguments a;
     int rc = evaluate(r, n->a, &callee);
-    if (!rc)
+    if (rc == 0)
         rc = evaluate_arguments(r, &n->items, NULL, &a);
     r->line = n->line;
-    return rc ? rc : r->call(r, &callee, &a, out);
+    return rc != 0 ? rc : r->call(r, &callee, &a, out);
 }
 
 /* Applies a filter or a test to a value. */
 static int apply(struct run *r, const struct node *n, const struct value *v, struct value *out)
 {
     struct collected c;
-    int rc = n->function ? collected_make(r, n->items.count + 1, 0, &c)
-                         : run_fail(r, "there is no filter or test named %s", n->name);
-    if (!rc)
-        rc = list_add(r, c.by_place, *v);
-    if (!rc)
-        rc = collect(r, &n->items, &c);
-    if (rc)
-        return rc;
+    TRY(n->function ? collected_make(r, n->items.count + 1, 0, &c)
+                    : run_fail(r, "there is no filter or test named %s", n->name));
+    TRY(list_add(r, c.by_place, *v));
+    TRY(collect(r, &n->items, &c));
     const struct arguments a = collected_arguments(&c);
     r->line = n->line;
     return builtin_call(r, n->function, &a, out);
@@ -313,23 +301,24 @@ static int filter(struct run *r, const struct node *n, struct value *out)
     struct value v;
     const int rc = evaluate(r, n->a, &v);
     r->line = n->line;
-    return rc ? rc : apply(r, n, &v, out);
+    return rc != 0 ? rc : apply(r, n, &v, out);
 }
 
 static int test(struct run *r, const struct node *n, struct value *out)
 {
-    const int rc = filter(r, n, out);
-    if (!rc && n->flag)
+    TRY(filter(r, n, out));
+    if (n->flag)
         *out = value_bool(!value_truth(out));
-    return rc;
+    return 0;
 }
 
 int evaluate_filters(struct run *r, const struct node *n, const struct value *piped,
                      struct value *out)
 {
     struct value before = *piped;
-    int rc = n->a ? evaluate_filters(r, n->a, piped, &before) : NJ_OK;
-    return rc ? rc : apply(r, n, &before, out);
+    if (n->a)
+        TRY(evaluate_filters(r, n->a, piped, &before));
+    return apply(r, n, &before, out);
 }
 
 int evaluate(struct run *r, const struct node *n, struct value *out)
@@ -344,11 +333,9 @@ int evaluate(struct run *r, const struct node *n, struct value *out)
         [NODE_SLICE] = slice,         [NODE_CALL] = call,           [NODE_FILTER] = filter,
         [NODE_TEST] = test,
     };
-    int rc = run_enter(r);
-    if (rc)
-        return rc;
+    TRY(run_enter(r));
     r->line = n->line;
-    rc = kinds[n->kind](r, n, out);
+    const int rc = kinds[n->kind](r, n, out);
     run_leave(r);
     return rc;
 }

@@ -26,13 +26,13 @@ static int key_of(struct run *r, const struct value *item, const struct value *p
     if (path->kind != VALUE_STRING || !memchr(path->text, ',', path->bytes))
         return get_path(r, item, path, out);
     int rc = list_make(r, 0, &all);
-    for (size_t at = 0; at <= path->bytes && !rc;) {
+    for (size_t at = 0; at <= path->bytes && rc == 0;) {
         struct value one;
         const char *comma = memchr(path->text + at, ',', path->bytes - at);
         const size_t end = comma ? (size_t)(comma - path->text) : path->bytes;
         const struct value part = value_text(path->text + at, end - at);
         rc = get_path(r, item, &part, &one);
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, all, one);
         at = end + 1;
     }
@@ -42,20 +42,20 @@ static int key_of(struct run *r, const struct value *item, const struct value *p
 
 static int ignore_case(struct run *r, struct value *key)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     if (key->kind == VALUE_STRING) {
         const struct value text = *key;
         return letters_case(r, CASE_LOWER, &text, key);
     }
     struct list *made;
     if (key->kind != VALUE_LIST || key->list->count == 0)
-        return NJ_OK;
+        return 0;
     rc = list_make(r, key->list->count, &made);
-    for (size_t i = 0; i < key->list->count && !rc; i++) {
+    for (size_t i = 0; i < key->list->count && rc == 0; i++) {
         struct value one = key->list->at[i];
         if (one.kind == VALUE_STRING)
             rc = letters_case(r, CASE_LOWER, &key->list->at[i], &one);
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, made, one);
     }
     key->list = made;
@@ -65,18 +65,16 @@ static int ignore_case(struct run *r, struct value *key)
 static int keyed_make(struct run *r, const struct value *v, const struct value *path, bool cases,
                       struct keyed *out)
 {
-    int rc = value_items(r, v, &out->items);
-    if (!rc)
-        rc = list_make(r, out->items->count, &out->keys);
-    for (size_t i = 0; !rc && i < out->items->count; i++) {
+    TRY(value_items(r, v, &out->items));
+    TRY(list_make(r, out->items->count, &out->keys));
+    for (size_t i = 0; i < out->items->count; i++) {
         struct value key;
-        rc = key_of(r, &out->items->at[i], path, &key);
-        if (!rc && !cases)
-            rc = ignore_case(r, &key);
-        if (!rc)
-            rc = list_add(r, out->keys, key);
+        TRY(key_of(r, &out->items->at[i], path, &key));
+        if (!cases)
+            TRY(ignore_case(r, &key));
+        TRY(list_add(r, out->keys, key));
     }
-    return rc;
+    return 0;
 }
 
 /* ---- order ---- */
@@ -94,15 +92,15 @@ static int misplaced(struct sorting *s, size_t a, size_t b, bool *out)
     int order;
     const int rc = s->reverse ? value_order(s->run, &s->keys[b], &s->keys[a], &order)
                               : value_order(s->run, &s->keys[a], &s->keys[b], &order);
-    *out = !rc && order > 0;
+    *out = rc == 0 && order > 0;
     return rc;
 }
 
 static int merge(struct sorting *s, size_t begin, size_t middle, size_t end)
 {
     size_t a = begin, b = middle, n = 0;
-    int rc = NJ_OK;
-    while (!rc && (a < middle || b < end)) {
+    int rc = 0;
+    while (rc == 0 && (a < middle || b < end)) {
         bool second = a == middle;
         if (a < middle && b < end)
             rc = misplaced(s, s->order[a], s->order[b], &second);
@@ -115,13 +113,12 @@ static int merge(struct sorting *s, size_t begin, size_t middle, size_t end)
 /* Sorts by merging ever longer runs, so that equal items keep their order. */
 static int sort_keys(struct sorting *s, size_t count)
 {
-    int rc = NJ_OK;
-    for (size_t width = 1; width < count && !rc; width *= 2)
-        for (size_t at = 0; at + width < count && !rc; at += 2 * width) {
+    for (size_t width = 1; width < count; width *= 2)
+        for (size_t at = 0; at + width < count; at += 2 * width) {
             const size_t end = at + 2 * width < count ? at + 2 * width : count;
-            rc = merge(s, at, at + width, end);
+            TRY(merge(s, at, at + width, end));
         }
-    return rc;
+    return 0;
 }
 
 static int sorted(struct run *r, const struct keyed *k, bool reverse, struct value *out)
@@ -138,9 +135,9 @@ static int sorted(struct run *r, const struct keyed *k, bool reverse, struct val
     for (size_t i = 0; i < count; i++)
         s.order[i] = i;
     int rc = sort_keys(&s, count);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, count, &list);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         rc = list_add(r, list, k->items->at[s.order[i]]);
     *out = value_list(VALUE_LIST, list);
     return rc;
@@ -149,8 +146,8 @@ static int sorted(struct run *r, const struct keyed *k, bool reverse, struct val
 static int sort(struct run *r, const struct arguments *a, struct value *out)
 {
     struct keyed k;
-    const int rc = keyed_make(r, SELF, &a->at[3], argument_truth(&a->at[2], false), &k);
-    return rc ? rc : sorted(r, &k, argument_truth(&a->at[1], false), out);
+    TRY(keyed_make(r, SELF, &a->at[3], argument_truth(&a->at[2], false), &k));
+    return sorted(r, &k, argument_truth(&a->at[1], false), out);
 }
 
 /* Makes a list of pairs. */
@@ -168,12 +165,11 @@ static int dictsort(struct run *r, const struct arguments *a, struct value *out)
 {
     struct value pairs, place = value_int(value_is_text(&a->at[2], "value"));
     struct keyed k;
-    int rc = pairs_of(r, SELF, &pairs);
-    if (!rc && value_given(&a->at[2]) && !place.whole && !value_is_text(&a->at[2], "key"))
-        rc = run_fail(r, "dictsort sorts by key or by value");
-    if (!rc)
-        rc = keyed_make(r, &pairs, &place, argument_truth(&a->at[1], false), &k);
-    return rc ? rc : sorted(r, &k, argument_truth(&a->at[3], false), out);
+    TRY(pairs_of(r, SELF, &pairs));
+    if (value_given(&a->at[2]) && !place.whole && !value_is_text(&a->at[2], "key"))
+        return run_fail(r, "dictsort sorts by key or by value");
+    TRY(keyed_make(r, &pairs, &place, argument_truth(&a->at[1], false), &k));
+    return sorted(r, &k, argument_truth(&a->at[3], false), out);
 }
 
 static int items(struct run *r, const struct arguments *a, struct value *out)
@@ -193,14 +189,14 @@ static int extreme(struct run *r, const struct arguments *a, int sign, struct va
     int order;
     size_t best = 0;
     int rc = keyed_make(r, SELF, &a->at[2], argument_truth(&a->at[1], false), &k);
-    for (size_t i = 1; !rc && i < k.items->count; i++) {
+    for (size_t i = 1; rc == 0 && i < k.items->count; i++) {
         rc = value_order(r, &k.keys->at[i], &k.keys->at[best], &order);
-        best = !rc && order * sign < 0 ? i : best;
+        best = rc == 0 && order * sign < 0 ? i : best;
     }
-    if (rc)
+    if (rc != 0)
         return rc;
     *out = k.items->count ? k.items->at[best] : value_undefined("an item of an empty list", 24);
-    return NJ_OK;
+    return 0;
 }
 
 static int least(struct run *r, const struct arguments *a, struct value *out)
@@ -217,18 +213,18 @@ static int unique(struct run *r, const struct arguments *a, struct value *out)
     struct keyed k;
     struct list *list, *seen;
     int rc = keyed_make(r, SELF, &a->at[2], argument_truth(&a->at[1], false), &k);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, 0, &list);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, 0, &seen);
-    for (size_t i = 0; !rc && i < k.items->count; i++) {
+    for (size_t i = 0; rc == 0 && i < k.items->count; i++) {
         const struct value known = value_list(VALUE_LIST, seen);
         bool again;
         rc = value_contains(r, &known, &k.keys->at[i], &again);
-        if (rc || again)
+        if (rc != 0 || again)
             continue;
         rc = list_add(r, seen, k.keys->at[i]);
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, list, k.items->at[i]);
     }
     *out = value_list(VALUE_ITERATOR, list);
@@ -240,24 +236,20 @@ static int unique(struct run *r, const struct arguments *a, struct value *out)
 static int first(struct run *r, const struct arguments *a, struct value *out)
 {
     struct list *list;
-    const int rc = value_items(r, SELF, &list);
-    if (rc)
-        return rc;
+    TRY(value_items(r, SELF, &list));
     *out = list->count ? list->at[0] : value_undefined("the first item of an empty list", 31);
-    return NJ_OK;
+    return 0;
 }
 
 static int last(struct run *r, const struct arguments *a, struct value *out)
 {
     struct list *list;
     const bool once = SELF->kind == VALUE_ITERATOR && !SELF->list->view;
-    const int rc = once ? run_type_error(r, "it has no last item; make a list of it", SELF)
-                        : value_items(r, SELF, &list);
-    if (rc)
-        return rc;
+    TRY(once ? run_type_error(r, "it has no last item; make a list of it", SELF)
+             : value_items(r, SELF, &list));
     *out = list->count ? list->at[list->count - 1]
                        : value_undefined("the last item of an empty list", 30);
-    return NJ_OK;
+    return 0;
 }
 
 static int length(struct run *r, const struct arguments *a, struct value *out)
@@ -284,12 +276,12 @@ static int reverse(struct run *r, const struct arguments *a, struct value *out)
         return get_slice(r, SELF, &none, &none, &back, out);
     }
     int rc = value_items(r, SELF, &list);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, list->count, &made);
-    for (size_t i = rc ? 0 : list->count; i-- > 0 && !rc;)
+    for (size_t i = rc != 0 ? 0 : list->count; i-- > 0 && rc == 0;)
         rc = list_add(r, made, list->at[i]);
     *out = value_list(VALUE_ITERATOR, made);
-    return rc ? rc : run_spend(r, made->count);
+    return rc != 0 ? rc : run_spend(r, made->count);
 }
 
 /* ---- all items ---- */
@@ -299,14 +291,14 @@ static int join(struct run *r, const struct arguments *a, struct value *out)
     struct list *list;
     struct value item, between = value_text("", 0);
     int rc = value_items(r, SELF, &list);
-    if (!rc && value_given(&a->at[1]))
+    if (rc == 0 && value_given(&a->at[1]))
         rc = value_str(r, &a->at[1], &between);
     const size_t from = run_capture(r);
-    for (size_t i = 0; !rc && i < list->count; i++) {
+    for (size_t i = 0; rc == 0 && i < list->count; i++) {
         rc = get_path(r, &list->at[i], &a->at[2], &item);
-        if (!rc && i > 0)
+        if (rc == 0 && i > 0)
             rc = run_write(r, between.text, between.bytes);
-        if (!rc)
+        if (rc == 0)
             rc = write_str(r, &item);
     }
     return run_captured(r, from, rc, out);
@@ -317,13 +309,13 @@ static int sum(struct run *r, const struct arguments *a, struct value *out)
     struct list *list;
     int rc = value_items(r, SELF, &list);
     *out = value_given(&a->at[2]) ? a->at[2] : value_int(0);
-    if (!rc && out->kind == VALUE_STRING)
+    if (rc == 0 && out->kind == VALUE_STRING)
         return run_type_error(r, "sum cannot begin with a string; use join", out);
-    for (size_t i = 0; !rc && i < list->count; i++) {
+    for (size_t i = 0; rc == 0 && i < list->count; i++) {
         struct value item;
         const struct value before = *out;
         rc = get_path(r, &list->at[i], &a->at[1], &item);
-        if (!rc)
+        if (rc == 0)
             rc = operate(r, OP_ADD, &before, &item, out);
     }
     return rc;
@@ -334,10 +326,9 @@ static int sum(struct run *r, const struct arguments *a, struct value *out)
 /* Appends a value until a list has so many items, unless it is none. */
 static int fill(struct run *r, struct list *list, size_t count, const struct value *with)
 {
-    int rc = NJ_OK;
-    while (!rc && value_given(with) && with->kind != VALUE_NONE && list->count < count)
-        rc = list_add(r, list, *with);
-    return rc;
+    while (value_given(with) && with->kind != VALUE_NONE && list->count < count)
+        TRY(list_add(r, list, *with));
+    return 0;
 }
 
 static int batch(struct run *r, const struct arguments *a, struct value *out)
@@ -345,24 +336,24 @@ static int batch(struct run *r, const struct arguments *a, struct value *out)
     struct list *from, *to = NULL, *row;
     int64_t count;
     int rc = argument_whole(r, &a->at[1], "the size of a batch must be a whole number", 0, &count);
-    if (!rc)
+    if (rc == 0)
         rc = value_items(r, SELF, &from);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, 0, &to);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, 0, &row);
-    for (size_t i = 0; !rc && i < from->count; i++) {
+    for (size_t i = 0; rc == 0 && i < from->count; i++) {
         if ((int64_t)row->count == count) {
             rc = list_add(r, to, value_list(VALUE_LIST, row));
-            if (!rc)
+            if (rc == 0)
                 rc = list_make(r, 0, &row);
         }
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, row, from->at[i]);
     }
-    if (!rc && row->count > 0 && (int64_t)row->count < count)
+    if (rc == 0 && row->count > 0 && (int64_t)row->count < count)
         rc = fill(r, row, (size_t)count, &a->at[2]);
-    if (!rc && row->count > 0)
+    if (rc == 0 && row->count > 0)
         rc = list_add(r, to, value_list(VALUE_LIST, row));
     *out = value_list(VALUE_ITERATOR, to);
     return rc;
@@ -374,23 +365,23 @@ static int slice(struct run *r, const struct arguments *a, struct value *out)
     struct list *from, *to = NULL, *row;
     int64_t slices;
     int rc = argument_whole(r, &a->at[1], "the number of slices must be whole", 0, &slices);
-    if (!rc && slices == 0)
+    if (rc == 0 && slices == 0)
         rc = run_fail(r, "slice needs at least one slice");
-    if (!rc)
+    if (rc == 0)
         rc = value_items(r, SELF, &from);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, 0, &to);
-    for (int64_t i = 0, at = 0; !rc && i < slices; i++) {
+    for (int64_t i = 0, at = 0; rc == 0 && i < slices; i++) {
         const int64_t each = (int64_t)from->count / slices, more = (int64_t)from->count % slices;
         const int64_t end = at + each + (i < more);
         rc = list_make(r, 0, &row);
-        for (; !rc && at < end; at++)
+        for (; rc == 0 && at < end; at++)
             rc = list_add(r, row, from->at[at]);
-        if (!rc && i >= more)
+        if (rc == 0 && i >= more)
             rc = fill(r, row, row->count + 1, &a->at[2]);
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, to, value_list(VALUE_LIST, row));
-        if (!rc)
+        if (rc == 0)
             rc = run_spend(r, 1);
     }
     *out = value_list(VALUE_ITERATOR, to);
@@ -402,26 +393,24 @@ static int group_key(struct run *r, const struct arguments *a, const struct valu
                      struct value *out)
 {
     const struct value *otherwise = &a->at[2];
-    const int rc = get_path(r, item, &a->at[1], out);
-    if (!rc && out->kind == VALUE_UNDEFINED && value_given(otherwise) &&
-        otherwise->kind != VALUE_NONE)
+    TRY(get_path(r, item, &a->at[1], out));
+    if (out->kind == VALUE_UNDEFINED && value_given(otherwise) && otherwise->kind != VALUE_NONE)
         *out = *otherwise;
-    return rc;
+    return 0;
 }
 
 static int group_keys(struct run *r, const struct arguments *a, const struct list *items,
                       struct list **out)
 {
-    int rc = list_make(r, items->count, out);
-    for (size_t i = 0; !rc && i < items->count; i++) {
+    TRY(list_make(r, items->count, out));
+    for (size_t i = 0; i < items->count; i++) {
         struct value key;
-        rc = group_key(r, a, &items->at[i], &key);
-        if (!rc && !argument_truth(&a->at[3], false))
-            rc = ignore_case(r, &key);
-        if (!rc)
-            rc = list_add(r, *out, key);
+        TRY(group_key(r, a, &items->at[i], &key));
+        if (!argument_truth(&a->at[3], false))
+            TRY(ignore_case(r, &key));
+        TRY(list_add(r, *out, key));
     }
-    return rc;
+    return 0;
 }
 
 /* Begins a group with its first item, whose key it has. */
@@ -430,17 +419,11 @@ static int add_group(struct run *r, const struct arguments *a, const struct valu
 {
     struct list *pair;
     struct value key;
-    int rc = list_make(r, 2, &pair);
-    if (!rc)
-        rc = list_make(r, 0, items);
-    if (!rc)
-        rc = group_key(r, a, item, &key);
-    if (!rc)
-        rc = list_add(r, pair, key);
-    if (!rc)
-        rc = list_add(r, pair, value_list(VALUE_LIST, *items));
-    if (rc)
-        return rc;
+    TRY(list_make(r, 2, &pair));
+    TRY(list_make(r, 0, items));
+    TRY(group_key(r, a, item, &key));
+    TRY(list_add(r, pair, key));
+    TRY(list_add(r, pair, value_list(VALUE_LIST, *items)));
     pair->group = true;
     return list_add(r, to, value_list(VALUE_TUPLE, pair));
 }
@@ -451,18 +434,18 @@ static int groupby(struct run *r, const struct arguments *a, struct value *out)
     struct keyed k;
     struct value all;
     int rc = value_items(r, SELF, &k.items);
-    if (!rc)
+    if (rc == 0)
         rc = group_keys(r, a, k.items, &k.keys);
-    if (!rc)
+    if (rc == 0)
         rc = sorted(r, &k, false, &all);
-    if (!rc)
+    if (rc == 0)
         rc = group_keys(r, a, all.list, &keys);
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, 0, &to);
-    for (size_t i = 0; !rc && i < all.list->count; i++) {
+    for (size_t i = 0; rc == 0 && i < all.list->count; i++) {
         if (i == 0 || !value_equal(r, &keys->at[i - 1], &keys->at[i]))
             rc = add_group(r, a, &all.list->at[i], to, &items);
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, items, all.list->at[i]);
     }
     *out = value_list(VALUE_LIST, to);

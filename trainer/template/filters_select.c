@@ -24,9 +24,9 @@ static int read_applied(struct run *r, enum builtin_use use, const struct argume
 {
     const struct value *name = &a->at[place];
     int rc = argument_text(r, name, "the name of a filter or test must be a string");
-    const char *copy = rc ? NULL : arena_copy(&r->arena, name->text, name->bytes);
-    if (rc || !copy)
-        return rc ? rc : run_no_memory(r);
+    const char *copy = rc != 0 ? NULL : arena_copy(&r->arena, name->text, name->bytes);
+    if (rc != 0 || !copy)
+        return rc != 0 ? rc : run_no_memory(r);
     *out = (struct applied){.count = a->count - place, .a = a};
     if (!r->find(use, copy, &out->function))
         return run_fail(r, "there is no %s named %.64s", use == BUILTIN_TEST ? "test" : "filter",
@@ -35,7 +35,7 @@ static int read_applied(struct run *r, enum builtin_use use, const struct argume
         return run_fail(r, "%s has too many arguments", copy);
     for (size_t i = 1; i < out->count; i++)
         out->at[i] = a->at[place + i];
-    return NJ_OK;
+    return 0;
 }
 
 static int apply(struct run *r, struct applied *f, const struct value *item, struct value *out)
@@ -60,15 +60,15 @@ static int map_attribute(struct run *r, const struct arguments *a, struct list *
                          struct list *to)
 {
     const struct value *path = named(a, "attribute"), *otherwise = named(a, "default");
-    int rc = NJ_OK;
+    int rc = 0;
     if (a->count > 1 || !path || a->named_count > 1 + (otherwise != NULL))
         return run_fail(r, "map needs the name of a filter, or attribute alone");
-    for (size_t i = 0; i < from->count && !rc; i++) {
+    for (size_t i = 0; i < from->count && rc == 0; i++) {
         struct value item;
         rc = get_path(r, &from->at[i], path, &item);
-        if (!rc && item.kind == VALUE_UNDEFINED && otherwise && otherwise->kind != VALUE_NONE)
+        if (rc == 0 && item.kind == VALUE_UNDEFINED && otherwise && otherwise->kind != VALUE_NONE)
             item = *otherwise;
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, to, item);
     }
     return rc;
@@ -77,14 +77,13 @@ static int map_attribute(struct run *r, const struct arguments *a, struct list *
 static int map_filter(struct run *r, const struct arguments *a, struct list *from, struct list *to)
 {
     struct applied f;
-    int rc = read_applied(r, BUILTIN_FILTER, a, 1, &f);
-    for (size_t i = 0; i < from->count && !rc; i++) {
+    TRY(read_applied(r, BUILTIN_FILTER, a, 1, &f));
+    for (size_t i = 0; i < from->count; i++) {
         struct value item;
-        rc = apply(r, &f, &from->at[i], &item);
-        if (!rc)
-            rc = list_add(r, to, item);
+        TRY(apply(r, &f, &from->at[i], &item));
+        TRY(list_add(r, to, item));
     }
-    return rc;
+    return 0;
 }
 
 /* Reads the items; *any: there may be some. What counts as false has none, whatever it is. */
@@ -93,7 +92,7 @@ static int items_of(struct run *r, const struct value *v, struct list **from, st
 {
     int rc = list_make(r, 0, to);
     *any = value_truth(v);
-    return rc || !*any ? rc : value_items(r, v, from);
+    return rc != 0 || !*any ? rc : value_items(r, v, from);
 }
 
 static int map(struct run *r, const struct arguments *a, struct value *out)
@@ -101,7 +100,7 @@ static int map(struct run *r, const struct arguments *a, struct value *out)
     struct list *from, *to;
     bool any;
     int rc = items_of(r, SELF, &from, &to, &any);
-    if (!rc && any)
+    if (rc == 0 && any)
         rc = a->count > 1 ? map_filter(r, a, from, to) : map_attribute(r, a, from, to);
     *out = value_list(VALUE_ITERATOR, to);
     return rc;
@@ -119,20 +118,20 @@ static int keep(struct run *r, const struct arguments *a, bool by_attribute, boo
     bool any;
     int rc = items_of(r, SELF, &from, &to, &any);
     *out = value_list(VALUE_ITERATOR, to);
-    if (rc || !any)
+    if (rc != 0 || !any)
         return rc;
     if (by_attribute && a->count < 2)
         return run_fail(r, "selectattr and rejectattr need an attribute");
     if (a->count > place)
         rc = read_applied(r, BUILTIN_TEST, a, place, &f);
-    for (size_t i = 0; !rc && i < from->count; i++) {
+    for (size_t i = 0; rc == 0 && i < from->count; i++) {
         struct value v = from->at[i], answer;
         if (by_attribute)
             rc = get_path(r, &from->at[i], &a->at[1], &v);
         answer = v;
-        if (!rc && f.function)
+        if (rc == 0 && f.function)
             rc = apply(r, &f, &v, &answer);
-        if (!rc && value_truth(&answer) == wanted)
+        if (rc == 0 && value_truth(&answer) == wanted)
             rc = list_add(r, to, from->at[i]);
     }
     return rc;

@@ -28,9 +28,10 @@ static int apply(struct run *r, const char *name, const struct arguments *a, str
     const struct builtin *method = builtin_among(table, count, name, strlen(name));
     for (size_t i = 0; i < a->count; i++)
         slots[i] = a->at[i];
-    const int rc = SELF->kind == VALUE_STRING ? NJ_OK : value_str(r, SELF, &slots[0]);
+    if (SELF->kind != VALUE_STRING)
+        TRY(value_str(r, SELF, &slots[0]));
     const struct arguments placed = {.at = slots, .count = a->count};
-    return rc ? rc : method->run(r, &placed, out);
+    return method->run(r, &placed, out);
 }
 
 static int lower(struct run *r, const struct arguments *a, struct value *out)
@@ -60,11 +61,10 @@ static int center(struct run *r, const struct arguments *a, struct value *out)
 static int replace(struct run *r, const struct arguments *a, struct value *out)
 {
     struct value slots[4] = {a->at[0], a->at[1], a->at[2], a->at[3]};
-    int rc = NJ_OK;
-    for (int i = 0; i < 3 && !rc; i++)
-        rc = value_str(r, &a->at[i], &slots[i]);
+    for (int i = 0; i < 3; i++)
+        TRY(value_str(r, &a->at[i], &slots[i]));
     const struct arguments placed = {.at = slots, .count = 4};
-    return rc ? rc : apply(r, "replace", &placed, out);
+    return apply(r, "replace", &placed, out);
 }
 
 static bool between_words(uint32_t cp)
@@ -93,12 +93,12 @@ static int title(struct run *r, const struct arguments *a, struct value *out)
     int rc = value_str(r, SELF, &text);
     const size_t from = run_capture(r);
     bool begins = true;
-    for (size_t at = 0; !rc && at < text.bytes; at += piece.bytes) {
+    for (size_t at = 0; rc == 0 && at < text.bytes; at += piece.bytes) {
         const size_t rest = begins ? 0 : rest_of_word(text.text + at, text.bytes - at);
         const size_t one = letters_offset(text.text + at, text.bytes - at, 1);
         piece = value_text(text.text + at, rest ? rest : one);
         rc = letters_case(r, begins ? CASE_UPPER : CASE_LOWER, &piece, &made);
-        if (!rc)
+        if (rc == 0)
             rc = run_write(r, made.text, made.bytes);
         begins = rest == 0 && rest_of_word(piece.text, piece.bytes) == 0;
     }
@@ -110,7 +110,7 @@ static int title(struct run *r, const struct arguments *a, struct value *out)
 static int string(struct run *r, const struct arguments *a, struct value *out)
 {
     *out = *SELF;
-    return SELF->kind == VALUE_STRING ? NJ_OK : value_str(r, SELF, out);
+    return SELF->kind == VALUE_STRING ? 0 : value_str(r, SELF, out);
 }
 
 static int escape(struct run *r, const struct arguments *a, struct value *out)
@@ -130,19 +130,15 @@ static int format(struct run *r, const struct arguments *a, struct value *out)
     struct list *list;
     struct dict *dict;
     struct value text, values;
-    int rc = value_str(r, SELF, &text);
-    if (!rc && a->count > 1 && a->named_count > 0)
+    TRY(value_str(r, SELF, &text));
+    if (a->count > 1 && a->named_count > 0)
         return run_fail(r, "format takes arguments by place or by name, not both");
-    if (!rc)
-        rc = list_make(r, a->count, &list);
-    for (size_t i = 1; i < a->count && !rc; i++)
-        rc = list_add(r, list, a->at[i]);
-    if (!rc)
-        rc = dict_make(r, a->named_count, &dict);
-    for (size_t i = 0; i < a->named_count && !rc; i++)
-        rc = dict_set(r, dict, &a->named[i].key, &a->named[i].value);
-    if (rc)
-        return rc;
+    TRY(list_make(r, a->count, &list));
+    for (size_t i = 1; i < a->count; i++)
+        TRY(list_add(r, list, a->at[i]));
+    TRY(dict_make(r, a->named_count, &dict));
+    for (size_t i = 0; i < a->named_count; i++)
+        TRY(dict_set(r, dict, &a->named[i].key, &a->named[i].value));
     values = a->named_count ? (struct value){.kind = VALUE_DICT, .dict = dict}
                             : value_list(VALUE_TUPLE, list);
     return format_percent(r, &text, &values, out);
@@ -155,31 +151,29 @@ static int wordcount(struct run *r, const struct arguments *a, struct value *out
     bool inside = false;
     int64_t words = 0;
     int rc = value_str(r, SELF, &text);
-    for (size_t at = 0; !rc && at < text.bytes;) {
+    for (size_t at = 0; rc == 0 && at < text.bytes;) {
         at += utf8_next((const unsigned char *)text.text + at, text.bytes - at, &cp);
         const bool letter = cp == '_' || letter_alpha(cp) || letter_numeric(cp);
         words += letter && !inside;
         inside = letter;
     }
     *out = value_int(words);
-    return rc ? rc : run_spend(r, text.bytes);
+    return rc != 0 ? rc : run_spend(r, text.bytes);
 }
 
 /* Writes the lines of a text with blanks before each but the first; those that are empty only if `blank`. */
 static int write_lines(struct run *r, const struct list *lines, const struct value *blanks,
                        bool first, bool blank)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < lines->count && !rc; i++) {
+    for (size_t i = 0; i < lines->count; i++) {
         const struct value *line = &lines->at[i];
         if (i > 0)
-            rc = run_write(r, "\n", 1);
-        if (!rc && (i == 0 ? first : blank || line->bytes > 0))
-            rc = run_write(r, blanks->text, blanks->bytes);
-        if (!rc)
-            rc = run_write(r, line->text, line->bytes);
+            TRY(run_write(r, "\n", 1));
+        if (i == 0 ? first : blank || line->bytes > 0)
+            TRY(run_write(r, blanks->text, blanks->bytes));
+        TRY(run_write(r, line->text, line->bytes));
     }
-    return rc;
+    return 0;
 }
 
 static int indent(struct run *r, const struct arguments *a, struct value *out)
@@ -191,20 +185,20 @@ static int indent(struct run *r, const struct arguments *a, struct value *out)
     const struct value end = value_text("\n", 1), blank = value_text(" ", 1);
     split = builtin_among(split, count, "splitlines", strlen("splitlines"));
     int rc = argument_text(r, SELF, "indent needs a string");
-    if (!rc)
+    if (rc == 0)
         rc = operate(r, OP_ADD, SELF, &end, &text);
-    if (!rc && blanks.kind != VALUE_STRING) {
+    if (rc == 0 && blanks.kind != VALUE_STRING) {
         rc = argument_whole(r, &a->at[1], "the width of indent must be a whole number", 4, &width);
         const struct value times = value_int(width);
-        if (!rc)
+        if (rc == 0)
             rc = operate(r, OP_MUL, &blank, &times, &blanks);
     }
     const struct value slots[2] = {text, {0}};
     const struct arguments placed = {.at = slots, .count = 2};
-    if (!rc)
+    if (rc == 0)
         rc = split->run(r, &placed, &lines);
     const size_t from = run_capture(r);
-    if (!rc)
+    if (rc == 0)
         rc = write_lines(r, lines.list, &blanks, argument_truth(&a->at[2], false),
                          argument_truth(&a->at[3], false));
     return run_captured(r, from, rc, out);
@@ -215,21 +209,16 @@ static int truncate(struct run *r, const struct arguments *a, struct value *out)
     int64_t length, leeway;
     struct value text;
     const struct value end = value_given(&a->at[3]) ? a->at[3] : value_text("...", 3);
-    int rc = value_str(r, SELF, &text);
-    if (!rc)
-        rc = argument_whole(r, &a->at[1], "a length must be a whole number", 255, &length);
-    if (!rc)
-        rc = argument_whole(r, &a->at[4], "leeway must be a whole number", 5, &leeway);
-    if (!rc)
-        rc = argument_text(r, &end, "the end of truncate must be a string");
-    if (rc)
-        return rc;
+    TRY(value_str(r, SELF, &text));
+    TRY(argument_whole(r, &a->at[1], "a length must be a whole number", 255, &length));
+    TRY(argument_whole(r, &a->at[4], "leeway must be a whole number", 5, &leeway));
+    TRY(argument_text(r, &end, "the end of truncate must be a string"));
     const int64_t kept = length - (int64_t)letters_count(end.text, end.bytes);
     if (kept < 0 || leeway < 0)
         return run_fail(r, "truncate: the length is shorter than the end, or leeway is below 0");
     *out = *SELF;
     if ((int64_t)letters_count(text.text, text.bytes) <= length + leeway)
-        return NJ_OK;
+        return 0;
     text.bytes = letters_offset(text.text, text.bytes, (size_t)kept);
     const char *blank =
         argument_truth(&a->at[2], false) ? NULL : memrchr(text.text, ' ', text.bytes);
@@ -247,10 +236,10 @@ static int json_indent(struct run *r, const struct value *v, struct json_style *
     s->lines = value_given(v) && v->kind != VALUE_NONE;
     s->indent = value_text("", 0);
     if (!s->lines)
-        return NJ_OK;
+        return 0;
     if (v->kind == VALUE_STRING) {
         s->indent = *v;
-        return NJ_OK;
+        return 0;
     }
     if (!value_is_whole(v))
         return run_type_error(r, "indent must be a whole number or a string", v);
@@ -262,24 +251,21 @@ static int json_separators(struct run *r, const struct value *v, struct json_sty
     s->between = s->lines ? value_text(",", 1) : value_text(", ", 2);
     s->colon = value_text(": ", 2);
     if (!value_given(v) || v->kind == VALUE_NONE)
-        return NJ_OK;
+        return 0;
     if ((v->kind != VALUE_TUPLE && v->kind != VALUE_LIST) || v->list->count != 2)
         return run_type_error(r, "separators must be two strings", v);
     s->between = v->list->at[0];
     s->colon = v->list->at[1];
-    const int rc = argument_text(r, &s->between, "separators must be two strings");
-    return rc ? rc : argument_text(r, &s->colon, "separators must be two strings");
+    TRY(argument_text(r, &s->between, "separators must be two strings"));
+    return argument_text(r, &s->colon, "separators must be two strings");
 }
 
 static int tojson(struct run *r, const struct arguments *a, struct value *out)
 {
     struct json_style s = {.ascii = argument_truth(&a->at[1], false),
                            .sorted = argument_truth(&a->at[4], false)};
-    int rc = json_indent(r, &a->at[2], &s);
-    if (!rc)
-        rc = json_separators(r, &a->at[3], &s);
-    if (rc)
-        return rc;
+    TRY(json_indent(r, &a->at[2], &s));
+    TRY(json_separators(r, &a->at[3], &s));
     const size_t from = run_capture(r);
     return run_captured(r, from, write_json(r, &s, SELF), out);
 }
@@ -349,11 +335,9 @@ static int to_int(struct run *r, const struct arguments *a, struct value *out)
 {
     int64_t base, whole = 0;
     double real;
-    int rc = argument_whole(r, &a->at[2], "base must be a whole number", 10, &base);
-    if (!rc && SELF->kind == VALUE_UNDEFINED)
-        rc = run_type_error(r, "so it is not a number", SELF);
-    if (rc)
-        return rc;
+    TRY(argument_whole(r, &a->at[2], "base must be a whole number", 10, &base));
+    if (SELF->kind == VALUE_UNDEFINED)
+        return run_type_error(r, "so it is not a number", SELF);
     const bool text = SELF->kind == VALUE_STRING, known = base == 0 || (base >= 2 && base <= 36);
     bool is = value_is_whole(SELF) || (text && known && text_to_whole(SELF, (int)base, &whole));
     if (value_is_whole(SELF))
@@ -374,7 +358,7 @@ static int to_float(struct run *r, const struct arguments *a, struct value *out)
     if (value_is_number(SELF))
         real = value_real(SELF);
     *out = is ? value_float(real) : value_given(&a->at[1]) ? a->at[1] : value_float(0);
-    return NJ_OK;
+    return 0;
 }
 
 static int absolute(struct run *r, const struct arguments *a, struct value *out)
@@ -385,7 +369,7 @@ static int absolute(struct run *r, const struct arguments *a, struct value *out)
                                      : value_int(SELF->whole < 0 ? -SELF->whole : SELF->whole);
     return SELF->kind != VALUE_FLOAT && SELF->whole == INT64_MIN
                ? run_fail(r, "a whole number has more than 64 bits")
-               : NJ_OK;
+               : 0;
 }
 
 static double round_real(double x, int64_t digits, const struct value *method)
@@ -407,19 +391,19 @@ static int round_number(struct run *r, const struct arguments *a, struct value *
     int64_t digits;
     const struct value *method = &a->at[2];
     int rc = argument_whole(r, &a->at[1], "precision must be a whole number", 0, &digits);
-    if (!rc && !value_is_number(SELF))
+    if (rc == 0 && !value_is_number(SELF))
         rc = run_type_error(r, "round needs a number", SELF);
     const bool common = !value_given(method) || value_is_text(method, "common");
-    if (!rc && !common && !value_is_text(method, "ceil") && !value_is_text(method, "floor"))
+    if (rc == 0 && !common && !value_is_text(method, "ceil") && !value_is_text(method, "floor"))
         rc = run_fail(r, "the method of round must be common, ceil or floor");
-    if (rc)
+    if (rc != 0)
         return rc;
     *out = value_is_whole(SELF) && common && digits >= 0
                ? value_int(SELF->whole)
                : value_float(round_real(value_real(SELF), digits, method));
     if (value_is_whole(SELF) && common && digits < 0)
         *out = value_int((int64_t)out->real);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- any value ---- */
@@ -435,9 +419,9 @@ static int otherwise(struct run *r, const struct arguments *a, struct value *out
 static int attribute(struct run *r, const struct arguments *a, struct value *out)
 {
     int rc = argument_text(r, &a->at[1], "attr needs the name of an attribute");
-    const char *name = rc ? NULL : arena_copy(&r->arena, a->at[1].text, a->at[1].bytes);
-    if (rc || !name)
-        return rc ? rc : run_no_memory(r);
+    const char *name = rc != 0 ? NULL : arena_copy(&r->arena, a->at[1].text, a->at[1].bytes);
+    if (rc != 0 || !name)
+        return rc != 0 ? rc : run_no_memory(r);
     return get_attribute(r, SELF, name, a->at[1].bytes, false, out);
 }
 

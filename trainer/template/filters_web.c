@@ -21,36 +21,32 @@ static int write_quoted(struct run *r, const struct value *v, bool query)
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~";
     struct value text;
-    int rc = value_str(r, v, &text);
-    for (size_t i = 0; !rc && i < text.bytes; i++) {
+    TRY(value_str(r, v, &text));
+    for (size_t i = 0; i < text.bytes; i++) {
         const unsigned char c = (unsigned char)text.text[i];
         const char quoted[3] = {'%', hex[c >> 4], hex[c & 15]};
         const bool stays = (c != '\0' && strchr(plain, c)) || (c == '/' && !query);
-        rc = stays               ? run_write(r, text.text + i, 1)
-             : c == ' ' && query ? run_write(r, "+", 1)
-                                 : run_write(r, quoted, sizeof quoted);
+        TRY(stays               ? run_write(r, text.text + i, 1)
+            : c == ' ' && query ? run_write(r, "+", 1)
+                                : run_write(r, quoted, sizeof quoted));
     }
-    return rc;
+    return 0;
 }
 
 static int write_query(struct run *r, const struct list *pairs)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < pairs->count && !rc; i++) {
+    for (size_t i = 0; i < pairs->count; i++) {
         struct list *pair;
-        rc = value_items(r, &pairs->at[i], &pair);
-        if (!rc && pair->count != 2)
-            rc = run_fail(r, "urlencode needs pairs of a name and a value");
-        if (!rc && i > 0)
-            rc = run_write(r, "&", 1);
-        if (!rc)
-            rc = write_quoted(r, &pair->at[0], true);
-        if (!rc)
-            rc = run_write(r, "=", 1);
-        if (!rc)
-            rc = write_quoted(r, &pair->at[1], true);
+        TRY(value_items(r, &pairs->at[i], &pair));
+        if (pair->count != 2)
+            return run_fail(r, "urlencode needs pairs of a name and a value");
+        if (i > 0)
+            TRY(run_write(r, "&", 1));
+        TRY(write_quoted(r, &pair->at[0], true));
+        TRY(run_write(r, "=", 1));
+        TRY(write_quoted(r, &pair->at[1], true));
     }
-    return rc;
+    return 0;
 }
 
 static int urlencode(struct run *r, const struct arguments *a, struct value *out)
@@ -59,16 +55,16 @@ static int urlencode(struct run *r, const struct arguments *a, struct value *out
         SELF->kind == VALUE_STRING || SELF->kind == VALUE_NONE || value_is_number(SELF);
     struct value pairs = *SELF;
     struct list *list;
-    int rc = NJ_OK;
+    int rc = 0;
     if (SELF->kind == VALUE_DICT) {
         size_t count;
         const struct builtin *table = methods_of(VALUE_DICT, &count);
         rc = builtin_among(table, count, "items", strlen("items"))->run(r, a, &pairs);
     }
-    if (!rc && !one)
+    if (rc == 0 && !one)
         rc = value_items(r, &pairs, &list);
     const size_t from = run_capture(r);
-    if (!rc)
+    if (rc == 0)
         rc = one ? write_quoted(r, SELF, false) : write_query(r, list);
     return run_captured(r, from, rc, out);
 }
@@ -85,31 +81,26 @@ static int forceescape(struct run *r, const struct arguments *a, struct value *o
 static int write_attribute(struct run *r, const struct pair *p, bool first)
 {
     struct value key, value;
-    int rc = argument_text(r, &p->key, "the names of xmlattr must be strings");
-    for (size_t i = 0; !rc && i < p->key.bytes; i++)
+    TRY(argument_text(r, &p->key, "the names of xmlattr must be strings"));
+    for (size_t i = 0; i < p->key.bytes; i++)
         if (strchr(" \t\n\r\v\f/>=", p->key.text[i]) && p->key.text[i] != '\0')
-            rc = run_fail(r, "a name of xmlattr has white space, /, > or = in it");
-    if (!rc)
-        rc = value_escape(r, &p->key, &key);
-    if (!rc)
-        rc = value_escape(r, &p->value, &value);
-    if (!rc && !first)
-        rc = run_write(r, " ", 1);
-    if (!rc)
-        rc = run_write(r, key.text, key.bytes);
-    if (!rc)
-        rc = run_write(r, "=\"", 2);
-    if (!rc)
-        rc = run_write(r, value.text, value.bytes);
-    return rc ? rc : run_write(r, "\"", 1);
+            return run_fail(r, "a name of xmlattr has white space, /, > or = in it");
+    TRY(value_escape(r, &p->key, &key));
+    TRY(value_escape(r, &p->value, &value));
+    if (!first)
+        TRY(run_write(r, " ", 1));
+    TRY(run_write(r, key.text, key.bytes));
+    TRY(run_write(r, "=\"", 2));
+    TRY(run_write(r, value.text, value.bytes));
+    return run_write(r, "\"", 1);
 }
 
 static int xmlattr(struct run *r, const struct arguments *a, struct value *out)
 {
     bool first = !argument_truth(&a->at[1], true);
-    int rc = SELF->kind == VALUE_DICT ? NJ_OK : run_type_error(r, "xmlattr needs a dict", SELF);
+    int rc = SELF->kind == VALUE_DICT ? 0 : run_type_error(r, "xmlattr needs a dict", SELF);
     const size_t from = run_capture(r);
-    for (size_t i = 0; !rc && i < SELF->dict->count; i++) {
+    for (size_t i = 0; rc == 0 && i < SELF->dict->count; i++) {
         const struct pair *p = &SELF->dict->at[i];
         if (p->value.kind == VALUE_NONE || p->value.kind == VALUE_UNDEFINED)
             continue;

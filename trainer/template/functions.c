@@ -18,43 +18,42 @@ static int range(struct run *r, const struct arguments *a, struct value *out)
     enum { RANGE_MOST = 100000 };
     struct list *list;
     int64_t end[3] = {0, 0, 1};
-    int rc = NJ_OK;
-    for (size_t i = 0; i < a->count && i < 3 && !rc; i++)
+    int rc = 0;
+    for (size_t i = 0; i < a->count && i < 3 && rc == 0; i++)
         rc = value_is_whole(&a->at[i])
                  ? argument_whole(r, &a->at[i], "", 0, &end[a->count == 1 ? 1 : i])
                  : run_type_error(r, "range() needs whole numbers", &a->at[i]);
-    if (!rc && (a->count == 0 || a->count > 3 || a->named_count > 0 || end[2] == 0))
+    if (rc == 0 && (a->count == 0 || a->count > 3 || a->named_count > 0 || end[2] == 0))
         rc = run_fail(r, "range() needs one to three whole numbers, and a step other than 0");
-    if (!rc)
+    if (rc == 0)
         rc = list_make(r, 0, &list);
-    for (int64_t at = end[0]; !rc && (end[2] > 0 ? at < end[1] : at > end[1]);) {
+    for (int64_t at = end[0]; rc == 0 && (end[2] > 0 ? at < end[1] : at > end[1]);) {
         rc = list->count == RANGE_MOST ? run_fail(r, "range() is longer than %d", RANGE_MOST)
                                        : list_add(r, list, value_int(at));
         if (__builtin_add_overflow(at, end[2], &at))
             break;
     }
     *out = value_list(VALUE_LIST, list);
-    return rc ? rc : run_spend(r, list->count);
+    return rc != 0 ? rc : run_spend(r, list->count);
 }
 
 static int add_pairs(struct run *r, struct dict *d, const struct value *from)
 {
     struct list *list, *pair;
-    int rc = NJ_OK;
+    int rc = 0;
     if (from->kind == VALUE_DICT || from->kind == VALUE_NAMESPACE) {
-        for (size_t i = 0; i < from->dict->count && !rc; i++)
+        for (size_t i = 0; i < from->dict->count && rc == 0; i++)
             rc = dict_set(r, d, &from->dict->at[i].key, &from->dict->at[i].value);
         return rc;
     }
-    rc = value_items(r, from, &list);
-    for (size_t i = 0; !rc && i < list->count; i++) {
-        rc = value_items(r, &list->at[i], &pair);
-        if (!rc && pair->count != 2)
-            rc = run_fail(r, "dict() needs pairs of a key and a value");
-        if (!rc)
-            rc = dict_set(r, d, &pair->at[0], &pair->at[1]);
+    TRY(value_items(r, from, &list));
+    for (size_t i = 0; i < list->count; i++) {
+        TRY(value_items(r, &list->at[i], &pair));
+        if (pair->count != 2)
+            return run_fail(r, "dict() needs pairs of a key and a value");
+        TRY(dict_set(r, d, &pair->at[0], &pair->at[1]));
     }
-    return rc;
+    return 0;
 }
 
 static int make_dict(struct run *r, const struct arguments *a, enum value_kind kind,
@@ -63,9 +62,9 @@ static int make_dict(struct run *r, const struct arguments *a, enum value_kind k
     struct dict *d;
     int rc = a->count > 1 ? run_fail(r, "dict() and namespace() take one value at most")
                           : dict_make(r, a->named_count, &d);
-    if (!rc && a->count == 1)
+    if (rc == 0 && a->count == 1)
         rc = add_pairs(r, d, &a->at[0]);
-    for (size_t i = 0; i < a->named_count && !rc; i++)
+    for (size_t i = 0; i < a->named_count && rc == 0; i++)
         rc = dict_set(r, d, &a->named[i].key, &a->named[i].value);
     *out = (struct value){.kind = kind, .dict = d};
     return rc;
@@ -78,13 +77,13 @@ static int dict(struct run *r, const struct arguments *a, struct value *out)
 
 static int namespace(struct run *r, const struct arguments *a, struct value *out)
 {
-    int rc = make_dict(r, a, VALUE_NAMESPACE, out);
-    for (size_t i = 0; !rc && i < out->dict->count; i++) {
+    TRY(make_dict(r, a, VALUE_NAMESPACE, out));
+    for (size_t i = 0; i < out->dict->count; i++) {
         const struct value *name = &out->dict->at[i].key;
         if (name->kind == VALUE_STRING && name->bytes > 0 && name->text[0] == '_')
-            rc = run_fail(r, "an attribute of a namespace begins with an underscore");
+            return run_fail(r, "an attribute of a namespace begins with an underscore");
     }
-    return rc;
+    return 0;
 }
 
 /* ---- state ---- */
@@ -94,11 +93,11 @@ static int cycler(struct run *r, const struct arguments *a, struct value *out)
     struct cycler *c = arena_take(&r->arena, sizeof *c);
     struct list *list;
     int rc = c ? list_make(r, a->count, &list) : run_no_memory(r);
-    for (size_t i = 0; i < a->count && !rc; i++)
+    for (size_t i = 0; i < a->count && rc == 0; i++)
         rc = list_add(r, list, a->at[i]);
-    if (!rc && a->count == 0)
+    if (rc == 0 && a->count == 0)
         rc = run_fail(r, "cycler() needs a value");
-    if (!rc)
+    if (rc == 0)
         *c = (struct cycler){.at = list->at, .count = a->count};
     *out = (struct value){.kind = VALUE_CYCLER, .cycler = c};
     return rc;
@@ -109,9 +108,9 @@ static int joiner(struct run *r, const struct arguments *a, struct value *out)
     struct cycler *c = arena_take(&r->arena, sizeof *c);
     struct list *list;
     int rc = c ? list_make(r, 1, &list) : run_no_memory(r);
-    if (!rc)
+    if (rc == 0)
         rc = list_add(r, list, value_given(&a->at[0]) ? a->at[0] : value_text(", ", 2));
-    if (!rc)
+    if (rc == 0)
         *c = (struct cycler){.at = list->at, .count = 1};
     *out = (struct value){.kind = VALUE_JOINER, .cycler = c};
     return rc;
@@ -123,10 +122,9 @@ static int raise_exception(struct run *r, const struct arguments *a, struct valu
 {
     struct value text;
     (void)out;
-    const int rc = value_str(r, &a->at[0], &text);
-    return rc ? rc
-              : run_fail(r, "the chat template refuses the conversation: %.*s",
-                         (int)(text.bytes > 300 ? 300 : text.bytes), text.text);
+    TRY(value_str(r, &a->at[0], &text));
+    return run_fail(r, "the chat template refuses the conversation: %.*s",
+                    (int)(text.bytes > 300 ? 300 : text.bytes), text.text);
 }
 
 /* One day for all that a run renders, so that it can be repeated on another one. */
@@ -156,9 +154,9 @@ static int strftime_now(struct run *r, const struct arguments *a, struct value *
 {
     char made[512];
     int rc = argument_text(r, &a->at[0], "strftime_now() needs a string");
-    char *format = rc ? NULL : arena_copy(&r->arena, a->at[0].text, a->at[0].bytes);
-    if (rc || !format)
-        return rc ? rc : run_no_memory(r);
+    char *format = rc != 0 ? NULL : arena_copy(&r->arena, a->at[0].text, a->at[0].bytes);
+    if (rc != 0 || !format)
+        return rc != 0 ? rc : run_no_memory(r);
     drop_zone(format);
     const size_t bytes = strftime(made, sizeof made, format, &day);
     if (bytes == 0 && *format)

@@ -276,8 +276,8 @@ int letters_case(struct run *r, enum letter_case to, const struct value *t, stru
     size_t bytes = 0;
     uint32_t cp;
     int rc = run_spend(r, t->bytes);
-    if (!made || rc)
-        return rc ? rc : run_no_memory(r);
+    if (!made || rc != 0)
+        return rc != 0 ? rc : run_no_memory(r);
     for (size_t at = 0, n; at < t->bytes; at += n) {
         n = utf8_next((const unsigned char *)t->text + at, t->bytes - at, &cp);
         bytes += put_case(to, t, at, cp, &c, made + bytes);
@@ -286,5 +286,5 @@ int letters_case(struct run *r, enum letter_case to, const struct value *t, stru
     }
     *out = value_text(made, bytes);
     out->markup = t->markup;
-    return NJ_OK;
+    return 0;
 }

@@ -48,7 +48,7 @@ static int add(struct lexer *l, enum token_kind kind, struct value value)
         t->capacity = grown;
     }
     t->at[t->count++] = (struct token){kind, l->line, value};
-    return NJ_OK;
+    return 0;
 }
 
 static bool is_at(const struct lexer *l, size_t at, const char *mark)
@@ -108,7 +108,7 @@ static int add_text(struct lexer *l, size_t begin, size_t tag, bool output)
         if ((line > begin || l->line_starts) && skip_white(l, line) >= tag)
             end = line;
     }
-    return end > begin ? add(l, TOKEN_TEXT, value_text(l->text + begin, end - begin)) : NJ_OK;
+    return end > begin ? add(l, TOKEN_TEXT, value_text(l->text + begin, end - begin)) : 0;
 }
 
 static int lex_comment(struct lexer *l, size_t at)
@@ -120,7 +120,7 @@ static int lex_comment(struct lexer *l, size_t at)
     if (end == 0)
         return bad(l, "a comment has no end; write #}");
     advance(l, end);
-    return NJ_OK;
+    return 0;
 }
 
 static int lex_raw(struct lexer *l, size_t begin)
@@ -128,7 +128,7 @@ static int lex_raw(struct lexer *l, size_t begin)
     size_t at = begin, end = 0;
     advance(l, begin);
     if (begin == l->bytes)
-        return NJ_OK; /* jinja2 does not ask for an end where nothing follows */
+        return 0; /* jinja2 does not ask for an end where nothing follows */
     while (at < l->bytes && (end = raw_tag(l, at, "endraw", true)) == 0)
         at++;
     if (end == 0)
@@ -325,7 +325,7 @@ static int unescape(struct lexer *l, const char *text, const char *end, struct v
         text += n;
     }
     *out = value_text(made, (size_t)(to - made));
-    return NJ_OK;
+    return 0;
 }
 
 static int lex_string(struct lexer *l)
@@ -338,7 +338,7 @@ static int lex_string(struct lexer *l)
     if (end >= l->bytes)
         return bad(l, "a string has no end");
     int rc = unescape(l, l->text + l->at + 1, l->text + end, &value);
-    if (!rc)
+    if (rc == 0)
         rc = add(l, TOKEN_STRING, value);
     advance(l, end + 1);
     return rc;
@@ -395,7 +395,7 @@ static int lex_tag(struct lexer *l, size_t at, bool output)
     if (at < l->bytes && (l->text[at] == '-' || l->text[at] == '+'))
         at++;
     advance(l, at);
-    while (!rc) {
+    while (rc == 0) {
         advance(l, skip_white(l, l->at));
         if (l->at >= l->bytes)
             return bad(l, output ? "the end of }} is missing" : "the end of %} is missing");
@@ -404,9 +404,9 @@ static int lex_tag(struct lexer *l, size_t at, bool output)
             break;
         rc = lex_token(l, open, &opened);
     }
-    if (!rc)
+    if (rc == 0)
         rc = add(l, output ? TOKEN_OUTPUT_END : TOKEN_BLOCK_END, value_text("", 0));
-    if (!rc)
+    if (rc == 0)
         advance(l, end);
     return rc;
 }
@@ -432,9 +432,7 @@ static int lex_next(struct lexer *l)
     }
     const bool output = is_at(l, tag, "{{");
     const size_t raw = raw_tag(l, tag, "raw", false);
-    int rc = add_text(l, begin, tag, output);
-    if (rc)
-        return rc;
+    TRY(add_text(l, begin, tag, output));
     if (is_at(l, tag, "{#"))
         return lex_comment(l, tag);
     return raw > 0 ? lex_raw(l, raw) : lex_tag(l, tag, output);
@@ -454,15 +452,15 @@ static int normalize(struct lexer *l, const char *text, size_t bytes)
     }
     l->bytes = n > 0 && made[n - 1] == '\n' ? n - 1 : n;
     l->text = made;
-    return NJ_OK;
+    return 0;
 }
 
 int lex(struct template *t, const char *text, size_t bytes, struct tokens *tokens)
 {
     struct lexer l = {.template = t, .tokens = tokens, .line = 1, .line_starts = true};
     *tokens = (struct tokens){0};
-    int rc = normalize(&l, text, bytes);
-    while (!rc && l.at < l.bytes)
-        rc = lex_next(&l);
-    return rc ? rc : add(&l, TOKEN_END, value_text("", 0));
+    TRY(normalize(&l, text, bytes));
+    while (l.at < l.bytes)
+        TRY(lex_next(&l));
+    return add(&l, TOKEN_END, value_text("", 0));
 }

@@ -46,13 +46,11 @@ static int view(struct run *r, const struct dict *d,
                 struct value (*part)(struct run *r, const struct pair *p), struct value *out)
 {
     struct list *list;
-    int rc = list_make(r, d->count, &list);
-    for (size_t i = 0; i < d->count && !rc; i++) {
+    TRY(list_make(r, d->count, &list));
+    for (size_t i = 0; i < d->count; i++) {
         const struct value v = part(r, &d->at[i]);
-        rc = value_given(&v) ? list_add(r, list, v) : run_no_memory(r);
+        TRY(value_given(&v) ? list_add(r, list, v) : run_no_memory(r));
     }
-    if (rc)
-        return rc;
     list->view = true;
     *out = value_list(VALUE_ITERATOR, list);
     return run_spend(r, d->count);
@@ -120,18 +118,16 @@ static int loop_cycle(struct run *r, const struct arguments *a, struct value *ou
     if (a->count < 2)
         return run_fail(r, "loop.cycle() has nothing to choose from");
     *out = a->at[1 + SELF->loop->at % (a->count - 1)];
-    return NJ_OK;
+    return 0;
 }
 
 /* Whether the values differ from those of the call before. */
 static int loop_changed(struct run *r, const struct arguments *a, struct value *out)
 {
     struct list *list;
-    int rc = list_make(r, a->count, &list);
-    for (size_t i = 1; i < a->count && !rc; i++)
-        rc = list_add(r, list, a->at[i]);
-    if (rc)
-        return rc;
+    TRY(list_make(r, a->count, &list));
+    for (size_t i = 1; i < a->count; i++)
+        TRY(list_add(r, list, a->at[i]));
     const struct value now = value_list(VALUE_TUPLE, list);
     const struct value *before = &SELF->loop->changed;
     *out = value_bool(!value_given(before) || !value_equal(r, before, &now));

@@ -29,14 +29,14 @@ static int split_by(struct run *r, const struct value *text, const struct value 
                     struct list *list)
 {
     const char *at = text->text, *end = at + text->bytes;
-    int rc = NJ_OK;
-    for (const char *next; !rc && most != 0 && at < end &&
+    int rc = 0;
+    for (const char *next; rc == 0 && most != 0 && at < end &&
                            (next = memmem(at, (size_t)(end - at), by->text, by->bytes));
          most--) {
         rc = add(r, list, at, (size_t)(next - at));
         at = next + by->bytes;
     }
-    return rc ? rc : add(r, list, at, (size_t)(end - at));
+    return rc != 0 ? rc : add(r, list, at, (size_t)(end - at));
 }
 
 static void reverse(struct list *list)
@@ -52,13 +52,14 @@ static int rsplit_by(struct run *r, const struct value *text, const struct value
                      struct list *list)
 {
     size_t bytes = text->bytes;
-    int rc = NJ_OK;
-    for (const char *next; !rc && most != 0 && (next = last_of(text->text, bytes, by)); most--) {
+    int rc = 0;
+    for (const char *next; rc == 0 && most != 0 && (next = last_of(text->text, bytes, by));
+         most--) {
         const char *behind = next + by->bytes;
         rc = add(r, list, behind, (size_t)(text->text + bytes - behind));
         bytes = (size_t)(next - text->text);
     }
-    if (!rc)
+    if (rc == 0)
         rc = add(r, list, text->text, bytes);
     reverse(list);
     return rc;
@@ -82,8 +83,8 @@ static int split_words(struct run *r, const struct value *text, int64_t most, st
 {
     const char *at = text->text;
     size_t left = text->bytes;
-    int rc = NJ_OK;
-    for (; !rc; most--) {
+    int rc = 0;
+    for (; rc == 0; most--) {
         const size_t white = text_white(at, left);
         at += white;
         left -= white;
@@ -94,14 +95,14 @@ static int split_words(struct run *r, const struct value *text, int64_t most, st
         at += n;
         left -= n;
     }
-    return rc || left == 0 ? rc : add(r, list, at, left);
+    return rc != 0 || left == 0 ? rc : add(r, list, at, left);
 }
 
 static int rsplit_words(struct run *r, const struct value *text, int64_t most, struct list *list)
 {
     size_t left = text->bytes;
-    int rc = NJ_OK;
-    for (; !rc; most--) {
+    int rc = 0;
+    for (; rc == 0; most--) {
         left = text_rstrip(text->text, left);
         if (left == 0 || most == 0)
             break;
@@ -113,7 +114,7 @@ static int rsplit_words(struct run *r, const struct value *text, int64_t most, s
         rc = add(r, list, text->text + begin, left - begin);
         left = begin;
     }
-    if (!rc && left > 0)
+    if (rc == 0 && left > 0)
         rc = add(r, list, text->text, left);
     reverse(list);
     return rc;
@@ -125,17 +126,13 @@ static int split_at(struct run *r, const struct arguments *a, bool right, struct
     struct list *list;
     int64_t most;
     const bool words = by->kind == VALUE_ABSENT || by->kind == VALUE_NONE;
-    int rc = argument_whole(r, &a->at[2], "maxsplit must be a whole number", -1, &most);
-    if (!rc && !words)
-        rc = argument_text(r, by, "a separator must be a string");
-    if (!rc && !words && by->bytes == 0)
-        rc = run_fail(r, "the separator of split() is empty");
-    if (!rc)
-        rc = list_make(r, 0, &list);
-    if (!rc)
-        rc = run_spend(r, SELF->bytes * (right && !words ? 1 + by->bytes / 64 : 1));
-    if (rc)
-        return rc;
+    TRY(argument_whole(r, &a->at[2], "maxsplit must be a whole number", -1, &most));
+    if (!words)
+        TRY(argument_text(r, by, "a separator must be a string"));
+    if (!words && by->bytes == 0)
+        return run_fail(r, "the separator of split() is empty");
+    TRY(list_make(r, 0, &list));
+    TRY(run_spend(r, SELF->bytes * (right && !words ? 1 + by->bytes / 64 : 1)));
     *out = value_list(VALUE_LIST, list);
     if (words)
         return right ? rsplit_words(r, SELF, most, list) : split_words(r, SELF, most, list);
@@ -169,10 +166,10 @@ static int splitlines(struct run *r, const struct arguments *a, struct value *ou
     struct list *list;
     const bool keep = argument_truth(&a->at[1], false);
     int rc = list_make(r, 0, &list);
-    if (!rc)
+    if (rc == 0)
         rc = run_spend(r, SELF->bytes);
     size_t begin = 0;
-    for (size_t at = 0; at < SELF->bytes && !rc;) {
+    for (size_t at = 0; at < SELF->bytes && rc == 0;) {
         const size_t end = line_end(SELF->text + at, SELF->bytes - at);
         if (end > 0) {
             rc = add(r, list, SELF->text + begin, at - begin + (keep ? end : 0));
@@ -180,7 +177,7 @@ static int splitlines(struct run *r, const struct arguments *a, struct value *ou
         }
         at += end ? end : letters_offset(SELF->text + at, SELF->bytes - at, 1);
     }
-    if (!rc && begin < SELF->bytes)
+    if (rc == 0 && begin < SELF->bytes)
         rc = add(r, list, SELF->text + begin, SELF->bytes - begin);
     *out = value_list(VALUE_LIST, list);
     return rc;
@@ -190,15 +187,11 @@ static int partition_at(struct run *r, const struct arguments *a, bool right, st
 {
     const struct value *by = &a->at[1];
     struct list *list;
-    int rc = argument_text(r, by, "a separator must be a string");
-    if (!rc && by->bytes == 0)
-        rc = run_fail(r, "the separator of partition() is empty");
-    if (!rc)
-        rc = list_make(r, 3, &list);
-    if (!rc)
-        rc = run_spend(r, SELF->bytes * (right ? 1 + by->bytes / 64 : 1));
-    if (rc)
-        return rc;
+    TRY(argument_text(r, by, "a separator must be a string"));
+    if (by->bytes == 0)
+        return run_fail(r, "the separator of partition() is empty");
+    TRY(list_make(r, 3, &list));
+    TRY(run_spend(r, SELF->bytes * (right ? 1 + by->bytes / 64 : 1)));
     const char *end = SELF->text + SELF->bytes;
     const char *at = right ? last_of(SELF->text, SELF->bytes, by)
                            : memmem(SELF->text, SELF->bytes, by->text, by->bytes);
@@ -214,7 +207,7 @@ static int partition_at(struct run *r, const struct arguments *a, bool right, st
     }
     list->count = 3;
     *out = value_list(VALUE_TUPLE, list);
-    return NJ_OK;
+    return 0;
 }
 
 static int partition(struct run *r, const struct arguments *a, struct value *out)

@@ -107,7 +107,7 @@ static int cut_to_range(struct run *r, const struct arguments *a, struct value *
     *fits = !value_is_whole(&a->at[2]) || a->at[2].whole <= (int64_t)count;
     *text = *SELF;
     if (!value_given(&a->at[2]) && !value_given(&a->at[3]))
-        return NJ_OK;
+        return 0;
     return get_slice(r, SELF, &a->at[2], &a->at[3], &none, text);
 }
 
@@ -121,10 +121,10 @@ static int has_end(struct run *r, const struct arguments *a,
     struct value text;
     bool has = false, fits;
     int rc = cut_to_range(r, a, &text, &fits);
-    for (size_t i = 0; i < count && !rc && !has; i++) {
+    for (size_t i = 0; i < count && rc == 0 && !has; i++) {
         const struct value *one = part->kind == VALUE_TUPLE ? &part->list->at[i] : part;
         rc = argument_text(r, one, "the start or end of a string must be a string");
-        has = !rc && fits && asks(&text, one);
+        has = rc == 0 && fits && asks(&text, one);
     }
     *out = value_bool(has);
     return rc;
@@ -143,7 +143,7 @@ static int removeprefix(struct run *r, const struct arguments *a, struct value *
 {
     const int rc = argument_text(r, &a->at[1], "a prefix must be a string");
     *out = *SELF;
-    if (!rc && begins(SELF, &a->at[1])) {
+    if (rc == 0 && begins(SELF, &a->at[1])) {
         out->text += a->at[1].bytes;
         out->bytes -= a->at[1].bytes;
     }
@@ -154,7 +154,7 @@ static int removesuffix(struct run *r, const struct arguments *a, struct value *
 {
     const int rc = argument_text(r, &a->at[1], "a suffix must be a string");
     *out = *SELF;
-    if (!rc && ends(SELF, &a->at[1]))
+    if (rc == 0 && ends(SELF, &a->at[1]))
         out->bytes -= a->at[1].bytes;
     return rc;
 }
@@ -183,16 +183,16 @@ static int find_in(struct run *r, const struct arguments *a, bool last, struct v
     struct value text, before;
     bool fits;
     int rc = argument_text(r, &a->at[1], "what is looked for must be a string");
-    if (!rc)
+    if (rc == 0)
         rc = cut_to_range(r, a, &text, &fits);
-    if (!rc)
+    if (rc == 0)
         rc = run_spend(r, text.bytes * (1 + a->at[1].bytes / 64));
-    if (rc)
+    if (rc != 0)
         return rc;
     const int64_t at = fits ? find_part(&text, &a->at[1], last) : -1;
     *out = value_int(-1);
     if (at < 0)
-        return NJ_OK;
+        return 0;
     /* Letters before the range count, too. */
     rc = get_slice(r, SELF, &none,
                    value_given(&a->at[2]) ? &a->at[2] : &(struct value){.kind = VALUE_INT}, &none,
@@ -214,7 +214,7 @@ static int rfind(struct run *r, const struct arguments *a, struct value *out)
 static int index_in(struct run *r, const struct arguments *a, bool last, struct value *out)
 {
     const int rc = find_in(r, a, last, out);
-    return rc || out->whole >= 0 ? rc : run_fail(r, "index(): the string has no such part");
+    return rc != 0 || out->whole >= 0 ? rc : run_fail(r, "index(): the string has no such part");
 }
 
 static int index_of(struct run *r, const struct arguments *a, struct value *out)
@@ -231,13 +231,9 @@ static int count(struct run *r, const struct arguments *a, struct value *out)
     struct value text;
     bool fits;
     int64_t found = 0;
-    int rc = argument_text(r, &a->at[1], "what is counted must be a string");
-    if (!rc)
-        rc = cut_to_range(r, a, &text, &fits);
-    if (!rc)
-        rc = run_spend(r, text.bytes);
-    if (rc)
-        return rc;
+    TRY(argument_text(r, &a->at[1], "what is counted must be a string"));
+    TRY(cut_to_range(r, a, &text, &fits));
+    TRY(run_spend(r, text.bytes));
     const struct value *part = &a->at[1];
     if (part->bytes == 0)
         found = fits ? (int64_t)letters_count(text.text, text.bytes) + 1 : 0;
@@ -248,7 +244,7 @@ static int count(struct run *r, const struct arguments *a, struct value *out)
         text.text = at + part->bytes;
     }
     *out = value_int(found);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- replacing ---- */
@@ -256,44 +252,44 @@ static int count(struct run *r, const struct arguments *a, struct value *out)
 /* Puts the new text before each letter and at the end. */
 static int replace_nothing(struct run *r, const struct arguments *a, int64_t most)
 {
-    int rc = NJ_OK;
-    for (size_t at = 0, n; at < SELF->bytes && !rc; at += n) {
+    int rc = 0;
+    for (size_t at = 0, n; at < SELF->bytes && rc == 0; at += n) {
         n = letters_offset(SELF->text + at, SELF->bytes - at, 1);
         if (most != 0)
             rc = run_write(r, a->at[2].text, a->at[2].bytes);
-        if (!rc)
+        if (rc == 0)
             rc = run_write(r, SELF->text + at, n);
         most -= most > 0;
     }
-    return rc || most == 0 ? rc : run_write(r, a->at[2].text, a->at[2].bytes);
+    return rc != 0 || most == 0 ? rc : run_write(r, a->at[2].text, a->at[2].bytes);
 }
 
 static int replace_parts(struct run *r, const struct arguments *a, int64_t most)
 {
     const struct value *from = &a->at[1];
     const char *at = SELF->text, *end = at + SELF->bytes;
-    int rc = NJ_OK;
-    for (const char *next; !rc && most != 0 && at < end &&
+    int rc = 0;
+    for (const char *next; rc == 0 && most != 0 && at < end &&
                            (next = memmem(at, (size_t)(end - at), from->text, from->bytes));
          most--) {
         rc = run_write(r, at, (size_t)(next - at));
-        if (!rc)
+        if (rc == 0)
             rc = run_write(r, a->at[2].text, a->at[2].bytes);
         at = next + from->bytes;
     }
-    return rc ? rc : run_write(r, at, (size_t)(end - at));
+    return rc != 0 ? rc : run_write(r, at, (size_t)(end - at));
 }
 
 static int replace(struct run *r, const struct arguments *a, struct value *out)
 {
     int64_t most;
     int rc = argument_text(r, &a->at[1], "what is replaced must be a string");
-    if (!rc)
+    if (rc == 0)
         rc = argument_text(r, &a->at[2], "what replaces must be a string");
-    if (!rc)
+    if (rc == 0)
         rc = argument_whole(r, &a->at[3], "the count of replace() must be a whole number", -1,
                             &most);
-    if (rc)
+    if (rc != 0)
         return rc;
     const size_t from = run_capture(r);
     rc = a->at[1].bytes ? replace_parts(r, a, most) : replace_nothing(r, a, most);
@@ -307,11 +303,11 @@ static int join(struct run *r, const struct arguments *a, struct value *out)
     struct list *list;
     int rc = value_items(r, &a->at[1], &list);
     const size_t from = run_capture(r);
-    for (size_t i = 0; !rc && i < list->count; i++) {
+    for (size_t i = 0; rc == 0 && i < list->count; i++) {
         rc = argument_text(r, &list->at[i], "join() joins strings alone");
-        if (!rc && i > 0)
+        if (rc == 0 && i > 0)
             rc = run_write(r, SELF->text, SELF->bytes);
-        if (!rc)
+        if (rc == 0)
             rc = run_write(r, list->at[i].text, list->at[i].bytes);
     }
     return run_captured(r, from, rc, out);
@@ -321,10 +317,9 @@ static int join(struct run *r, const struct arguments *a, struct value *out)
 
 static int fill(struct run *r, const struct value *with, int64_t times)
 {
-    int rc = NJ_OK;
-    for (; times > 0 && !rc; times--)
-        rc = value_given(with) ? run_write(r, with->text, with->bytes) : run_write(r, " ", 1);
-    return rc;
+    for (; times > 0; times--)
+        TRY(value_given(with) ? run_write(r, with->text, with->bytes) : run_write(r, " ", 1));
+    return 0;
 }
 
 /* Fills the text up at its end (sides 1), its start (-1) or both (0): of an odd number, an odd width has one more at
@@ -334,19 +329,19 @@ static int widen(struct run *r, const struct arguments *a, int sides, struct val
     int64_t width;
     const struct value *with = &a->at[2];
     int rc = argument_whole(r, &a->at[1], "a width must be a whole number", 0, &width);
-    if (!rc && value_given(with) &&
+    if (rc == 0 && value_given(with) &&
         (with->kind != VALUE_STRING || letters_count(with->text, with->bytes) != 1))
         rc = run_fail(r, "the fill of a string must be one character");
-    if (rc)
+    if (rc != 0)
         return rc;
     const int64_t missing = width - (int64_t)letters_count(SELF->text, SELF->bytes);
     const int64_t more = missing > 0 ? missing : 0;
     const int64_t left = sides == 0 ? more / 2 + (more & width & 1) : sides < 0 ? more : 0;
     const size_t from = run_capture(r);
     rc = fill(r, with, left);
-    if (!rc)
+    if (rc == 0)
         rc = run_write(r, SELF->text, SELF->bytes);
-    if (!rc)
+    if (rc == 0)
         rc = fill(r, with, more - left);
     return run_captured(r, from, rc, out);
 }
@@ -371,11 +366,11 @@ static int zfill(struct run *r, const struct arguments *a, struct value *out)
     const bool sign = SELF->bytes > 0 && (SELF->text[0] == '-' || SELF->text[0] == '+');
     const struct value zero = value_text("0", 1);
     const size_t from = run_capture(r);
-    if (!rc)
+    if (rc == 0)
         rc = run_write(r, SELF->text, sign);
-    if (!rc)
+    if (rc == 0)
         rc = fill(r, &zero, width - (int64_t)letters_count(SELF->text, SELF->bytes));
-    if (!rc)
+    if (rc == 0)
         rc = run_write(r, SELF->text + sign, SELF->bytes - sign);
     return run_captured(r, from, rc, out);
 }
@@ -453,8 +448,8 @@ static int format(struct run *r, const struct arguments *a, struct value *out)
     const char *at = SELF->text, *end = at + SELF->bytes;
     const size_t from = run_capture(r);
     size_t next = 0;
-    int rc = NJ_OK;
-    while (at < end && !rc) {
+    int rc = 0;
+    while (at < end && rc == 0) {
         if (at + 1 < end && at[0] == at[1] && (*at == '{' || *at == '}')) {
             rc = run_write(r, at, 1);
             at += 2;

@@ -73,7 +73,7 @@ static int whole(struct run *r, int op, int64_t a, int64_t b, struct value *out)
     if (whole_result(op, a, b, &result))
         return run_fail(r, "a whole number has more than 64 bits");
     *out = value_int(result);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- floats ---- */
@@ -128,7 +128,7 @@ static int numbers(struct run *r, int op, const struct value *a, const struct va
     if (op == OP_POW && (isnan(result) || isinf(result)))
         return run_fail(r, "the result of ** is not a number");
     *out = value_float(result);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- texts and lists ---- */
@@ -137,14 +137,11 @@ static int join_texts(struct run *r, const struct value *a, const struct value *
                       struct value *out)
 {
     struct value left = *a, right = *b;
-    int rc = run_spend(r, a->bytes + b->bytes);
-    if (!rc && (a->markup || b->markup)) {
-        rc = value_escape(r, a, &left);
-        if (!rc)
-            rc = value_escape(r, b, &right);
+    TRY(run_spend(r, a->bytes + b->bytes));
+    if (a->markup || b->markup) {
+        TRY(value_escape(r, a, &left));
+        TRY(value_escape(r, b, &right));
     }
-    if (rc)
-        return rc;
     char *text = arena_take(&r->arena, left.bytes + right.bytes + 1);
     if (!text)
         return run_no_memory(r);
@@ -152,7 +149,7 @@ static int join_texts(struct run *r, const struct value *a, const struct value *
     memcpy(text + left.bytes, right.text, right.bytes);
     *out = value_text(text, left.bytes + right.bytes);
     out->markup = left.markup && right.markup;
-    return NJ_OK;
+    return 0;
 }
 
 static int join_lists(struct run *r, const struct value *a, const struct value *b,
@@ -160,25 +157,22 @@ static int join_lists(struct run *r, const struct value *a, const struct value *
 {
     struct list *list;
     const size_t first = a->list->count, more = b->list->count;
-    int rc = run_spend(r, first + more);
-    if (!rc)
-        rc = list_make(r, first + more, &list);
-    if (rc)
-        return rc;
+    TRY(run_spend(r, first + more));
+    TRY(list_make(r, first + more, &list));
     if (first > 0)
         memcpy(list->at, a->list->at, first * sizeof *list->at);
     if (more > 0)
         memcpy(list->at + first, b->list->at, more * sizeof *list->at);
     list->count = first + more;
     *out = value_list(a->kind, list);
-    return NJ_OK;
+    return 0;
 }
 
 static int repeat_text(struct run *r, const struct value *v, int64_t times, struct value *out)
 {
     const size_t from = run_capture(r);
-    int rc = NJ_OK;
-    for (int64_t i = 0; i < times && !rc; i++)
+    int rc = 0;
+    for (int64_t i = 0; i < times && rc == 0; i++)
         rc = run_write(r, v->text, v->bytes);
     rc = run_captured(r, from, rc, out);
     out->markup = v->markup;
@@ -189,9 +183,9 @@ static int repeat_list(struct run *r, const struct value *v, int64_t times, stru
 {
     struct list *list;
     int rc = list_make(r, 0, &list);
-    for (int64_t i = 0; i < times && !rc; i++) {
+    for (int64_t i = 0; i < times && rc == 0; i++) {
         rc = run_spend(r, 0);
-        for (size_t k = 0; k < v->list->count && !rc; k++)
+        for (size_t k = 0; k < v->list->count && rc == 0; k++)
             rc = list_add(r, list, v->list->at[k]);
     }
     *out = value_list(v->kind, list);

@@ -13,18 +13,15 @@ static int end_of_tag(struct parser *p)
     if (p->token->kind != TOKEN_BLOCK_END)
         return parser_unexpected(p, "%}");
     p->token++;
-    return NJ_OK;
+    return 0;
 }
 
 /* Parses up to {% END %}, which is taken. */
 static int parse_block(struct parser *p, const char *end, struct nodes *out)
 {
     const char *const ends[] = {end, NULL};
-    int rc = end_of_tag(p);
-    if (!rc)
-        rc = parse_body(p, ends, out);
-    if (rc)
-        return rc;
+    TRY(end_of_tag(p));
+    TRY(parse_body(p, ends, out));
     p->token++;
     return end_of_tag(p);
 }
@@ -38,23 +35,20 @@ static int check_name(const struct parser *p, const char *name, int line)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(name, words[i]) == 0)
             return syntax_fail(p->template, line, "%s cannot be assigned to", name);
-    return NJ_OK;
+    return 0;
 }
 
 static int parse_target_name(struct parser *p, bool attributes, struct node **out)
 {
-    int rc = parser_node(p, NODE_NAME, out);
-    if (!rc)
-        rc = parser_name(p, &(*out)->name);
-    if (!rc && attributes && parser_skip(p, ".")) {
+    TRY(parser_node(p, NODE_NAME, out));
+    TRY(parser_name(p, &(*out)->name));
+    if (attributes && parser_skip(p, ".")) {
         struct node *object = *out;
-        rc = parser_node(p, NODE_ATTRIBUTE, out);
-        if (rc)
-            return rc;
+        TRY(parser_node(p, NODE_ATTRIBUTE, out));
         (*out)->a = object;
         return parser_name(p, &(*out)->name);
     }
-    return rc ? rc : check_name(p, (*out)->name, (*out)->line);
+    return check_name(p, (*out)->name, (*out)->line);
 }
 
 static int parse_target(struct parser *p, bool attributes, struct node **out);
@@ -63,12 +57,10 @@ static int parse_target_item(struct parser *p, bool attributes, struct node **ou
 {
     if (!parser_skip(p, "("))
         return parse_target_name(p, attributes, out);
-    int rc = parser_enter(p);
-    if (rc)
-        return rc;
-    rc = parse_target(p, attributes, out);
+    TRY(parser_enter(p));
+    const int rc = parse_target(p, attributes, out);
     p->depth--;
-    return rc ? rc : parser_expect(p, ")");
+    return rc != 0 ? rc : parser_expect(p, ")");
 }
 
 /* Parses what is assigned to: a, a.b where attributes are allowed, or (a, b). */
@@ -76,19 +68,19 @@ static int parse_target(struct parser *p, bool attributes, struct node **out)
 {
     struct node *tuple, *item;
     int rc = parse_target_item(p, attributes, out);
-    if (rc || !parser_is(p, ","))
+    if (rc != 0 || !parser_is(p, ","))
         return rc;
     rc = parser_node(p, NODE_TUPLE, &tuple);
-    if (!rc)
+    if (rc == 0)
         rc = parser_add(p, &tuple->items, *out);
     *out = tuple;
-    while (!rc && parser_skip(p, ",")) {
+    while (rc == 0 && parser_skip(p, ",")) {
         if (p->token->kind != TOKEN_NAME && !parser_is(p, "("))
             break;
         if (parser_is_name(p, "in"))
             break;
         rc = parse_target_item(p, attributes, &item);
-        if (!rc)
+        if (rc == 0)
             rc = parser_add(p, &tuple->items, item);
     }
     return rc;
@@ -103,22 +95,22 @@ static int parse_if(struct parser *p, struct node *n)
     int rc;
     for (p->soft++;;) {
         rc = p->items(p, false, false, &n->a);
-        if (!rc)
+        if (rc == 0)
             rc = end_of_tag(p);
-        if (!rc)
+        if (rc == 0)
             rc = parse_body(p, ends, &n->body);
-        if (rc || !parser_skip_name(p, "elif"))
+        if (rc != 0 || !parser_skip_name(p, "elif"))
             break;
         rc = parser_node(p, NODE_IF, &next);
-        if (!rc)
+        if (rc == 0)
             rc = parser_add(p, &n->other, next);
-        if (rc)
+        if (rc != 0)
             break;
         n = next;
     }
-    if (!rc && parser_skip_name(p, "else"))
+    if (rc == 0 && parser_skip_name(p, "else"))
         rc = parse_block(p, "endif", &n->other);
-    else if (!rc && parser_skip_name(p, "endif"))
+    else if (rc == 0 && parser_skip_name(p, "endif"))
         rc = end_of_tag(p);
     p->soft--;
     return rc;
@@ -128,20 +120,20 @@ static int parse_for(struct parser *p, struct node *n)
 {
     static const char *const ends[] = {"else", "endfor", NULL};
     int rc = parse_target(p, false, &n->a);
-    if (!rc && !parser_skip_name(p, "in"))
+    if (rc == 0 && !parser_skip_name(p, "in"))
         rc = parser_unexpected(p, "in");
-    if (!rc)
+    if (rc == 0)
         rc = p->items(p, false, false, &n->b);
-    if (!rc && parser_skip_name(p, "if"))
+    if (rc == 0 && parser_skip_name(p, "if"))
         rc = p->expression(p, &n->c);
-    n->flag = !rc && parser_skip_name(p, "recursive");
-    if (!rc)
+    n->flag = rc == 0 && parser_skip_name(p, "recursive");
+    if (rc == 0)
         rc = end_of_tag(p);
     p->loops++;
-    if (!rc)
+    if (rc == 0)
         rc = parse_body(p, ends, &n->body);
     p->loops--;
-    if (rc)
+    if (rc != 0)
         return rc;
     if (parser_skip_name(p, "else"))
         return parse_block(p, "endfor", &n->other);
@@ -152,38 +144,38 @@ static int parse_for(struct parser *p, struct node *n)
 static int parse_set(struct parser *p, struct node *n)
 {
     int rc = parse_target(p, true, &n->a);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (parser_skip(p, "=")) {
         rc = p->items(p, true, false, &n->b);
-        return rc ? rc : end_of_tag(p);
+        return rc != 0 ? rc : end_of_tag(p);
     }
     n->kind = NODE_SET_BLOCK;
-    rc = parse_filters(p, NULL, false, &n->b);
-    return rc ? rc : parse_block(p, "endset", &n->body);
+    TRY(parse_filters(p, NULL, false, &n->b));
+    return parse_block(p, "endset", &n->body);
 }
 
 /* Parses names and defaults in brackets. */
 static int parse_parameters(struct parser *p, struct node *n)
 {
     int rc = parser_expect(p, "(");
-    for (bool first = true; !rc && !parser_is(p, ")"); first = false) {
+    for (bool first = true; rc == 0 && !parser_is(p, ")"); first = false) {
         struct node *name, *value;
         if (!first)
             rc = parser_expect(p, ",");
-        if (!rc)
+        if (rc == 0)
             rc = parse_target_name(p, false, &name);
-        if (!rc)
+        if (rc == 0)
             rc = parser_add(p, &n->items, name);
-        if (!rc && parser_skip(p, "=")) {
+        if (rc == 0 && parser_skip(p, "=")) {
             rc = p->expression(p, &value);
-            if (!rc)
+            if (rc == 0)
                 rc = parser_add(p, &n->other, value);
-        } else if (!rc && n->other.count > 0) {
+        } else if (rc == 0 && n->other.count > 0) {
             return parser_unexpected(p, "a default, as parameters before have one,");
         }
     }
-    return rc ? rc : parser_expect(p, ")");
+    return rc != 0 ? rc : parser_expect(p, ")");
 }
 
 /* Parses the body of a macro, which cannot leave a loop around it. */
@@ -203,49 +195,41 @@ static int parse_macro_body(struct parser *p, const char *end, struct node *n)
 
 static int parse_macro(struct parser *p, struct node *n)
 {
-    int rc = parser_name(p, &n->name);
-    if (!rc)
-        rc = check_name(p, n->name, n->line);
-    if (!rc)
-        rc = parse_parameters(p, n);
-    return rc ? rc : parse_macro_body(p, "endmacro", n);
+    TRY(parser_name(p, &n->name));
+    TRY(check_name(p, n->name, n->line));
+    TRY(parse_parameters(p, n));
+    return parse_macro_body(p, "endmacro", n);
 }
 
 static int parse_call_block(struct parser *p, struct node *n)
 {
-    int rc = parser_is(p, "(") ? parse_parameters(p, n) : NJ_OK;
-    if (!rc)
-        rc = p->expression(p, &n->a);
-    if (!rc && n->a->kind != NODE_CALL)
+    if (parser_is(p, "("))
+        TRY(parse_parameters(p, n));
+    TRY(p->expression(p, &n->a));
+    if (n->a->kind != NODE_CALL)
         return parser_unexpected(p, "a call");
-    return rc ? rc : parse_macro_body(p, "endcall", n);
+    return parse_macro_body(p, "endcall", n);
 }
 
 static int parse_filter_block(struct parser *p, struct node *n)
 {
-    const int rc = parse_filters(p, NULL, true, &n->b);
-    return rc ? rc : parse_block(p, "endfilter", &n->body);
+    TRY(parse_filters(p, NULL, true, &n->b));
+    return parse_block(p, "endfilter", &n->body);
 }
 
 static int parse_with(struct parser *p, struct node *n)
 {
-    int rc = NJ_OK;
-    while (!rc && p->token->kind != TOKEN_BLOCK_END) {
+    while (p->token->kind != TOKEN_BLOCK_END) {
         struct node *target, *value;
         if (n->items.count > 0)
-            rc = parser_expect(p, ",");
-        if (!rc)
-            rc = parse_target_item(p, false, &target);
-        if (!rc)
-            rc = parser_expect(p, "=");
-        if (!rc)
-            rc = p->expression(p, &value);
-        if (!rc)
-            rc = parser_add(p, &n->items, target);
-        if (!rc)
-            rc = parser_add(p, &n->items, value);
+            TRY(parser_expect(p, ","));
+        TRY(parse_target_item(p, false, &target));
+        TRY(parser_expect(p, "="));
+        TRY(p->expression(p, &value));
+        TRY(parser_add(p, &n->items, target));
+        TRY(parser_add(p, &n->items, value));
     }
-    return rc ? rc : parse_block(p, "endwith", &n->body);
+    return parse_block(p, "endwith", &n->body);
 }
 
 static int parse_generation(struct parser *p, struct node *n)
@@ -266,10 +250,10 @@ static int parse_leave(struct parser *p, struct node *n)
 static int parse_autoescape(struct parser *p, struct node *n)
 {
     struct node *value;
-    int rc = p->expression(p, &value);
-    if (!rc && (value->kind != NODE_CONSTANT || value_truth(&value->value)))
+    TRY(p->expression(p, &value));
+    if (value->kind != NODE_CONSTANT || value_truth(&value->value))
         return syntax_fail(p->template, n->line, "autoescape is not supported; leave it out");
-    return rc ? rc : parse_block(p, "endautoescape", &n->body);
+    return parse_block(p, "endautoescape", &n->body);
 }
 
 static const struct {
@@ -301,13 +285,13 @@ static int parse_statement(struct parser *p, struct nodes *out)
         return parser_unexpected(p, "a statement that chat templates have");
     int rc = parser_node(p, statements[i].kind, &n);
     p->token++;
-    if (!rc)
+    if (rc == 0)
         rc = parser_enter(p);
-    if (rc)
+    if (rc != 0)
         return rc;
     rc = statements[i].parse(p, n);
     p->depth--;
-    return rc ? rc : parser_add(p, out, n);
+    return rc != 0 ? rc : parser_add(p, out, n);
 }
 
 static int parse_output(struct parser *p, struct nodes *out)
@@ -315,20 +299,18 @@ static int parse_output(struct parser *p, struct nodes *out)
     struct node *n;
     p->token++;
     int rc = parser_node(p, NODE_OUTPUT, &n);
-    if (!rc)
+    if (rc == 0)
         rc = p->items(p, true, false, &n->a);
-    if (!rc && p->token->kind != TOKEN_OUTPUT_END)
+    if (rc == 0 && p->token->kind != TOKEN_OUTPUT_END)
         return parser_unexpected(p, "}}");
     p->token++;
-    return rc ? rc : parser_add(p, out, n);
+    return rc != 0 ? rc : parser_add(p, out, n);
 }
 
 static int parse_text(struct parser *p, struct nodes *out)
 {
     struct node *n;
-    const int rc = parser_node(p, NODE_TEXT, &n);
-    if (rc)
-        return rc;
+    TRY(parser_node(p, NODE_TEXT, &n));
     n->value = p->token->value;
     p->token++;
     return parser_add(p, out, n);
@@ -345,8 +327,8 @@ static bool is_end(const struct parser *p, const char *const *ends)
 /* Parses up to a tag that begins with one of these words, at which it stops. */
 static int parse_body(struct parser *p, const char *const *ends, struct nodes *out)
 {
-    int rc = NJ_OK;
-    while (!rc) {
+    int rc = 0;
+    while (rc == 0) {
         switch (p->token->kind) {
         case TOKEN_TEXT:
             rc = parse_text(p, out);
@@ -357,11 +339,11 @@ static int parse_body(struct parser *p, const char *const *ends, struct nodes *o
         case TOKEN_BLOCK_BEGIN:
             p->token++;
             if (is_end(p, ends))
-                return NJ_OK;
+                return 0;
             rc = parse_statement(p, out);
             break;
         default:
-            return *ends ? parser_unexpected(p, *ends) : NJ_OK;
+            return *ends ? parser_unexpected(p, *ends) : 0;
         }
     }
     return rc;
@@ -373,7 +355,7 @@ int parse_statements(struct template *t, const struct tokens *tokens)
     struct parser p = {
         .template = t, .token = tokens->at, .expression = parse_expression, .items = parse_items};
     const int rc = parse_body(&p, none, &t->body);
-    if (rc || !p.unknown)
+    if (rc != 0 || !p.unknown)
         return rc;
     return syntax_fail(t, p.unknown->line, "there is no %s named %s",
                        p.unknown->kind == NODE_TEST ? "test" : "filter", p.unknown->name);

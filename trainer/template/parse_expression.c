@@ -12,9 +12,7 @@ static int second(struct parser *p, enum node_kind kind, enum operation op, stru
                   int (*parse)(struct parser *p, struct node **out))
 {
     struct node *n;
-    int rc = parser_node(p, kind, &n);
-    if (rc)
-        return rc;
+    TRY(parser_node(p, kind, &n));
     n->a = *out;
     n->op = op;
     *out = n;
@@ -31,7 +29,7 @@ static int parse_binary(struct parser *p, const struct sign *signs, size_t count
                         int (*parse)(struct parser *p, struct node **out), struct node **out)
 {
     int rc = parse(p, out);
-    for (size_t i = 0, terms = 0; i < count && !rc;) {
+    for (size_t i = 0, terms = 0; i < count && rc == 0;) {
         if (!parser_skip(p, signs[i].text)) {
             i++;
             continue;
@@ -61,16 +59,16 @@ static int parse_concat(struct parser *p, struct node **out)
 {
     struct node *n = NULL, *item;
     int rc = parse_product(p, out);
-    while (!rc && parser_skip(p, "~")) {
+    while (rc == 0 && parser_skip(p, "~")) {
         if (!n) {
             rc = parser_node(p, NODE_CONCAT, &n);
-            if (!rc)
+            if (rc == 0)
                 rc = parser_add(p, &n->items, *out);
             *out = n;
         }
-        if (!rc)
+        if (rc == 0)
             rc = parse_product(p, &item);
-        if (!rc)
+        if (rc == 0)
             rc = parser_add(p, &n->items, item);
     }
     return rc;
@@ -107,20 +105,20 @@ static int parse_comparison(struct parser *p, struct node **out)
     struct node *n = NULL, *operand;
     enum operation op;
     int rc = parse_sum(p, out);
-    while (!rc && compare_sign(p, &op)) {
+    while (rc == 0 && compare_sign(p, &op)) {
         if (!n) {
             rc = parser_node(p, NODE_COMPARE, &n);
-            if (rc)
+            if (rc != 0)
                 return rc;
             n->a = *out;
             *out = n;
         }
         rc = parser_node(p, NODE_OPERAND, &operand);
-        if (rc)
+        if (rc != 0)
             return rc;
         operand->op = op;
         rc = parse_sum(p, &operand->a);
-        if (!rc)
+        if (rc == 0)
             rc = parser_add(p, &n->items, operand);
     }
     return rc;
@@ -131,9 +129,9 @@ static int parse_not(struct parser *p, struct node **out)
     if (!parser_is_name(p, "not"))
         return parse_comparison(p, out);
     int rc = parser_enter(p);
-    if (!rc)
+    if (rc == 0)
         rc = parser_node(p, NODE_NOT, out);
-    if (rc)
+    if (rc != 0)
         return rc;
     p->token++;
     rc = parse_not(p, &(*out)->a);
@@ -144,13 +142,13 @@ static int parse_not(struct parser *p, struct node **out)
 static int parse_logic(struct parser *p, const char *word, enum node_kind kind,
                        int (*parse)(struct parser *p, struct node **out), struct node **out)
 {
-    int rc = parse(p, out);
-    for (int terms = 0; !rc && parser_skip_name(p, word); terms++) {
+    TRY(parse(p, out));
+    for (int terms = 0; parser_skip_name(p, word); terms++) {
         if (terms == 400)
             return parser_unexpected(p, "a shorter condition");
-        rc = second(p, kind, OP_ADD, out, parse);
+        TRY(second(p, kind, OP_ADD, out, parse));
     }
-    return rc;
+    return 0;
 }
 
 static int parse_and(struct parser *p, struct node **out)
@@ -166,7 +164,7 @@ static int parse_or(struct parser *p, struct node **out)
 static int parse_else(struct parser *p, struct node *n)
 {
     if (!parser_skip_name(p, "else"))
-        return NJ_OK;
+        return 0;
     return parse_expression(p, &n->c);
 }
 
@@ -175,17 +173,17 @@ static int parse_conditions(struct parser *p, struct node **out)
 {
     const struct node *unknown = p->unknown;
     int rc = parse_or(p, out);
-    for (int terms = 0; !rc && parser_skip_name(p, "if"); terms++) {
+    for (int terms = 0; rc == 0 && parser_skip_name(p, "if"); terms++) {
         struct node *n;
         if (terms == 200)
             return parser_unexpected(p, "fewer conditions");
         rc = parser_node(p, NODE_CONDITION, &n);
-        if (rc)
+        if (rc != 0)
             return rc;
         n->b = *out;
         *out = n;
         rc = parse_or(p, &n->a);
-        if (!rc)
+        if (rc == 0)
             rc = parse_else(p, n);
         p->unknown = unknown;
     }
@@ -194,10 +192,8 @@ static int parse_conditions(struct parser *p, struct node **out)
 
 int parse_expression(struct parser *p, struct node **out)
 {
-    int rc = parser_enter(p);
-    if (rc)
-        return rc;
-    rc = parse_conditions(p, out);
+    TRY(parser_enter(p));
+    const int rc = parse_conditions(p, out);
     p->depth--;
     return rc;
 }
@@ -218,18 +214,18 @@ int parse_items(struct parser *p, bool conditions, bool empty, struct node **out
 {
     struct node *n, *item;
     int rc = parser_node(p, NODE_TUPLE, &n);
-    if (rc || (empty && tuple_ends(p))) {
+    if (rc != 0 || (empty && tuple_ends(p))) {
         *out = n;
         return rc;
     }
     rc = parse_part(p, conditions, out);
-    if (rc || !parser_is(p, ","))
+    if (rc != 0 || !parser_is(p, ","))
         return rc;
     rc = parser_add(p, &n->items, *out);
     *out = n;
-    while (!rc && parser_skip(p, ",") && !tuple_ends(p)) {
+    while (rc == 0 && parser_skip(p, ",") && !tuple_ends(p)) {
         rc = parse_part(p, conditions, &item);
-        if (!rc)
+        if (rc == 0)
             rc = parser_add(p, &n->items, item);
     }
     return rc;

@@ -9,10 +9,9 @@
 
 static int constant(struct parser *p, struct value value, struct node **out)
 {
-    const int rc = parser_node(p, NODE_CONSTANT, out);
-    if (!rc)
-        (*out)->value = value;
-    return rc;
+    TRY(parser_node(p, NODE_CONSTANT, out));
+    (*out)->value = value;
+    return 0;
 }
 
 /* ---- what stands alone ---- */
@@ -30,8 +29,8 @@ static int parse_word(struct parser *p, struct node **out)
             return constant(p, (struct value){.kind = words[i].kind, .whole = words[i].whole}, out);
     p->varargs = p->varargs || parser_is_name(p, "varargs");
     p->kwargs = p->kwargs || parser_is_name(p, "kwargs");
-    const int rc = parser_node(p, NODE_NAME, out);
-    return rc ? rc : parser_name(p, &(*out)->name);
+    TRY(parser_node(p, NODE_NAME, out));
+    return parser_name(p, &(*out)->name);
 }
 
 /* Strings that follow each other are one. It may be a key of a message, so that the template mentions it. */
@@ -58,51 +57,48 @@ static int parse_list(struct parser *p, struct node **out)
 {
     int rc = parser_node(p, NODE_LIST, out);
     p->token++;
-    while (!rc && !parser_is(p, "]")) {
+    while (rc == 0 && !parser_is(p, "]")) {
         struct node *item;
         if ((*out)->items.count > 0)
             rc = parser_expect(p, ",");
-        if (rc || parser_is(p, "]"))
+        if (rc != 0 || parser_is(p, "]"))
             break;
         rc = p->expression(p, &item);
-        if (!rc)
+        if (rc == 0)
             rc = parser_add(p, &(*out)->items, item);
     }
-    return rc ? rc : parser_expect(p, "]");
+    return rc != 0 ? rc : parser_expect(p, "]");
 }
 
 static int parse_pair(struct parser *p, struct nodes *items)
 {
     struct node *key, *value;
-    int rc = p->expression(p, &key);
-    if (!rc)
-        rc = parser_expect(p, ":");
-    if (!rc)
-        rc = p->expression(p, &value);
-    if (!rc)
-        rc = parser_add(p, items, key);
-    return rc ? rc : parser_add(p, items, value);
+    TRY(p->expression(p, &key));
+    TRY(parser_expect(p, ":"));
+    TRY(p->expression(p, &value));
+    TRY(parser_add(p, items, key));
+    return parser_add(p, items, value);
 }
 
 static int parse_dict(struct parser *p, struct node **out)
 {
     int rc = parser_node(p, NODE_DICT, out);
     p->token++;
-    while (!rc && !parser_is(p, "}")) {
+    while (rc == 0 && !parser_is(p, "}")) {
         if ((*out)->items.count > 0)
             rc = parser_expect(p, ",");
-        if (rc || parser_is(p, "}"))
+        if (rc != 0 || parser_is(p, "}"))
             break;
         rc = parse_pair(p, &(*out)->items);
     }
-    return rc ? rc : parser_expect(p, "}");
+    return rc != 0 ? rc : parser_expect(p, "}");
 }
 
 static int parse_brackets(struct parser *p, struct node **out)
 {
     p->token++;
-    const int rc = p->items(p, true, true, out);
-    return rc ? rc : parser_expect(p, ")");
+    TRY(p->items(p, true, true, out));
+    return parser_expect(p, ")");
 }
 
 static int parse_primary(struct parser *p, struct node **out)
@@ -133,9 +129,7 @@ static int parse_attribute(struct parser *p, struct node **out)
 {
     struct node *n;
     p->token++;
-    int rc = parser_node(p, p->token->kind == TOKEN_INT ? NODE_ITEM : NODE_ATTRIBUTE, &n);
-    if (rc)
-        return rc;
+    TRY(parser_node(p, p->token->kind == TOKEN_INT ? NODE_ITEM : NODE_ATTRIBUTE, &n));
     n->a = *out;
     *out = n;
     if (n->kind == NODE_ATTRIBUTE)
@@ -152,11 +146,11 @@ static int parse_slice(struct parser *p, struct node *n, struct node *first)
     parts[1] = &step;
     n->kind = NODE_SLICE;
     n->b = first;
-    int rc = NJ_OK;
-    for (int i = 0; i < 2 && !rc && parser_skip(p, ":"); i++)
+    int rc = 0;
+    for (int i = 0; i < 2 && rc == 0 && parser_skip(p, ":"); i++)
         if (!parser_is(p, ":") && !parser_is(p, "]"))
             rc = p->expression(p, parts[i]);
-    return rc || !step ? rc : parser_add(p, &n->items, step);
+    return rc != 0 || !step ? rc : parser_add(p, &n->items, step);
 }
 
 static int parse_item(struct parser *p, struct node **out)
@@ -164,34 +158,34 @@ static int parse_item(struct parser *p, struct node **out)
     struct node *n, *first = NULL;
     p->token++;
     int rc = parser_node(p, NODE_ITEM, &n);
-    if (rc)
+    if (rc != 0)
         return rc;
     n->a = *out;
     *out = n;
     if (!parser_is(p, ":"))
         rc = p->items(p, true, false, &first);
     n->b = first;
-    if (!rc && parser_is(p, ":"))
+    if (rc == 0 && parser_is(p, ":"))
         rc = parse_slice(p, n, first);
-    return rc ? rc : parser_expect(p, "]");
+    return rc != 0 ? rc : parser_expect(p, "]");
 }
 
 static int parse_argument(struct parser *p, struct nodes *items)
 {
     struct node *n = NULL;
-    int rc = NJ_OK;
+    int rc = 0;
     const struct token *t = p->token;
     const bool named = t->kind == TOKEN_NAME && t[1].kind == TOKEN_OPERATOR &&
                        t[1].value.bytes == 1 && t[1].value.text[0] == '=';
     const bool all = parser_is(p, "**"), spread = all || parser_is(p, "*");
     if (named || spread)
         rc = parser_node(p, named ? NODE_NAMED : all ? NODE_SPREAD_ALL : NODE_SPREAD, &n);
-    if (!rc && named)
+    if (rc == 0 && named)
         rc = parser_name(p, &n->name);
-    p->token += !rc && (named || spread);
-    if (!rc)
+    p->token += rc == 0 && (named || spread);
+    if (rc == 0)
         rc = p->expression(p, named || spread ? &n->a : &n);
-    return rc ? rc : parser_add(p, items, n);
+    return rc != 0 ? rc : parser_add(p, items, n);
 }
 
 /* Arguments by place come before those by name. */
@@ -201,49 +195,46 @@ static int check_arguments(struct parser *p, const struct nodes *items)
         if (items->at[i]->kind < EXPRESSIONS &&
             (items->at[i - 1]->kind == NODE_NAMED || items->at[i - 1]->kind == NODE_SPREAD_ALL))
             return parser_unexpected(p, "a named argument");
-    return NJ_OK;
+    return 0;
 }
 
 static int parse_arguments(struct parser *p, struct nodes *items)
 {
     int rc = parser_expect(p, "(");
-    for (bool first = true; !rc && !parser_is(p, ")"); first = false) {
+    for (bool first = true; rc == 0 && !parser_is(p, ")"); first = false) {
         if (!first)
             rc = parser_expect(p, ",");
-        if (rc || parser_is(p, ")"))
+        if (rc != 0 || parser_is(p, ")"))
             break;
         rc = parse_argument(p, items);
     }
-    if (!rc)
+    if (rc == 0)
         rc = check_arguments(p, items);
-    return rc ? rc : parser_expect(p, ")");
+    return rc != 0 ? rc : parser_expect(p, ")");
 }
 
 int parse_call(struct parser *p, struct node *a, struct node **out)
 {
-    const int rc = parser_node(p, NODE_CALL, out);
-    if (rc)
-        return rc;
+    TRY(parser_node(p, NODE_CALL, out));
     (*out)->a = a;
     return parse_arguments(p, &(*out)->items);
 }
 
 static int parse_postfix(struct parser *p, struct node **out)
 {
-    int rc = NJ_OK;
-    for (int links = 0; !rc; links++) {
+    for (int links = 0;; links++) {
         if (links == 200)
             return parser_unexpected(p, "a shorter chain of attributes");
         if (parser_is(p, "."))
-            rc = parse_attribute(p, out);
+            TRY(parse_attribute(p, out));
         else if (parser_is(p, "["))
-            rc = parse_item(p, out);
+            TRY(parse_item(p, out));
         else if (parser_is(p, "("))
-            rc = parse_call(p, *out, out);
+            TRY(parse_call(p, *out, out));
         else
             break;
     }
-    return rc;
+    return 0;
 }
 
 /* ---- filters and tests ---- */
@@ -253,7 +244,7 @@ static int parse_dotted(struct parser *p, const char **out)
 {
     const struct token *t = p->token;
     const int rc = parser_name(p, out);
-    if (rc || !parser_is(p, "."))
+    if (rc != 0 || !parser_is(p, "."))
         return rc;
     p->token = t;
     return parser_unexpected(p, "a name without points");
@@ -263,32 +254,32 @@ static int parse_dotted(struct parser *p, const char **out)
 static int find_function(struct parser *p, const char *kind, struct node *n, enum builtin_use use)
 {
     if (builtin_find(use, n->name, &n->function))
-        return NJ_OK;
+        return 0;
     if (builtin_left_out(use, n->name))
         return syntax_fail(p->template, n->line, "the %s %s of jinja2 is not supported", kind,
                            n->name);
     if (p->soft == 0 && !p->unknown)
         p->unknown = n;
-    return NJ_OK;
+    return 0;
 }
 
 int parse_filters(struct parser *p, struct node *a, bool at_name, struct node **out)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     *out = a;
-    for (int links = 0; !rc && (at_name || parser_skip(p, "|")); links++) {
+    for (int links = 0; rc == 0 && (at_name || parser_skip(p, "|")); links++) {
         struct node *n;
         at_name = false;
         if (links == 200)
             return parser_unexpected(p, "a shorter chain of filters");
         rc = parser_node(p, NODE_FILTER, &n);
-        if (!rc)
+        if (rc == 0)
             rc = parse_dotted(p, &n->name);
-        if (!rc)
+        if (rc == 0)
             rc = find_function(p, "filter", n, BUILTIN_FILTER);
-        if (!rc && parser_is(p, "("))
+        if (rc == 0 && parser_is(p, "("))
             rc = parse_arguments(p, &n->items);
-        if (rc)
+        if (rc != 0)
             return rc;
         n->a = *out;
         *out = n;
@@ -306,47 +297,42 @@ static int parse_test_argument(struct parser *p, struct node *n)
     const bool begins = kind == TOKEN_NAME || kind == TOKEN_STRING || kind == TOKEN_INT ||
                         kind == TOKEN_FLOAT || parser_is(p, "[") || parser_is(p, "{");
     if (!begins || parser_is_name(p, "else") || parser_is_name(p, "or") || parser_is_name(p, "and"))
-        return NJ_OK;
+        return 0;
     if (parser_is_name(p, "is"))
         return parser_unexpected(p, "the end of a test");
-    int rc = parse_primary(p, &argument);
-    if (!rc)
-        rc = parse_postfix(p, &argument);
-    return rc ? rc : parser_add(p, &n->items, argument);
+    TRY(parse_primary(p, &argument));
+    TRY(parse_postfix(p, &argument));
+    return parser_add(p, &n->items, argument);
 }
 
 static int parse_test(struct parser *p, struct node **out)
 {
     struct node *n;
     p->token++;
-    int rc = parser_node(p, NODE_TEST, &n);
-    if (rc)
-        return rc;
+    TRY(parser_node(p, NODE_TEST, &n));
     n->flag = parser_skip_name(p, "not");
     n->a = *out;
     *out = n;
-    rc = parse_dotted(p, &n->name);
-    if (!rc)
-        rc = find_function(p, "test", n, BUILTIN_TEST);
-    return rc ? rc : parse_test_argument(p, n);
+    TRY(parse_dotted(p, &n->name));
+    TRY(find_function(p, "test", n, BUILTIN_TEST));
+    return parse_test_argument(p, n);
 }
 
 static int parse_behind(struct parser *p, struct node **out)
 {
-    int rc = NJ_OK;
-    for (int links = 0; !rc; links++) {
+    for (int links = 0;; links++) {
         if (links == 200)
             return parser_unexpected(p, "a shorter chain");
         if (parser_is(p, "|"))
-            rc = parse_filters(p, *out, false, out);
+            TRY(parse_filters(p, *out, false, out));
         else if (parser_is_name(p, "is"))
-            rc = parse_test(p, out);
+            TRY(parse_test(p, out));
         else if (parser_is(p, "("))
-            rc = parse_call(p, *out, out);
+            TRY(parse_call(p, *out, out));
         else
             break;
     }
-    return rc;
+    return 0;
 }
 
 static int parse_sign(struct parser *p, struct node **out)
@@ -355,14 +341,14 @@ static int parse_sign(struct parser *p, struct node **out)
     if (!parser_is(p, "-") && !parser_is(p, "+"))
         return parse_primary(p, out);
     int rc = parser_enter(p);
-    if (!rc)
+    if (rc == 0)
         rc = parser_node(p, NODE_UNARY, &n);
-    if (rc)
+    if (rc != 0)
         return rc;
     n->op = parser_is(p, "-") ? OP_SUB : OP_ADD;
     p->token++;
     rc = parse_sign(p, &n->a);
-    if (!rc)
+    if (rc == 0)
         rc = parse_postfix(p, &n->a);
     p->depth--;
     *out = n;
@@ -371,8 +357,7 @@ static int parse_sign(struct parser *p, struct node **out)
 
 int parse_operand(struct parser *p, struct node **out)
 {
-    int rc = parse_sign(p, out);
-    if (!rc)
-        rc = parse_postfix(p, out);
-    return rc ? rc : parse_behind(p, out);
+    TRY(parse_sign(p, out));
+    TRY(parse_postfix(p, out));
+    return parse_behind(p, out);
 }

@@ -57,7 +57,7 @@ int parser_expect(struct parser *p, const char *operator)
 {
     char wanted[16] = "'";
     strncat(strncat(wanted, operator, 8), "'", 2);
-    return parser_skip(p, operator) ? NJ_OK : parser_unexpected(p, wanted);
+    return parser_skip(p, operator) ? 0 : parser_unexpected(p, wanted);
 }
 
 int parser_enter(struct parser *p)
@@ -67,7 +67,7 @@ int parser_enter(struct parser *p)
         return syntax_fail(p->template, p->token->line,
                            "the template is nested beyond the limit of %d levels", DEPTH_MOST);
     p->depth++;
-    return NJ_OK;
+    return 0;
 }
 
 int parser_name(struct parser *p, const char **out)
@@ -76,7 +76,7 @@ int parser_name(struct parser *p, const char **out)
         return parser_unexpected(p, "a name");
     *out = syntax_name(p->template, p->token->value.text, p->token->value.bytes);
     p->token++;
-    return *out ? NJ_OK : syntax_no_memory(p->template);
+    return *out ? 0 : syntax_no_memory(p->template);
 }
 
 /* ---- nodes ---- */
@@ -88,7 +88,7 @@ int parser_node(struct parser *p, enum node_kind kind, struct node **out)
         return syntax_no_memory(p->template);
     (*out)->kind = kind;
     (*out)->line = p->token->line;
-    return NJ_OK;
+    return 0;
 }
 
 int parser_add(struct parser *p, struct nodes *list, struct node *n)
@@ -104,5 +104,5 @@ int parser_add(struct parser *p, struct nodes *list, struct node *n)
         list->capacity = grown;
     }
     list->at[list->count++] = n;
-    return NJ_OK;
+    return 0;
 }

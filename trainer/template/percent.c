@@ -36,23 +36,22 @@ static int next_argument(struct formatting *f, const struct value *key, struct v
         if (!found)
             return run_fail(f->run, "a format names a key that is not there");
         *out = *found;
-        return NJ_OK;
+        return 0;
     }
     const size_t count = a->kind == VALUE_TUPLE ? a->list->count : 1;
     if (f->next == count)
         return run_fail(f->run, "a format has more places than arguments");
     *out = a->kind == VALUE_TUPLE ? a->list->at[f->next] : *a;
     f->next++;
-    return NJ_OK;
+    return 0;
 }
 
 /* Writes blanks so that a text of so many letters is as wide as wanted. */
 static int pad(struct run *r, const struct conversion *c, size_t letters)
 {
-    int rc = NJ_OK;
-    for (size_t i = letters; c->width > 0 && i < (size_t)c->width && !rc; i++)
-        rc = run_write(r, " ", 1);
-    return rc;
+    for (size_t i = letters; c->width > 0 && i < (size_t)c->width; i++)
+        TRY(run_write(r, " ", 1));
+    return 0;
 }
 
 static int put_text(struct run *r, const struct conversion *c, const struct value *v)
@@ -61,10 +60,10 @@ static int put_text(struct run *r, const struct conversion *c, const struct valu
     if (c->precision >= 0)
         bytes = letters_offset(v->text, bytes, (size_t)c->precision);
     const size_t letters = letters_count(v->text, bytes);
-    int rc = strchr(c->flags, '-') ? NJ_OK : pad(r, c, letters);
-    if (!rc)
+    int rc = strchr(c->flags, '-') ? 0 : pad(r, c, letters);
+    if (rc == 0)
         rc = run_write(r, v->text, bytes);
-    return rc || !strchr(c->flags, '-') ? rc : pad(r, c, letters);
+    return rc != 0 || !strchr(c->flags, '-') ? rc : pad(r, c, letters);
 }
 
 static int put_number(struct run *r, const struct conversion *c, const struct value *v)
@@ -94,11 +93,11 @@ static int convert(struct formatting *f, const struct conversion *c, const struc
     switch (c->kind) {
     case 's':
         rc = value_str(r, v, &text);
-        return rc ? rc : put_text(r, c, &text);
+        return rc != 0 ? rc : put_text(r, c, &text);
     case 'r': {
         const size_t from = run_capture(r);
         rc = run_captured(r, from, write_repr(r, v), &text);
-        return rc ? rc : put_text(r, c, &text);
+        return rc != 0 ? rc : put_text(r, c, &text);
     }
     case 'd':
     case 'x':
@@ -161,8 +160,8 @@ static int put_place(struct formatting *f, const char **at, const char *end)
     ++*at;
     if (c.kind == '%')
         return run_write(f->run, "%", 1);
-    const int rc = next_argument(f, &key, &v);
-    return rc ? rc : convert(f, &c, &v);
+    TRY(next_argument(f, &key, &v));
+    return convert(f, &c, &v);
 }
 
 int format_percent(struct run *r, const struct value *text, const struct value *arguments,
@@ -171,19 +170,19 @@ int format_percent(struct run *r, const struct value *text, const struct value *
     struct formatting f = {.run = r, .arguments = arguments};
     const char *at = text->text, *end = at + text->bytes;
     const size_t from = run_capture(r);
-    int rc = NJ_OK;
-    while (at < end && !rc) {
+    int rc = 0;
+    while (at < end && rc == 0) {
         const char *place = memchr(at, '%', (size_t)(end - at));
         rc = run_write(r, at, (size_t)((place ? place : end) - at));
         at = place ? place + 1 : end;
-        if (!rc && place)
+        if (rc == 0 && place)
             rc = put_place(&f, &at, end);
     }
     const bool left =
         arguments->kind == VALUE_TUPLE
             ? f.next < arguments->list->count
             : f.next == 0 && arguments->kind != VALUE_DICT && arguments->kind != VALUE_LIST;
-    if (!rc && left)
+    if (rc == 0 && left)
         rc = run_fail(r, "a format has fewer places than arguments");
     rc = run_captured(r, from, rc, out);
     out->markup = text->markup;

@@ -13,7 +13,7 @@ int scope_make(struct run *r, struct scope *parent, struct scope **out)
     if (!*out)
         return run_no_memory(r);
     (*out)->parent = parent;
-    return NJ_OK;
+    return 0;
 }
 
 int scope_set(struct run *r, struct scope *s, const char *name, const struct value *v)
@@ -21,7 +21,7 @@ int scope_set(struct run *r, struct scope *s, const char *name, const struct val
     for (size_t i = 0; i < s->count; i++)
         if (s->at[i].name == name) {
             s->at[i].value = *v;
-            return NJ_OK;
+            return 0;
         }
     if (s->count == s->capacity) {
         const size_t grown = 2 * s->capacity + 4;
@@ -61,12 +61,12 @@ static int assign_attribute(struct run *r, const struct node *target, const stru
 static int assign_items(struct run *r, const struct node *target, const struct value *v)
 {
     struct list *list;
-    int rc = value_items(r, v, &list);
-    if (!rc && list->count != target->items.count)
+    TRY(value_items(r, v, &list));
+    if (list->count != target->items.count)
         return run_fail(r, "%zu values for %zu names", list->count, target->items.count);
-    for (size_t i = 0; !rc && i < list->count; i++)
-        rc = scope_assign(r, target->items.at[i], &list->at[i]);
-    return rc;
+    for (size_t i = 0; i < list->count; i++)
+        TRY(scope_assign(r, target->items.at[i], &list->at[i]));
+    return 0;
 }
 
 int scope_assign(struct run *r, const struct node *target, const struct value *v)

@@ -17,12 +17,12 @@ static int slice_end(struct run *r, const struct value *v, int64_t otherwise, in
 {
     *out = otherwise;
     if (v->kind == VALUE_ABSENT || v->kind == VALUE_NONE)
-        return NJ_OK;
+        return 0;
     if (!value_is_whole(v))
         return run_type_error(r, "an end of a slice must be a whole number", v);
     *out = v->whole < 0 ? (v->whole < -count ? -1 : v->whole + count) : v->whole;
     *out = *out < least ? least : *out > most ? most : *out;
-    return NJ_OK;
+    return 0;
 }
 
 static int slice_make(struct run *r, const struct value *from, const struct value *to,
@@ -39,10 +39,8 @@ static int slice_make(struct run *r, const struct value *from, const struct valu
     }
     const bool back = out->step < 0;
     const int64_t least = back ? -1 : 0, most = back ? count - 1 : count;
-    int rc = slice_end(r, from, back ? most : least, least, most, count, &out->from);
-    if (!rc)
-        rc = slice_end(r, to, back ? least : most, least, most, count, &out->to);
-    return rc;
+    TRY(slice_end(r, from, back ? most : least, least, most, count, &out->from));
+    return slice_end(r, to, back ? least : most, least, most, count, &out->to);
 }
 
 static bool slice_goes_on(const struct slice *s, int64_t at)
@@ -57,16 +55,16 @@ static int slice_list(struct run *r, const struct value *a, const struct slice *
     const bool piece = s->step == 1;
     const size_t count = piece && s->to > s->from ? (size_t)(s->to - s->from) : 0;
     int rc = list_make(r, 0, &list);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (piece) { /* shares the items, which never change */
         list->at = count ? a->list->at + s->from : NULL;
         list->count = list->capacity = count;
     }
-    for (int64_t i = s->from; !piece && slice_goes_on(s, i) && !rc; i += s->step)
+    for (int64_t i = s->from; !piece && slice_goes_on(s, i) && rc == 0; i += s->step)
         rc = list_add(r, list, a->list->at[i]);
     *out = value_list(a->kind, list);
-    return rc ? rc : run_spend(r, list->count);
+    return rc != 0 ? rc : run_spend(r, list->count);
 }
 
 static int slice_text(struct run *r, const struct value *a, const struct slice *s,
@@ -81,10 +79,10 @@ static int slice_text(struct run *r, const struct value *a, const struct slice *
         return run_spend(r, a->bytes);
     }
     int rc = value_items(r, a, &letters);
-    if (rc)
+    if (rc != 0)
         return rc;
     const size_t begin = run_capture(r);
-    for (int64_t i = s->from; slice_goes_on(s, i) && !rc; i += s->step)
+    for (int64_t i = s->from; slice_goes_on(s, i) && rc == 0; i += s->step)
         rc = run_write(r, letters->at[i].text, letters->at[i].bytes);
     return run_captured(r, begin, rc, out);
 }
@@ -96,10 +94,7 @@ int get_slice(struct run *r, const struct value *a, const struct value *from,
     size_t count;
     if (a->kind != VALUE_STRING && a->kind != VALUE_LIST && a->kind != VALUE_TUPLE)
         return run_type_error(r, "it cannot be sliced", a);
-    int rc = value_length(r, a, &count);
-    if (!rc)
-        rc = slice_make(r, from, to, step, count, &s);
-    if (rc)
-        return rc;
+    TRY(value_length(r, a, &count));
+    TRY(slice_make(r, from, to, step, count, &s));
     return a->kind == VALUE_STRING ? slice_text(r, a, &s, out) : slice_list(r, a, &s, out);
 }

@@ -15,7 +15,7 @@ static int execute_inside(struct run *r, const struct nodes *body)
 {
     struct scope *around = r->scope;
     int rc = scope_make(r, around, &r->scope);
-    if (!rc)
+    if (rc == 0)
         rc = execute(r, body);
     r->scope = around;
     return rc;
@@ -29,15 +29,15 @@ static int text(struct run *r, const struct node *n)
 static int output(struct run *r, const struct node *n)
 {
     struct value v;
-    const int rc = evaluate(r, n->a, &v);
-    return rc ? rc : write_str(r, &v);
+    TRY(evaluate(r, n->a, &v));
+    return write_str(r, &v);
 }
 
 static int branch(struct run *r, const struct node *n)
 {
     struct value v;
-    const int rc = evaluate(r, n->a, &v);
-    return rc ? rc : execute(r, value_truth(&v) ? &n->body : &n->other);
+    TRY(evaluate(r, n->a, &v));
+    return execute(r, value_truth(&v) ? &n->body : &n->other);
 }
 
 /* ---- loops ---- */
@@ -48,15 +48,15 @@ static int choose_items(struct run *r, const struct node *n, struct list **items
     struct list *kept;
     struct scope *around = r->scope;
     int rc = list_make(r, 0, &kept);
-    if (!rc)
+    if (rc == 0)
         rc = scope_make(r, around, &r->scope);
-    for (size_t i = 0; !rc && i < (*items)->count; i++) {
+    for (size_t i = 0; rc == 0 && i < (*items)->count; i++) {
         struct value holds;
         r->scope->count = 0;
         rc = scope_assign(r, n->a, &(*items)->at[i]);
-        if (!rc)
+        if (rc == 0)
             rc = evaluate(r, n->c, &holds);
-        if (!rc && value_truth(&holds))
+        if (rc == 0 && value_truth(&holds))
             rc = list_add(r, kept, (*items)->at[i]);
     }
     r->scope = around;
@@ -70,10 +70,10 @@ static int turn(struct run *r, const struct node *n, struct loop *loop, const ch
 {
     const struct value state = {.kind = VALUE_LOOP, .loop = loop};
     r->scope->count = 0;
-    int rc = loop_name ? scope_set(r, r->scope, loop_name, &state) : NJ_OK;
-    if (!rc)
+    int rc = loop_name ? scope_set(r, r->scope, loop_name, &state) : 0;
+    if (rc == 0)
         rc = scope_assign(r, n->a, &loop->items->at[loop->at]);
-    if (!rc)
+    if (rc == 0)
         rc = execute(r, &n->body);
     *on = r->flow != FLOW_BREAK;
     r->flow = FLOW_ON;
@@ -87,17 +87,17 @@ int execute_loop(struct run *r, const struct node *n, struct scope *around, stru
     const char *loop_name = syntax_find_name(r->template, "loop", 4);
     struct loop *loop = arena_zero(&r->arena, sizeof *loop);
     bool on = true;
-    int rc = NJ_OK;
+    int rc = 0;
     if (!loop)
         return run_no_memory(r);
     r->scope = around;
     if (n->c)
         rc = choose_items(r, n, &items);
     *loop = (struct loop){.items = items, .depth = depth, .node = n, .scope = around};
-    const bool empty = !rc && items->count == 0;
-    if (!rc && !empty)
+    const bool empty = rc == 0 && items->count == 0;
+    if (rc == 0 && !empty)
         rc = scope_make(r, around, &r->scope);
-    for (; !rc && on && loop->at < loop->items->count; loop->at++)
+    for (; rc == 0 && on && loop->at < loop->items->count; loop->at++)
         rc = turn(r, n, loop, loop_name, &on);
     if (empty)
         rc = execute_inside(r, &n->other);
@@ -111,15 +111,15 @@ static int loop_over(struct run *r, const struct node *n)
     struct list *items;
     int rc = evaluate(r, n->b, &v);
     r->line = n->line;
-    if (!rc)
+    if (rc == 0)
         rc = value_items(r, &v, &items);
-    return rc ? rc : execute_loop(r, n, r->scope, items, 1);
+    return rc != 0 ? rc : execute_loop(r, n, r->scope, items, 1);
 }
 
 static int leave(struct run *r, const struct node *n)
 {
     r->flow = n->kind == NODE_BREAK ? FLOW_BREAK : FLOW_CONTINUE;
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- names ---- */
@@ -127,8 +127,8 @@ static int leave(struct run *r, const struct node *n)
 static int set(struct run *r, const struct node *n)
 {
     struct value v;
-    const int rc = evaluate(r, n->b, &v);
-    return rc ? rc : scope_assign(r, n->a, &v);
+    TRY(evaluate(r, n->b, &v));
+    return scope_assign(r, n->a, &v);
 }
 
 /* Makes a value of what the body writes, through the filters of the block. */
@@ -138,21 +138,21 @@ static int capture(struct run *r, const struct node *n, struct value *out)
     const size_t from = run_capture(r);
     int rc = run_captured(r, from, execute_inside(r, &n->body), &made);
     *out = made;
-    return rc || !n->b ? rc : evaluate_filters(r, n->b, &made, out);
+    return rc != 0 || !n->b ? rc : evaluate_filters(r, n->b, &made, out);
 }
 
 static int set_block(struct run *r, const struct node *n)
 {
     struct value v;
-    const int rc = capture(r, n, &v);
-    return rc ? rc : scope_assign(r, n->a, &v);
+    TRY(capture(r, n, &v));
+    return scope_assign(r, n->a, &v);
 }
 
 static int filter_block(struct run *r, const struct node *n)
 {
     struct value v;
-    const int rc = capture(r, n, &v);
-    return rc ? rc : write_str(r, &v);
+    TRY(capture(r, n, &v));
+    return write_str(r, &v);
 }
 
 /* The values are those of the names around the block. */
@@ -160,16 +160,16 @@ static int with(struct run *r, const struct node *n)
 {
     struct scope *around = r->scope, *inside;
     int rc = scope_make(r, around, &inside);
-    for (size_t i = 0; i < n->items.count && !rc; i += 2) {
+    for (size_t i = 0; i < n->items.count && rc == 0; i += 2) {
         struct value v;
         r->scope = around;
         rc = evaluate(r, n->items.at[i + 1], &v);
         r->scope = inside;
-        if (!rc)
+        if (rc == 0)
             rc = scope_assign(r, n->items.at[i], &v);
     }
     r->scope = inside;
-    if (!rc)
+    if (rc == 0)
         rc = execute(r, &n->body);
     r->scope = around;
     return rc;
@@ -184,14 +184,14 @@ static int macro_make(struct run *r, const struct node *n, struct value *out)
         return run_no_memory(r);
     *m = (struct macro){n, r->scope};
     *out = (struct value){.kind = VALUE_MACRO, .macro = m};
-    return NJ_OK;
+    return 0;
 }
 
 static int macro(struct run *r, const struct node *n)
 {
     struct value v;
-    const int rc = macro_make(r, n, &v);
-    return rc ? rc : scope_set(r, r->scope, n->name, &v);
+    TRY(macro_make(r, n, &v));
+    return scope_set(r, r->scope, n->name, &v);
 }
 
 /* Calls a macro with the block as its `caller`. */
@@ -201,14 +201,14 @@ static int call_block(struct run *r, const struct node *n)
     struct pair caller = {.key = value_c_text("caller")};
     struct arguments a;
     int rc = evaluate(r, n->a->a, &callee);
-    if (!rc)
+    if (rc == 0)
         rc = macro_make(r, n, &caller.value);
-    if (!rc)
+    if (rc == 0)
         rc = evaluate_arguments(r, &n->a->items, &caller, &a);
     r->line = n->line;
-    if (!rc)
+    if (rc == 0)
         rc = r->call(r, &callee, &a, &written);
-    return rc ? rc : write_str(r, &written);
+    return rc != 0 ? rc : write_str(r, &written);
 }
 
 /* ---- what the assistant says ---- */
@@ -225,7 +225,7 @@ static int add_span(struct run *r, size_t begin, size_t end)
         t->span_capacity = grown;
     }
     t->span[t->spans++] = (struct template_span){begin, end};
-    return NJ_OK;
+    return 0;
 }
 
 static int generation(struct run *r, const struct node *n)
@@ -233,7 +233,7 @@ static int generation(struct run *r, const struct node *n)
     const size_t begin = r->out->bytes;
     const int rc = execute_inside(r, &n->body);
     r->out->spans_unknown = r->out->spans_unknown || r->captures > 0;
-    return rc || r->captures > 0 ? rc : add_span(r, begin, r->out->bytes);
+    return rc != 0 || r->captures > 0 ? rc : add_span(r, begin, r->out->bytes);
 }
 
 static int inside(struct run *r, const struct node *n)
@@ -259,19 +259,16 @@ static int statement(struct run *r, const struct node *n)
         [NODE_GENERATION] = generation,
         [NODE_SCOPE] = inside,
     };
-    int rc = run_enter(r);
-    if (rc)
-        return rc;
+    TRY(run_enter(r));
     r->line = n->line;
-    rc = kinds[n->kind](r, n);
+    const int rc = kinds[n->kind](r, n);
     run_leave(r);
     return rc;
 }
 
 int execute(struct run *r, const struct nodes *body)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < body->count && !rc && r->flow == FLOW_ON; i++)
-        rc = statement(r, body->at[i]);
-    return rc;
+    for (size_t i = 0; i < body->count && r->flow == FLOW_ON; i++)
+        TRY(statement(r, body->at[i]));
+    return 0;
 }

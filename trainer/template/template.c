@@ -31,14 +31,14 @@ static int check_utf8(const char *name, const char *text, size_t bytes)
         if (cp == NOT_UTF8)
             return fail(NJ_E_FORMAT, "%s:%d: not UTF-8; convert it with iconv", name, line);
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int parse_text(struct template *t, const char *text, size_t bytes)
 {
     struct tokens tokens;
     int rc = lex(t, text, bytes, &tokens);
-    if (!rc)
+    if (rc == 0)
         rc = parse_statements(t, &tokens);
     free(tokens.at);
     return rc;
@@ -54,12 +54,12 @@ int template_parse(const char *name, const char *text, size_t bytes, struct temp
     t->arena.most = TEMPLATE_MEMORY_MOST;
     t->name = name;
     const char *copy = arena_copy(&t->arena, name, strlen(name));
-    if (!rc && !copy)
+    if (rc == 0 && !copy)
         rc = syntax_no_memory(t);
     t->name = copy ? copy : name;
-    if (!rc)
+    if (rc == 0)
         rc = parse_text(t, text, bytes);
-    if (rc)
+    if (rc != 0)
         template_free(t);
     else
         *out = t;
@@ -98,9 +98,9 @@ static int list_of_json(struct run *r, json_t *json, struct value *out)
     json_array_foreach(json, i, item)
     {
         struct value v;
-        if (!rc)
+        if (rc == 0)
             rc = value_of_json(r, item, &v);
-        if (!rc)
+        if (rc == 0)
             rc = list_add(r, list, v);
     }
     *out = value_list(VALUE_LIST, list);
@@ -113,7 +113,7 @@ static int dict_of_json(struct run *r, json_t *json, struct value *out)
     struct dict *d;
     int rc = dict_make(r, json_object_size(json), &d);
     void *at = json_object_iter(json);
-    for (; at && !rc; at = json_object_iter_next(json, at)) {
+    for (; at && rc == 0; at = json_object_iter_next(json, at)) {
         struct pair *p = &d->at[d->count];
         const char *key = json_object_iter_key(at);
         p->key = value_text(key, json_object_iter_key_len(at));
@@ -126,10 +126,8 @@ static int dict_of_json(struct run *r, json_t *json, struct value *out)
 
 static int nested_of_json(struct run *r, json_t *json, struct value *out)
 {
-    int rc = run_enter(r);
-    if (rc)
-        return rc;
-    rc = json_is_array(json) ? list_of_json(r, json, out) : dict_of_json(r, json, out);
+    TRY(run_enter(r));
+    const int rc = json_is_array(json) ? list_of_json(r, json, out) : dict_of_json(r, json, out);
     run_leave(r);
     return rc;
 }
@@ -139,20 +137,20 @@ static int value_of_json(struct run *r, json_t *json, struct value *out)
     switch (json_typeof(json)) {
     case JSON_STRING:
         *out = value_text(json_string_value(json), json_string_length(json));
-        return NJ_OK;
+        return 0;
     case JSON_INTEGER:
         *out = value_int(json_integer_value(json));
-        return NJ_OK;
+        return 0;
     case JSON_REAL:
         *out = value_float(json_real_value(json));
-        return NJ_OK;
+        return 0;
     case JSON_TRUE:
     case JSON_FALSE:
         *out = value_bool(json_is_true(json));
-        return NJ_OK;
+        return 0;
     case JSON_NULL:
         *out = VALUE_NOTHING;
-        return NJ_OK;
+        return 0;
     default:
         return nested_of_json(r, json, out);
     }
@@ -163,37 +161,36 @@ static int set_self(struct run *r)
 {
     struct value self = {.kind = VALUE_NAMESPACE};
     const char *name = syntax_find_name(r->template, "self", 4);
-    const int rc = name ? dict_make(r, 0, &self.dict) : NJ_OK;
-    return rc || !name ? rc : scope_set(r, r->scope, name, &self);
+    const int rc = name ? dict_make(r, 0, &self.dict) : 0;
+    return rc != 0 || !name ? rc : scope_set(r, r->scope, name, &self);
 }
 
 static int set_functions(struct run *r)
 {
     size_t count;
     const struct builtin *table = functions_all(&count);
-    int rc = NJ_OK;
-    for (size_t i = 0; i < count && !rc; i++) {
+    for (size_t i = 0; i < count; i++) {
         const char *name = syntax_find_name(r->template, table[i].name, strlen(table[i].name));
         const struct value v = {.kind = VALUE_FUNCTION, .function = &table[i]};
         if (name)
-            rc = scope_set(r, r->scope, name, &v);
+            TRY(scope_set(r, r->scope, name, &v));
     }
-    return rc;
+    return 0;
 }
 
 /* What the template does not name is not made. */
 static int set_variables(struct run *r, json_t *variables)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     void *at = json_object_iter(variables);
-    for (; at && !rc; at = json_object_iter_next(variables, at)) {
+    for (; at && rc == 0; at = json_object_iter_next(variables, at)) {
         struct value v;
         const char *name =
             syntax_find_name(r->template, json_object_iter_key(at), json_object_iter_key_len(at));
         if (!name)
             continue;
         rc = value_of_json(r, json_object_iter_value(at), &v);
-        if (!rc)
+        if (rc == 0)
             rc = scope_set(r, r->scope, name, &v);
     }
     return rc;
@@ -212,13 +209,13 @@ int template_render(const struct template *t, json_t *variables, struct template
     out->bytes = out->spans = 0;
     out->spans_unknown = false;
     int rc = scope_make(&r, NULL, &r.scope);
-    if (!rc)
+    if (rc == 0)
         rc = set_self(&r);
-    if (!rc)
+    if (rc == 0)
         rc = set_functions(&r);
-    if (!rc)
+    if (rc == 0)
         rc = set_variables(&r, variables);
-    if (!rc)
+    if (rc == 0)
         rc = execute(&r, &t->body);
     arena_free(&r.arena);
     return rc;

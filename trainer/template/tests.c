@@ -50,7 +50,7 @@ static int ordered(struct run *r, const struct arguments *a, int below, int same
 {
     int order;
     const int rc = value_order(r, SELF, &a->at[1], &order);
-    *out = value_bool(!rc && (order < 0 ? below : order > 0 ? above : same));
+    *out = value_bool(rc == 0 && (order < 0 ? below : order > 0 ? above : same));
     return rc;
 }
 
@@ -87,7 +87,7 @@ static int remainder_is(struct run *r, const struct value *v, const struct value
     struct value left;
     const struct value wanted = value_int(rest);
     const int rc = operate(r, OP_MOD, v, by, &left);
-    *out = value_bool(!rc && value_equal(r, &left, &wanted));
+    *out = value_bool(rc == 0 && value_equal(r, &left, &wanted));
     return rc;
 }
 
@@ -114,8 +114,8 @@ static int asks_text(struct run *r, const struct arguments *a, const char *name,
     struct value text;
     const struct builtin *table = methods_text(&count);
     const struct arguments self = {.at = &text, .count = 1};
-    const int rc = value_str(r, SELF, &text);
-    return rc ? rc : builtin_among(table, count, name, strlen(name))->run(r, &self, out);
+    TRY(value_str(r, SELF, &text));
+    return builtin_among(table, count, name, strlen(name))->run(r, &self, out);
 }
 
 static int is_lower(struct run *r, const struct arguments *a, struct value *out)
@@ -136,7 +136,7 @@ static int is_known(struct run *r, const struct arguments *a, enum builtin_use u
     const char *name =
         SELF->kind == VALUE_STRING ? arena_copy(&r->arena, SELF->text, SELF->bytes) : "";
     *out = value_bool(name && r->find(use, name, &found));
-    return name ? NJ_OK : run_no_memory(r);
+    return name ? 0 : run_no_memory(r);
 }
 
 static int is_filter(struct run *r, const struct arguments *a, struct value *out)

@@ -42,7 +42,7 @@ int run_spend(struct run *r, size_t amount)
 {
     enum { AT_A_STEP = 32 };
     r->steps -= (int64_t)(amount / AT_A_STEP) + 1;
-    return r->steps >= 0 ? NJ_OK : run_fail(r, "the template runs beyond the limit of steps");
+    return r->steps >= 0 ? 0 : run_fail(r, "the template runs beyond the limit of steps");
 }
 
 /* Makes room for more output. */
@@ -55,7 +55,7 @@ static int reserve(struct run *r, size_t bytes)
         return run_no_memory(r);
     t->text = more;
     t->capacity = grown;
-    return NJ_OK;
+    return 0;
 }
 
 int run_write(struct run *r, const char *text, size_t bytes)
@@ -63,14 +63,14 @@ int run_write(struct run *r, const char *text, size_t bytes)
     struct template_text *t = r->out;
     if (bytes > r->out_most - t->bytes)
         return run_fail(r, "the template writes more than the limit of %zu MiB", r->out_most >> 20);
-    int rc = t->capacity - t->bytes < bytes ? reserve(r, bytes) : NJ_OK;
-    if (!rc)
-        rc = run_spend(r, bytes);
-    if (!rc && bytes > 0) {
+    if (t->capacity - t->bytes < bytes)
+        TRY(reserve(r, bytes));
+    TRY(run_spend(r, bytes));
+    if (bytes > 0) {
         memcpy(t->text + t->bytes, text, bytes);
         t->bytes += bytes;
     }
-    return rc;
+    return 0;
 }
 
 int run_enter(struct run *r)
@@ -91,7 +91,7 @@ size_t run_capture(struct run *r)
 
 int run_captured(struct run *r, size_t from, int rc, struct value *out)
 {
-    if (!rc)
+    if (rc == 0)
         rc = text_make(r, r->out->text ? r->out->text + from : "", r->out->bytes - from, out);
     r->out->bytes = from;
     r->captures--;
@@ -106,14 +106,14 @@ int list_make(struct run *r, size_t capacity, struct list **out)
     if (!*out)
         return run_no_memory(r);
     if (capacity == 0)
-        return NJ_OK;
+        return 0;
     if (capacity > r->arena.most / sizeof *(*out)->at) {
         r->arena.spent = true;
         return run_no_memory(r);
     }
     (*out)->at = arena_take(&r->arena, capacity * sizeof *(*out)->at);
     (*out)->capacity = capacity;
-    return (*out)->at ? NJ_OK : run_no_memory(r);
+    return (*out)->at ? 0 : run_no_memory(r);
 }
 
 int list_add(struct run *r, struct list *list, struct value v)
@@ -129,7 +129,7 @@ int list_add(struct run *r, struct list *list, struct value v)
         list->capacity = grown;
     }
     list->at[list->count++] = v;
-    return NJ_OK;
+    return 0;
 }
 
 int dict_make(struct run *r, size_t capacity, struct dict **out)
@@ -138,20 +138,18 @@ int dict_make(struct run *r, size_t capacity, struct dict **out)
     if (!*out)
         return run_no_memory(r);
     if (capacity == 0)
-        return NJ_OK;
+        return 0;
     (*out)->at = arena_take(&r->arena, capacity * sizeof *(*out)->at);
     (*out)->capacity = capacity;
-    return (*out)->at ? NJ_OK : run_no_memory(r);
+    return (*out)->at ? 0 : run_no_memory(r);
 }
 
 int text_make(struct run *r, const char *text, size_t bytes, struct value *out)
 {
-    int rc = run_spend(r, bytes);
-    if (rc)
-        return rc;
+    TRY(run_spend(r, bytes));
     const char *copy = arena_copy(&r->arena, text, bytes);
     *out = value_text(copy, bytes);
-    return copy ? NJ_OK : run_no_memory(r);
+    return copy ? 0 : run_no_memory(r);
 }
 
 /* ---- asking ---- */

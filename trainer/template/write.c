@@ -79,44 +79,40 @@ static int repr_text(struct run *r, const struct value *v)
     const bool single = v->bytes > 0 && memchr(v->text, '\'', v->bytes);
     const char quote = single && !memchr(v->text, '"', v->bytes) ? '"' : '\'';
     uint32_t cp;
-    int rc = v->markup ? write_c(r, "Markup(") : NJ_OK;
-    if (!rc)
+    int rc = v->markup ? write_c(r, "Markup(") : 0;
+    if (rc == 0)
         rc = run_write(r, &quote, 1);
-    for (size_t at = 0, n; at < v->bytes && !rc; at += n) {
+    for (size_t at = 0, n; at < v->bytes && rc == 0; at += n) {
         n = utf8_next((const unsigned char *)v->text + at, v->bytes - at, &cp);
         rc = write_letter(r, v->text + at, n, cp, quote);
     }
-    if (!rc)
+    if (rc == 0)
         rc = run_write(r, &quote, 1);
-    return rc || !v->markup ? rc : write_c(r, ")");
+    return rc != 0 || !v->markup ? rc : write_c(r, ")");
 }
 
 static int repr_items(struct run *r, const struct list *list, const char *begin, const char *end)
 {
-    int rc = write_c(r, begin);
-    for (size_t i = 0; i < list->count && !rc; i++) {
+    TRY(write_c(r, begin));
+    for (size_t i = 0; i < list->count; i++) {
         if (i > 0)
-            rc = write_c(r, ", ");
-        if (!rc)
-            rc = write_repr(r, &list->at[i]);
+            TRY(write_c(r, ", "));
+        TRY(write_repr(r, &list->at[i]));
     }
-    return rc ? rc : write_c(r, end);
+    return write_c(r, end);
 }
 
 static int repr_dict(struct run *r, const struct dict *d)
 {
-    int rc = write_c(r, "{");
-    for (size_t i = 0; i < d->count && !rc; i++) {
+    TRY(write_c(r, "{"));
+    for (size_t i = 0; i < d->count; i++) {
         if (i > 0)
-            rc = write_c(r, ", ");
-        if (!rc)
-            rc = write_repr(r, &d->at[i].key);
-        if (!rc)
-            rc = write_c(r, ": ");
-        if (!rc)
-            rc = write_repr(r, &d->at[i].value);
+            TRY(write_c(r, ", "));
+        TRY(write_repr(r, &d->at[i].key));
+        TRY(write_c(r, ": "));
+        TRY(write_repr(r, &d->at[i].value));
     }
-    return rc ? rc : write_c(r, "}");
+    return write_c(r, "}");
 }
 
 static int repr_other(struct run *r, const struct value *v)
@@ -125,18 +121,18 @@ static int repr_other(struct run *r, const struct value *v)
     switch (v->kind) {
     case VALUE_NAMESPACE:
         rc = write_c(r, "<Namespace ");
-        if (!rc)
+        if (rc == 0)
             rc = repr_dict(r, v->dict);
-        return rc ? rc : write_c(r, ">");
+        return rc != 0 ? rc : write_c(r, ">");
     case VALUE_MACRO:
         rc = write_c(r, "<Macro ");
-        if (!rc && v->macro->node->name) {
+        if (rc == 0 && v->macro->node->name) {
             const struct value name = value_c_text(v->macro->node->name);
             rc = repr_text(r, &name);
-        } else if (!rc) {
+        } else if (rc == 0) {
             rc = write_c(r, "anonymous");
         }
-        return rc ? rc : write_c(r, ">");
+        return rc != 0 ? rc : write_c(r, ">");
     default:
         return run_type_error(r, "it cannot be written; `| list` makes a list of a generator", v);
     }
@@ -145,7 +141,7 @@ static int repr_other(struct run *r, const struct value *v)
 static int repr_nested(struct run *r, const struct value *v)
 {
     int rc = run_enter(r);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (v->kind == VALUE_LIST)
         rc = repr_items(r, v->list, "[", "]");
@@ -186,14 +182,14 @@ int write_str(struct run *r, const struct value *v)
 {
     if (v->kind == VALUE_STRING)
         return run_write(r, v->text, v->bytes);
-    return v->kind == VALUE_UNDEFINED ? NJ_OK : write_repr(r, v);
+    return v->kind == VALUE_UNDEFINED ? 0 : write_repr(r, v);
 }
 
 int value_str(struct run *r, const struct value *v, struct value *out)
 {
     if (v->kind == VALUE_STRING) {
         *out = value_text(v->text, v->bytes);
-        return NJ_OK;
+        return 0;
     }
     const size_t from = run_capture(r);
     return run_captured(r, from, write_str(r, v), out);
@@ -206,9 +202,9 @@ int value_escape(struct run *r, const struct value *v, struct value *out)
         const char *name;
     } marks[] = {{'&', "&amp;"}, {'>', "&gt;"}, {'<', "&lt;"}, {'\'', "&#39;"}, {'"', "&#34;"}};
     struct value text = *v;
-    int rc = v->kind == VALUE_STRING && v->markup ? NJ_OK : value_str(r, v, &text);
+    int rc = v->kind == VALUE_STRING && v->markup ? 0 : value_str(r, v, &text);
     const size_t from = run_capture(r);
-    for (size_t i = 0; i < text.bytes && !rc; i++) {
+    for (size_t i = 0; i < text.bytes && rc == 0; i++) {
         size_t k = text.markup ? 5 : 0;
         while (k < 5 && marks[k].mark != text.text[i])
             k++;

@@ -38,8 +38,8 @@ static int write_letter(struct run *r, const struct json_style *s, const char *t
         return run_write(r, text, bytes);
     if (cp < 0x10000)
         return write_unit(r, cp);
-    const int rc = write_unit(r, 0xd800 + ((cp - 0x10000) >> 10));
-    return rc ? rc : write_unit(r, 0xdc00 + ((cp - 0x10000) & 0x3ff));
+    TRY(write_unit(r, 0xd800 + ((cp - 0x10000) >> 10)));
+    return write_unit(r, 0xdc00 + ((cp - 0x10000) & 0x3ff));
 }
 
 /* Whether this byte of UTF-8 stands for itself. */
@@ -52,7 +52,7 @@ static int write_string(struct run *r, const struct json_style *s, const struct 
 {
     uint32_t cp;
     int rc = run_write(r, "\"", 1);
-    for (size_t at = 0, n; at < v->bytes && !rc; at += n) {
+    for (size_t at = 0, n; at < v->bytes && rc == 0; at += n) {
         size_t plain = at; /* most of a text is written as it is */
         while (plain < v->bytes && is_plain(s, (unsigned char)v->text[plain]))
             plain++;
@@ -64,7 +64,7 @@ static int write_string(struct run *r, const struct json_style *s, const struct 
         n = utf8_next((const unsigned char *)v->text + at, v->bytes - at, &cp);
         rc = write_letter(r, s, v->text + at, n, cp);
     }
-    return rc ? rc : run_write(r, "\"", 1);
+    return rc != 0 ? rc : run_write(r, "\"", 1);
 }
 
 static int write_number(struct run *r, const struct value *v)
@@ -81,12 +81,13 @@ static int write_number(struct run *r, const struct value *v)
 /* Writes what stands before an item, or before the closing bracket. */
 static int write_break(struct run *r, const struct json_style *s, size_t level, bool comma)
 {
-    int rc = comma ? write_text(r, &s->between) : NJ_OK;
-    if (!rc && s->lines)
-        rc = run_write(r, "\n", 1);
-    for (size_t i = 0; s->lines && i < level && !rc; i++)
-        rc = write_text(r, &s->indent);
-    return rc;
+    if (comma)
+        TRY(write_text(r, &s->between));
+    if (s->lines)
+        TRY(run_write(r, "\n", 1));
+    for (size_t i = 0; s->lines && i < level; i++)
+        TRY(write_text(r, &s->indent));
+    return 0;
 }
 
 static int write_list(struct run *r, const struct json_style *s, const struct list *list,
@@ -94,42 +95,38 @@ static int write_list(struct run *r, const struct json_style *s, const struct li
 {
     if (list->count == 0)
         return run_write(r, "[]", 2);
-    int rc = run_write(r, "[", 1);
-    for (size_t i = 0; i < list->count && !rc; i++) {
-        rc = write_break(r, s, level + 1, i > 0);
-        if (!rc)
-            rc = write_value(r, s, &list->at[i], level + 1);
+    TRY(run_write(r, "[", 1));
+    for (size_t i = 0; i < list->count; i++) {
+        TRY(write_break(r, s, level + 1, i > 0));
+        TRY(write_value(r, s, &list->at[i], level + 1));
     }
-    if (!rc)
-        rc = write_break(r, s, level, false);
-    return rc ? rc : run_write(r, "]", 1);
+    TRY(write_break(r, s, level, false));
+    return run_write(r, "]", 1);
 }
 
 static int write_key(struct run *r, const struct json_style *s, const struct value *key)
 {
-    int rc;
     if (key->kind == VALUE_STRING)
         return write_string(r, s, key);
     if (key->kind != VALUE_NONE && !value_is_number(key))
         return run_type_error(r, "it cannot be a key of JSON", key);
-    rc = run_write(r, "\"", 1);
-    if (!rc)
-        rc = write_value(r, s, key, 0);
-    return rc ? rc : run_write(r, "\"", 1);
+    TRY(run_write(r, "\"", 1));
+    TRY(write_value(r, s, key, 0));
+    return run_write(r, "\"", 1);
 }
 
 /* Puts the pairs in the order of their keys: each where the ones before it end. */
 static int sort_pairs(struct run *r, const struct dict *d, struct dict *out)
 {
-    int rc = NJ_OK, order;
+    int rc = 0, order;
     *out = (struct dict){.at = arena_take(&r->arena, d->count * sizeof *d->at)};
     if (!out->at)
         return run_no_memory(r);
-    for (size_t i = 0; i < d->count && !rc; i++) {
+    for (size_t i = 0; i < d->count && rc == 0; i++) {
         size_t at = out->count++;
         for (; at > 0; at--) {
             rc = value_order(r, &out->at[at - 1].key, &d->at[i].key, &order);
-            if (rc || order <= 0)
+            if (rc != 0 || order <= 0)
                 break;
             out->at[at] = out->at[at - 1];
         }
@@ -143,30 +140,24 @@ static int write_dict(struct run *r, const struct json_style *s, const struct di
     struct dict sorted = *d;
     if (d->count == 0)
         return run_write(r, "{}", 2);
-    int rc = s->sorted ? sort_pairs(r, d, &sorted) : NJ_OK;
-    if (!rc)
-        rc = run_write(r, "{", 1);
-    for (size_t i = 0; i < d->count && !rc; i++) {
-        rc = write_break(r, s, level + 1, i > 0);
-        if (!rc)
-            rc = write_key(r, s, &sorted.at[i].key);
-        if (!rc)
-            rc = write_text(r, &s->colon);
-        if (!rc)
-            rc = write_value(r, s, &sorted.at[i].value, level + 1);
+    if (s->sorted)
+        TRY(sort_pairs(r, d, &sorted));
+    TRY(run_write(r, "{", 1));
+    for (size_t i = 0; i < d->count; i++) {
+        TRY(write_break(r, s, level + 1, i > 0));
+        TRY(write_key(r, s, &sorted.at[i].key));
+        TRY(write_text(r, &s->colon));
+        TRY(write_value(r, s, &sorted.at[i].value, level + 1));
     }
-    if (!rc)
-        rc = write_break(r, s, level, false);
-    return rc ? rc : run_write(r, "}", 1);
+    TRY(write_break(r, s, level, false));
+    return run_write(r, "}", 1);
 }
 
 static int write_nested(struct run *r, const struct json_style *s, const struct value *v,
                         size_t level)
 {
-    int rc = run_enter(r);
-    if (rc)
-        return rc;
-    rc =
+    TRY(run_enter(r));
+    const int rc =
         v->kind == VALUE_DICT ? write_dict(r, s, v->dict, level) : write_list(r, s, v->list, level);
     run_leave(r);
     return rc;

@@ -104,7 +104,7 @@ static int append_numbered(struct adding *a, json_t *object, bool by_text)
             append(a, all[i].token, false);
     json_decref(texts);
     free(all);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- files ---- */
@@ -126,10 +126,10 @@ struct files {
 static int read_files(const char *dir, struct files *f)
 {
     int rc = read(dir, "tokenizer_config.json", &f->config);
-    if (rc || json_is_object(json_object_get(f->config, "added_tokens_decoder")))
+    if (rc != 0 || json_is_object(json_object_get(f->config, "added_tokens_decoder")))
         return rc;
-    rc = read(dir, "special_tokens_map.json", &f->map);
-    return rc ? rc : read(dir, "added_tokens.json", &f->added);
+    TRY(read(dir, "special_tokens_map.json", &f->map));
+    return read(dir, "added_tokens.json", &f->added);
 }
 
 /* Returns a field of the map, else of the configuration, else the default. */
@@ -151,7 +151,7 @@ static int append_all(struct adding *a, const struct files *f)
     for (size_t k = 0; k < ROWS(named); k++)
         json_object_set_new(a->special, text_of(setting(f, named[k])), json_true());
     int rc = append_numbered(a, json_object_get(f->config, "added_tokens_decoder"), false);
-    if (!rc)
+    if (rc == 0)
         rc = append_numbered(a, f->added, true);
     for (size_t k = 0; k < ROWS(named); k++)
         append_special(a, setting(f, named[k]));
@@ -165,7 +165,7 @@ int added_config(const char *dir, json_t *tokenizer, const json_t *defaults)
     struct files f = {.defaults = defaults};
     struct adding a = {.dir = dir};
     int rc = read_files(dir, &f);
-    if (!rc && json_is_object(tokenizer) && (f.config || f.map || f.added || defaults)) {
+    if (rc == 0 && json_is_object(tokenizer) && (f.config || f.map || f.added || defaults)) {
         json_memory_begin();
         if (!json_is_array(json_object_get(tokenizer, "added_tokens")))
             json_object_set_new(tokenizer, "added_tokens", json_array());
@@ -175,10 +175,10 @@ int added_config(const char *dir, json_t *tokenizer, const json_t *defaults)
         rc = append_all(&a, &f);
         json_decref(a.there);
         json_decref(a.special);
-        if (json_memory_end() || rc)
+        if (json_memory_end() || rc != 0)
             rc = fail(NJ_E_NOMEM, "%s: out of memory for its added tokens", dir);
     }
-    if (!rc && a.fresh > 0)
+    if (rc == 0 && a.fresh > 0)
         note("%s: %d token%s that %s lacks %s added, as transformers does: %s%s", dir, a.fresh,
              a.fresh == 1 ? "" : "s", defaults ? "vocab.json" : "tokenizer.json",
              a.fresh == 1 ? "is" : "are", a.first, a.fresh == 1 ? "" : ", ...");

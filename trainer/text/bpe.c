@@ -151,7 +151,7 @@ static void push_pair(const struct bpe *b, struct bpe_work *w, int32_t at)
 static int reserve_word(struct bpe_work *w, size_t n)
 {
     if (n <= w->word_capacity)
-        return NJ_OK;
+        return 0;
     if (n > INT_MAX / 4)
         return fail(NJ_E_UNSUPPORTED, "a word of %zu bytes is too long; split the text", n);
     const size_t grown = 2 * n + 64;
@@ -160,7 +160,7 @@ static int reserve_word(struct bpe_work *w, size_t n)
     w->symbol = malloc(grown * sizeof *w->symbol);
     w->heap = malloc(2 * grown * sizeof *w->heap); /* a merge takes a pair and queues two */
     w->word_capacity = w->symbol && w->heap ? grown : 0;
-    return w->word_capacity ? NJ_OK : fail(NJ_E_NOMEM, "out of memory for a word of %zu bytes", n);
+    return w->word_capacity ? 0 : fail(NJ_E_NOMEM, "out of memory for a word of %zu bytes", n);
 }
 
 /* The token of the byte or, in a tokenizer whose symbols are code points, of the code point at s, or of its
@@ -203,9 +203,7 @@ static void put_symbols(const struct bpe *b, struct bpe_work *w, const unsigned 
 /* Leaves the merged word in w->symbol, from the first on. */
 static int merge_word(const struct bpe *b, struct bpe_work *w, const unsigned char *word, size_t n)
 {
-    int rc = reserve_word(w, n);
-    if (rc)
-        return rc;
+    TRY(reserve_word(w, n));
     put_symbols(b, w, word, n);
     const int32_t last = (int32_t)w->symbols - 1;
     w->pairs = 0;
@@ -229,7 +227,7 @@ static int merge_word(const struct bpe *b, struct bpe_work *w, const unsigned ch
         push_pair(b, w, left->previous);
         push_pair(b, w, top.at);
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- ids ---- */
@@ -247,16 +245,16 @@ static int push_ids(struct span *s, const int32_t *ids, size_t n)
     for (size_t i = 0; i < n; i++)
         s->ids[s->count + i] = ids[i];
     s->count += n;
-    return NJ_OK;
+    return 0;
 }
 
 static int push_word(struct bpe_work *w, const char *word, size_t n)
 {
     const size_t first = w->span->count;
     int rc = merge_word(w->bpe, w, (const unsigned char *)word, n);
-    for (int32_t i = w->symbols > 0 ? 0 : -1; i >= 0 && !rc; i = w->symbol[i].next)
+    for (int32_t i = w->symbols > 0 ? 0 : -1; i >= 0 && rc == 0; i = w->symbol[i].next)
         rc = push_ids(w->span, &w->symbol[i].id, 1);
-    if (rc || n > CACHED_BYTES || w->span->count - first > CACHED_IDS)
+    if (rc != 0 || n > CACHED_BYTES || w->span->count - first > CACHED_IDS)
         return rc;
     struct cached *c = &w->cache[XXH3_64bits(word, n) & (CACHE_SLOTS - 1)];
     c->bytes = (uint8_t)n;
@@ -264,7 +262,7 @@ static int push_word(struct bpe_work *w, const char *word, size_t n)
     memcpy(c->text, word, n);
     if (c->ids > 0) /* a word of no ids: there may be no list yet */
         memcpy(c->id, w->span->ids + first, c->ids * sizeof *c->id);
-    return NJ_OK;
+    return 0;
 }
 
 static int encode_word(struct bpe_work *w, const char *word, size_t n)
@@ -283,13 +281,13 @@ static int encode_word(struct bpe_work *w, const char *word, size_t n)
 static int reserve_text(struct bpe_work *w, int which, size_t bytes)
 {
     if (bytes <= w->text_capacity[which])
-        return NJ_OK;
+        return 0;
     char *more = realloc(w->text[which], 2 * bytes);
     if (!more)
         return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", 2 * bytes);
     w->text[which] = more;
     w->text_capacity[which] = 2 * bytes;
-    return NJ_OK;
+    return 0;
 }
 
 /* Cuts by the stages from `stage` on; the pieces of the last are words. */
@@ -302,9 +300,7 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
     if (s->kind == SPLIT_PREFIX) {
         if (text[0] == ' ')
             return encode_words(w, stage + 1, text, bytes);
-        int rc = reserve_text(w, 1, bytes + 1);
-        if (rc)
-            return rc;
+        TRY(reserve_text(w, 1, bytes + 1));
         w->text[1][0] = ' ';
         memcpy(w->text[1] + 1, text, bytes);
         return encode_words(w, stage + 1, w->text[1], bytes + 1);
@@ -313,12 +309,10 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
         const long end = split_next(s, &w->place[stage], &w->left, text, bytes, at);
         if (end < 0)
             return (int)end;
-        int rc = encode_words(w, stage + 1, text + at, (size_t)end - at);
-        if (rc)
-            return rc;
+        TRY(encode_words(w, stage + 1, text + at, (size_t)end - at));
         at = (size_t)end;
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* Puts a text with its spaces, and one before it if that is asked for, into a buffer; returns the bytes, or an
@@ -326,7 +320,7 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
 static long spell_spaces(struct bpe_work *w, int which, const char *text, size_t bytes, bool prefix)
 {
     const int rc = reserve_text(w, which, bytes + 1);
-    if (rc)
+    if (rc != 0)
         return rc;
     char *to = w->text[which];
     *to = ' ';

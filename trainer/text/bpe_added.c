@@ -89,8 +89,8 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
     const unsigned char *s = (const unsigned char *)text;
     size_t done = 0;   /* all before it has been visited */
     size_t spaces = 0; /* white space after a token was followed up to there */
-    int rc = NJ_OK;
-    for (size_t at = 0; at < bytes && set->count > 0 && !rc;) {
+    int rc = 0;
+    for (size_t at = 0; at < bytes && set->count > 0 && rc == 0;) {
         const struct added_token *t =
             set->first[s[at]] ? longest(set, text + at, bytes - at) : NULL;
         if (!t) {
@@ -108,9 +108,9 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
         start = start > done ? start : done;
         if (start > done)
             rc = v->each(v->user, text + done, start - done);
-        if (!rc)
+        if (rc == 0)
             rc = v->token(v->user, t->id);
         done = end;
     }
-    return rc || done >= bytes ? rc : v->each(v->user, text + done, bytes - done);
+    return rc != 0 || done >= bytes ? rc : v->each(v->user, text + done, bytes - done);
 }

@@ -39,10 +39,10 @@ static int read_part(struct reading *r, const char *name, const char *list, cons
         json_array_foreach(json_object_get(part, list), i, member)
         {
             int rc = read_part(r, name, list, member, table);
-            if (rc)
+            if (rc != 0)
                 return rc;
         }
-        return NJ_OK;
+        return 0;
     }
     for (; table->type; table++)
         if (strcmp(type, table->type) == 0)
@@ -58,14 +58,14 @@ static int read_nfc(struct reading *r, const json_t *part)
     (void)part;
     if (r->bpe->form == UNICODE_AS_IS) /* NFKC is in NFC */
         r->bpe->form = UNICODE_NFC;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_nfkc(struct reading *r, const json_t *part)
 {
     (void)part;
     r->bpe->form = UNICODE_NFKC;
-    return NJ_OK;
+    return 0;
 }
 
 #define SPACE "\xe2\x96\x81"
@@ -82,7 +82,7 @@ static int read_replace(struct reading *r, const json_t *part)
     if (!replaces(part, " ", SPACE))
         return bpe_refuse(r, "normalizer", part, "only spaces can be replaced, by U+2581");
     r->bpe->spaces = r->bpe->early = true;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_prepend(struct reading *r, const json_t *part)
@@ -90,7 +90,7 @@ static int read_prepend(struct reading *r, const json_t *part)
     if (strcmp(text_of(part, "prepend"), SPACE) != 0)
         return bpe_refuse(r, "normalizer", part, "only U+2581 can be put before a text");
     r->bpe->prefix = PREFIX_EACH;
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- pre_tokenizer ---- */
@@ -102,7 +102,7 @@ static int add_stage(struct reading *r, const json_t *part, const struct split *
     if (r->bpe->stages == STAGES_MOST - 1) /* the last is left to bpe_read.c */
         return bpe_refuse(r, "pre_tokenizer", part, "at most 31 steps are supported");
     r->bpe->stage[r->bpe->stages++] = *stage;
-    return NJ_OK;
+    return 0;
 }
 
 static bool has_stage(const struct bpe *b, enum split_kind kind)
@@ -118,20 +118,20 @@ static int read_split(struct reading *r, const json_t *part)
     const json_t *regex = json_object_get(json_object_get(part, "pattern"), "Regex");
     struct split stage;
     if (r->bpe->early && strcmp(text_of(json_object_get(part, "pattern"), "String"), " ") == 0)
-        return NJ_OK; /* the normalizer leaves no space to split at */
+        return 0; /* the normalizer leaves no space to split at */
     if (strcmp(text_of(part, "behavior"), "Isolated") != 0 || flag(part, "invert", false))
         return bpe_refuse(r, "pre_tokenizer", part, "behavior must be Isolated, without invert");
     if (!json_is_string(regex))
         return bpe_refuse(r, "pre_tokenizer", part, "its pattern must be a Regex");
     int rc = split_from_pattern(json_string_value(regex), json_string_length(regex), &stage);
-    if (rc)
+    if (rc != 0)
         return fail(rc, "%s: %s", r->path, fail_text());
     static const struct split valid = {.kind = SPLIT_VALID};
     if (stage.kind == SPLIT_PATTERN && !has_stage(r->bpe, SPLIT_VALID))
         rc = add_stage(r, part, &valid);
-    if (!rc)
+    if (rc == 0)
         rc = add_stage(r, part, &stage);
-    if (rc)
+    if (rc != 0)
         split_free(&stage);
     return rc;
 }
@@ -162,16 +162,16 @@ static int read_metaspace(struct reading *r, const json_t *part)
         return bpe_refuse(r, "pre_tokenizer", part, "this Metaspace is not supported");
     r->bpe->spaces = true;
     r->bpe->prefix = schemes[found].prefix;
-    return flag(part, "split", true) ? add_stage(r, part, &each) : NJ_OK;
+    return flag(part, "split", true) ? add_stage(r, part, &each) : 0;
 }
 
 static int read_byte_level(struct reading *r, const json_t *part)
 {
     static const struct split prefix = {.kind = SPLIT_PREFIX}, words = {.kind = SPLIT_GPT2};
-    int rc = flag(part, "add_prefix_space", true) ? add_stage(r, part, &prefix) : NJ_OK;
-    if (!rc && flag(part, "use_regex", true))
+    int rc = flag(part, "add_prefix_space", true) ? add_stage(r, part, &prefix) : 0;
+    if (rc == 0 && flag(part, "use_regex", true))
         rc = add_stage(r, part, &words);
-    if (!rc && r->byte_level)
+    if (rc == 0 && r->byte_level)
         rc = bpe_refuse(r, "pre_tokenizer", part, "ByteLevel may stand there once");
     r->byte_level = true;
     return rc;
@@ -183,13 +183,13 @@ static int read_nothing(struct reading *r, const json_t *part)
 {
     (void)r;
     (void)part;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_replace_back(struct reading *r, const json_t *part)
 {
     return replaces(part, SPACE, " ")
-               ? NJ_OK
+               ? 0
                : bpe_refuse(r, "decoder", part, "only U+2581 can be replaced, by a space");
 }
 
@@ -201,7 +201,7 @@ static int read_template(struct reading *r, const json_t *part)
     json_array_foreach(json_object_get(part, "single"), i, piece)
     {
         if (json_object_get(piece, "Sequence"))
-            return NJ_OK;
+            return 0;
         const char *name = text_of(json_object_get(piece, "SpecialToken"), "id");
         const json_t *ids =
             json_object_get(json_object_get(json_object_get(part, "special_tokens"), name), "ids");
@@ -212,7 +212,7 @@ static int read_template(struct reading *r, const json_t *part)
                               "one token before the text is supported");
         r->bpe->begin_of_text = (int32_t)id;
     }
-    return NJ_OK;
+    return 0;
 }
 
 static const struct part normalizers[] = {{"NFC", read_nfc},
@@ -238,7 +238,7 @@ static int read_field(struct reading *r, const char *name, const char *list,
                       const struct part *table)
 {
     const json_t *part = json_object_get(r->root, name);
-    return !part || json_is_null(part) ? NJ_OK : read_part(r, name, list, part, table);
+    return !part || json_is_null(part) ? 0 : read_part(r, name, list, part, table);
 }
 
 /* Texts are cut as bytes or as spaces, by the files of two kinds of tokenizers; nothing mixes them. */
@@ -248,7 +248,7 @@ static int check_kind(const struct reading *r)
     const char *field = r->byte_level || b->form ? "normalizer" : "pre_tokenizer";
     if (b->spaces ? !r->byte_level && !b->form && (b->prefix != PREFIX_EACH || b->early)
                   : r->byte_level && b->prefix == PREFIX_NEVER)
-        return NJ_OK;
+        return 0;
     return bpe_refuse(r, field, json_object_get(r->root, field),
                       b->spaces || b->prefix ? "it does not go with the other steps"
                                              : "it must have ByteLevel");
@@ -256,12 +256,9 @@ static int check_kind(const struct reading *r)
 
 int bpe_read_pipeline(struct reading *r)
 {
-    int rc = read_field(r, "normalizer", "normalizers", normalizers);
-    if (!rc)
-        rc = read_field(r, "pre_tokenizer", "pretokenizers", splitters);
-    if (!rc)
-        rc = read_field(r, "post_processor", "processors", processors);
-    if (!rc)
-        rc = read_field(r, "decoder", "decoders", r->bpe->spaces ? space_decoders : byte_decoders);
-    return rc ? rc : check_kind(r);
+    TRY(read_field(r, "normalizer", "normalizers", normalizers));
+    TRY(read_field(r, "pre_tokenizer", "pretokenizers", splitters));
+    TRY(read_field(r, "post_processor", "processors", processors));
+    TRY(read_field(r, "decoder", "decoders", r->bpe->spaces ? space_decoders : byte_decoders));
+    return check_kind(r);
 }

@@ -47,7 +47,7 @@ static int take_id(const struct reading *r, const char *name, const json_t *id, 
     if (!json_is_integer(id) || value < 0 || value >= 1 << 24)
         return bpe_refuse(r, name, id, "an id must be a whole number below 16,777,216");
     *out = (int32_t)value;
-    return NJ_OK;
+    return 0;
 }
 
 /* Gives an added token its id in r->added: not the file's but, as the `tokenizers` library does, that of
@@ -57,13 +57,11 @@ static int number_added(struct reading *r, json_t *vocab, json_t *entry)
 {
     json_t *content = json_object_get(entry, "content");
     int32_t id;
-    int rc = take_id(r, "added_tokens.id", json_object_get(entry, "id"), &id);
-    if (rc)
-        return rc;
+    TRY(take_id(r, "added_tokens.id", json_object_get(entry, "id"), &id));
     if (!json_is_string(content))
         return bpe_refuse(r, "added_tokens.content", content, "it must be a text");
     if (json_string_length(content) == 0)
-        return NJ_OK;
+        return 0;
     const char *text = json_string_value(content);
     const json_t *same = json_object_get(r->added, text), *known = json_object_get(vocab, text);
     if (same)
@@ -76,7 +74,7 @@ static int number_added(struct reading *r, json_t *vocab, json_t *entry)
     if (!pair || json_object_set_new(r->added, text, pair))
         return no_memory(r);
     r->bpe->ids = id >= r->bpe->ids ? id + 1 : r->bpe->ids;
-    return NJ_OK;
+    return 0;
 }
 
 static int count_ids(struct reading *r, json_t *vocab, const json_t *added)
@@ -88,17 +86,17 @@ static int count_ids(struct reading *r, json_t *vocab, const json_t *added)
     json_object_foreach(vocab, text, id)
     {
         int rc = take_id(r, text, id, &value);
-        if (rc)
+        if (rc != 0)
             return rc;
         r->bpe->ids = value >= r->bpe->ids ? value + 1 : r->bpe->ids;
     }
     json_array_foreach(added, i, id)
     {
         int rc = number_added(r, vocab, id);
-        if (rc)
+        if (rc != 0)
             return rc;
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int refuse_length(const struct reading *r, json_t *content)
@@ -151,7 +149,7 @@ static int add_token(struct reading *r, struct source *source, int32_t id, json_
         return refuse_length(r, content);
     source[id] =
         (struct source){json_string_value(content), json_string_length(content), true, t->special};
-    return NJ_OK;
+    return 0;
 }
 
 /* Bytes that a token of the vocabulary stands for, into out; -1: it comes from no text. */
@@ -197,7 +195,7 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
         at += n < 0 ? s->bytes : (size_t)n;
     }
     b->start[b->ids] = at;
-    return NJ_OK;
+    return 0;
 }
 
 /* The token of bytes that have none of their own. */
@@ -207,13 +205,13 @@ static int read_unknown(struct reading *r, const json_t *vocab)
     const json_t *name = json_object_get(model, "unk_token");
     r->bpe->unknown = -1;
     if (r->bpe->missing_bytes == 0 || !json_is_string(name))
-        return NJ_OK;
+        return 0;
     const json_t *id = json_object_get(vocab, json_string_value(name));
     if (!id)
         return bpe_refuse(r, "model.unk_token", name, "it must be a token of model.vocab");
     r->bpe->unknown = (int32_t)json_integer_value(id);
     r->bpe->fuse_unknown = json_is_true(json_object_get(model, "fuse_unk"));
-    return NJ_OK;
+    return 0;
 }
 
 /* Of a tokenizer whose symbols are code points. */
@@ -225,7 +223,7 @@ static int check_bytes(struct reading *r, const json_t *vocab)
                     "%s: model.byte_fallback is true, and %d of the 256 bytes have no token; make "
                     "token files with another program",
                     r->path, b->missing_bytes);
-    const int rc = b->falls_back ? NJ_OK : read_unknown(r, vocab);
+    const int rc = b->falls_back ? 0 : read_unknown(r, vocab);
     b->missing_bytes = 0;
     return rc;
 }
@@ -281,7 +279,7 @@ static int read_tokens(struct reading *r, const struct alphabet *a, json_t *voca
     const char *text;
     json_t *entry;
     int rc = (r->added = json_object()) ? count_ids(r, vocab, added) : no_memory(r);
-    if (rc)
+    if (rc != 0)
         return rc;
     struct source *source = calloc((size_t)r->bpe->ids + 1, sizeof *source);
     if (!source)
@@ -296,13 +294,13 @@ static int read_tokens(struct reading *r, const struct alphabet *a, json_t *voca
     {
         const json_int_t id = json_integer_value(json_array_get(entry, 0));
         rc = add_token(r, source, (int32_t)id, json_array_get(entry, 1));
-        if (rc)
+        if (rc != 0)
             break;
     }
-    if (!rc)
+    if (rc == 0)
         rc = build_table(r, a, source);
     free(source);
-    if (!rc)
+    if (rc == 0)
         rc = index_vocabulary(r, a, vocab);
     added_prepare(&r->bpe->raw);
     added_prepare(&r->bpe->normalized);
@@ -356,7 +354,7 @@ static int add_merge(struct reading *r, const struct alphabet *a, size_t rank, c
                           "both parts and what they make must be tokens of model.vocab");
     r->within = r->within || spaces_within(both, (size_t)(n[0] + n[1]));
     bpe_add_merge(r->bpe, id[0], id[1], id[2], (uint32_t)rank);
-    return NJ_OK;
+    return 0;
 }
 
 static int read_merges(struct reading *r, const struct alphabet *a, const json_t *merges)
@@ -370,12 +368,12 @@ static int read_merges(struct reading *r, const struct alphabet *a, const json_t
         b->merge_slots *= 2;
     b->merge = malloc(b->merge_slots * sizeof *b->merge);
     char *both = malloc(2 * r->longest + 1);
-    int rc = b->merge && both ? NJ_OK : no_memory(r);
-    if (!rc)
+    int rc = b->merge && both ? 0 : no_memory(r);
+    if (rc == 0)
         memset(b->merge, 0xff, b->merge_slots * sizeof *b->merge);
     json_array_foreach(merges, i, merge)
     {
-        if (rc)
+        if (rc != 0)
             break;
         rc = add_merge(r, a, i, merge, both);
     }
@@ -404,7 +402,7 @@ static int check_model(const struct reading *r, const json_t *model)
             return bpe_refuse(r, name, value, "this is not supported");
     }
     return json_is_object(json_object_get(model, "vocab"))
-               ? NJ_OK
+               ? 0
                : bpe_refuse(r, "model.vocab", NULL, "it must be an object");
 }
 
@@ -443,35 +441,29 @@ static int make_work(struct reading *r)
         return no_memory(r);
     while (b->works < most && (b->work[b->works] = bpe_work_new()))
         b->works++;
-    return b->works == most ? NJ_OK : no_memory(r);
+    return b->works == most ? 0 : no_memory(r);
 }
 
 static int read_root(struct reading *r)
 {
     struct alphabet a;
     const json_t *model = json_object_get(r->root, "model");
-    int rc = bpe_read_pipeline(r);
-    if (!rc)
-        rc = check_model(r, model);
-    if (rc)
-        return rc;
+    TRY(bpe_read_pipeline(r));
+    TRY(check_model(r, model));
     alphabet_make(&a);
     r->bpe->falls_back = r->bpe->spaces && json_is_true(json_object_get(model, "byte_fallback"));
     r->bpe->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
-    rc = read_tokens(r, &a, json_object_get(model, "vocab"));
-    if (!rc)
-        rc = read_merges(r, &a, json_object_get(model, "merges"));
-    if (!rc && r->bpe->spaces && !r->within)
+    TRY(read_tokens(r, &a, json_object_get(model, "vocab")));
+    TRY(read_merges(r, &a, json_object_get(model, "merges")));
+    if (r->bpe->spaces && !r->within)
         r->bpe->stage[r->bpe->stages++] = (struct split){.kind = SPLIT_SPACES};
-    if (!rc && r->bpe->begin_of_text >= r->bpe->ids)
-        rc =
-            fail(NJ_E_UNSUPPORTED, "%s: post_processor begins texts with id %d, which no token has",
-                 r->path, r->bpe->begin_of_text);
-    if (!rc)
-        rc = make_work(r);
-    if (!rc)
-        r->bpe->cut_at = find_cuts(r->bpe);
-    return rc;
+    if (r->bpe->begin_of_text >= r->bpe->ids)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: post_processor begins texts with id %d, which no token has", r->path,
+                    r->bpe->begin_of_text);
+    TRY(make_work(r));
+    r->bpe->cut_at = find_cuts(r->bpe);
+    return 0;
 }
 
 int bpe_from(const char *path, json_t *root, struct bpe **out)
@@ -482,13 +474,13 @@ int bpe_from(const char *path, json_t *root, struct bpe **out)
         return no_memory(&r);
     unicode_prepare();
     r.bpe->begin_of_text = -1;
-    int rc = NJ_OK;
+    int rc = 0;
     if (getrandom(&r.bpe->seed, sizeof r.bpe->seed, 0) != (ssize_t)sizeof r.bpe->seed)
         rc = fail(NJ_E_IO, "%s: getrandom: %s", path, strerror(errno));
-    if (!rc)
+    if (rc == 0)
         rc = read_root(&r);
     json_decref(r.added);
-    if (rc)
+    if (rc != 0)
         bpe_free(r.bpe);
     else
         *out = r.bpe;
@@ -513,9 +505,9 @@ int bpe_read(const char *dir, struct bpe **out)
     json_t *root, *defaults;
     *out = NULL;
     int rc = read_files(dir, path, &root, &defaults);
-    if (!rc)
+    if (rc == 0)
         rc = added_config(dir, root, defaults);
-    if (!rc)
+    if (rc == 0)
         rc = bpe_from(path, root, out);
     json_decref(root);
     json_decref(defaults);

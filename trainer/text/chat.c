@@ -30,14 +30,14 @@ static int read_file(const char *dir, const char *name, json_t **out)
 {
     char path[PATH_BYTES], *text = NULL;
     size_t room = 0;
-    int rc = NJ_OK;
+    int rc = 0;
     *out = NULL;
     snprintf(path, sizeof path, "%s/%s", dir, name);
     FILE *file;
     if (access(path, F_OK) != 0)
-        return NJ_OK;
+        return 0;
     rc = regular_open(path, TEMPLATE_MOST, "fetch the model again", &file);
-    if (rc)
+    if (rc != 0)
         return rc;
     const ssize_t bytes = getdelim(&text, &room, '\0', file);
     if (bytes < 0 && !feof(file))
@@ -61,11 +61,9 @@ static int template_of_file(const char *path, json_t **out)
 {
     struct gguf g;
     struct gguf_text text;
-    int rc = metadata_open(path, &g);
-    if (rc)
-        return rc;
-    rc = gguf_string(&g, "tokenizer.chat_template", &text);
-    if (!rc && text.text && !(*out = json_text(text.text, text.bytes)))
+    TRY(metadata_open(path, &g));
+    int rc = gguf_string(&g, "tokenizer.chat_template", &text);
+    if (rc == 0 && text.text && !(*out = json_text(text.text, text.bytes)))
         rc = no_memory(path);
     gguf_close(&g);
     return rc;
@@ -77,7 +75,7 @@ static int template_of_config(const char *dir, const char *name, json_t **out)
     json_t *config;
     const int rc = read_config(dir, name, &config);
     json_t *found = json_object_get(config, "chat_template");
-    if (!rc && !json_is_null(found))
+    if (rc == 0 && !json_is_null(found))
         *out = json_incref(found);
     json_decref(config);
     return rc;
@@ -89,10 +87,10 @@ int chat_template(const char *dir, json_t **out)
     *out = NULL;
     if (metadata_is(dir))
         return template_of_file(dir, out);
-    int rc = read_file(dir, "chat_template.jinja", out);
-    for (int i = 0; i < 2 && !rc && !*out; i++)
-        rc = template_of_config(dir, configs[i], out);
-    return rc;
+    TRY(read_file(dir, "chat_template.jinja", out));
+    for (int i = 0; i < 2 && !*out; i++)
+        TRY(template_of_config(dir, configs[i], out));
+    return 0;
 }
 
 /* ---- tokens ---- */
@@ -101,10 +99,10 @@ int chat_template(const char *dir, json_t **out)
 static int set_token(struct chat *c, const char *name, const char *text, size_t bytes)
 {
     if (json_object_get(c->tokens, name))
-        return NJ_OK;
+        return 0;
     json_t *value = json_text(text, bytes);
     return value && json_object_set_new_nocheck(c->tokens, name, value) == 0
-               ? NJ_OK
+               ? 0
                : fail(NJ_E_NOMEM, "out of memory for the special tokens of the chat template");
 }
 
@@ -115,7 +113,7 @@ static int tokens_of_config(const char *dir, const char *file, struct chat *c)
                                         "pad_token", "cls_token", "mask_token"};
     json_t *config;
     int rc = read_config(dir, file, &config);
-    for (size_t i = 0; i < sizeof names / sizeof *names && !rc; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
         const json_t *token = json_object_get(config, names[i]);
         if (json_is_object(token))
             token = json_object_get(token, "content");
@@ -132,7 +130,7 @@ static int set_id(struct chat *c, const struct tokenizer *t, const char *name, i
     bool special;
     const char *text =
         id >= 0 && id <= INT32_MAX ? tokenizer_token(t, (int32_t)id, &bytes, &special) : NULL;
-    return text ? set_token(c, name, text, bytes) : NJ_OK;
+    return text ? set_token(c, name, text, bytes) : 0;
 }
 
 static int tokens_of_file(const char *path, const struct tokenizer *t, struct chat *c)
@@ -143,12 +141,12 @@ static int tokens_of_file(const char *path, const struct tokenizer *t, struct ch
                                            {"pad_token", "tokenizer.ggml.padding_token_id"}};
     struct gguf g;
     int rc = metadata_open(path, &g);
-    if (rc)
+    if (rc != 0)
         return rc;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !rc; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
         int64_t id;
         rc = gguf_int(&g, names[i][1], -1, &id);
-        if (!rc)
+        if (rc == 0)
             rc = set_id(c, t, names[i][0], id);
     }
     gguf_close(&g);
@@ -162,8 +160,8 @@ static int read_tokens(const char *dir, const struct tokenizer *t, struct chat *
         return no_memory(dir);
     if (metadata_is(dir))
         return tokens_of_file(dir, t, c);
-    const int rc = tokens_of_config(dir, "tokenizer_config.json", c);
-    return rc ? rc : tokens_of_config(dir, "special_tokens_map.json", c);
+    TRY(tokens_of_config(dir, "tokenizer_config.json", c));
+    return tokens_of_config(dir, "special_tokens_map.json", c);
 }
 
 /* ---- models without a template ---- */
@@ -198,9 +196,8 @@ static int parse_built_in(const char *dir, const struct tokenizer *t, struct cha
         if (!has_tokens(t, built_in[i].tokens))
             continue;
         json_object_del(out->tokens, "bos_token");
-        const int rc = set_id(out, t, "bos_token", tokenizer_begin_of_text(t));
-        return rc ? rc
-                  : template_parse(dir, built_in[i].text, strlen(built_in[i].text), &out->plain);
+        TRY(set_id(out, t, "bos_token", tokenizer_begin_of_text(t)));
+        return template_parse(dir, built_in[i].text, strlen(built_in[i].text), &out->plain);
     }
     return fail(NJ_E_UNSUPPORTED,
                 "%s: it has no chat template, and its tokenizer has neither the tokens of ChatML "
@@ -242,7 +239,7 @@ static int parse_named(const char *dir, const json_t *list, struct chat *out)
                     "it as chat_template.jinja",
                     dir);
     const int rc = parse(dir, plain, &out->plain);
-    return rc || !tools ? rc : parse(dir, tools, &out->tools);
+    return rc != 0 || !tools ? rc : parse(dir, tools, &out->tools);
 }
 
 /* A template of its own for tools may lie in a file beside that of the model. */
@@ -250,9 +247,9 @@ static int parse_text(const char *dir, const json_t *text, struct chat *out)
 {
     json_t *tools = NULL;
     int rc = parse(dir, text, &out->plain);
-    if (!rc && !metadata_is(dir))
+    if (rc == 0 && !metadata_is(dir))
         rc = read_file(dir, "additional_chat_templates/tool_use.jinja", &tools);
-    if (!rc && tools)
+    if (rc == 0 && tools)
         rc = parse(dir, tools, &out->tools);
     json_decref(tools);
     return rc;
@@ -263,15 +260,15 @@ int chat_find(const char *dir, const struct tokenizer *t, struct chat *out)
     json_t *template;
     *out = (struct chat){0};
     int rc = chat_template(dir, &template);
-    if (!rc)
+    if (rc == 0)
         rc = read_tokens(dir, t, out);
-    if (!rc && json_is_string(template))
+    if (rc == 0 && json_is_string(template))
         rc = parse_text(dir, template, out);
-    else if (!rc && json_is_array(template))
+    else if (rc == 0 && json_is_array(template))
         rc = parse_named(dir, template, out);
-    else if (!rc && template)
+    else if (rc == 0 && template)
         rc = fail(NJ_E_FORMAT, "%s: chat_template must be a text or a list of named ones", dir);
-    else if (!rc)
+    else if (rc == 0)
         rc = parse_built_in(dir, t, out);
     json_decref(template);
     return rc;
@@ -291,7 +288,7 @@ int chat_writes_day(const char *dir, bool *out)
     const bool lost = template && !text;
     free(text);
     json_decref(template);
-    return rc || !lost ? rc : no_memory(dir);
+    return rc != 0 || !lost ? rc : no_memory(dir);
 }
 
 void chat_free(struct chat *c)

@@ -26,7 +26,7 @@ static int open_file(const char *dir, const char *name, struct file *f)
     if (snprintf(f->path, sizeof f->path, "%s/%s", dir, name) >= (int)sizeof f->path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     const int rc = json_read_optional(f->path, "fetch the model again", &f->root);
-    if (rc || !f->root || json_is_object(f->root))
+    if (rc != 0 || !f->root || json_is_object(f->root))
         return rc;
     return fail(NJ_E_FORMAT, "%s: the file must hold an object; fetch the model again", f->path);
 }
@@ -81,7 +81,7 @@ static int read_stops(const struct file *f, int vocab_size, struct generation *o
             !generation_add(out, (int32_t)number))
             return refuse(f, name, value, want);
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* transformers takes those of config.json where there is no generation_config.json. */
@@ -89,7 +89,7 @@ static int read_stops_of_config(const char *dir, int vocab_size, struct generati
 {
     struct file f;
     int rc = open_file(dir, "config.json", &f);
-    if (!rc)
+    if (rc == 0)
         rc = read_stops(&f, vocab_size, out);
     json_decref(f.root);
     return rc;
@@ -105,7 +105,7 @@ static int add_tokenizer(const struct tokenizer *t, int vocab_size, struct gener
                         "%s: more than %d tokens end a text: eos_token_id names %d, and the "
                         "tokenizer has others; remove some from generation_config.json",
                         t->dir, STOP_IDS_MOST, STOP_IDS_MOST);
-    return NJ_OK;
+    return 0;
 }
 
 /* A GGUF file has an id of its own for the end of a turn. */
@@ -115,12 +115,12 @@ static int read_stops_of_file(const char *path, int vocab_size, struct generatio
                                        "tokenizer.ggml.eot_token_id"};
     struct gguf g;
     int rc = metadata_open(path, &g);
-    if (rc)
+    if (rc != 0)
         return rc;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && !rc; i++) {
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && rc == 0; i++) {
         int64_t id;
         rc = gguf_int(&g, keys[i], -1, &id);
-        if (!rc && id >= 0 && id < vocab_size)
+        if (rc == 0 && id >= 0 && id < vocab_size)
             generation_add(out, (int32_t)id);
     }
     gguf_close(&g);
@@ -131,19 +131,19 @@ int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
                     struct generation *out)
 {
     struct file f = {.root = NULL};
-    int rc = NJ_OK;
+    int rc = 0;
     *out = (struct generation){0};
     if (metadata_is(dir)) {
         rc = read_stops_of_file(dir, vocab_size, out);
     } else {
         rc = open_file(dir, "generation_config.json", &f);
-        if (!rc)
+        if (rc == 0)
             rc = read_stops(&f, vocab_size, out);
-        if (!rc && out->stops == 0)
+        if (rc == 0 && out->stops == 0)
             rc = read_stops_of_config(dir, vocab_size, out);
         json_decref(f.root);
     }
-    return rc ? rc : add_tokenizer(t, vocab_size, out);
+    return rc != 0 ? rc : add_tokenizer(t, vocab_size, out);
 }
 
 /* ---- what a student has learned ---- */
@@ -155,7 +155,7 @@ int generation_said(const char *dir, int vocab_size, struct generation *out)
     if (metadata_is(dir))
         return read_stops_of_file(dir, vocab_size, out);
     int rc = open_file(dir, "generation_config.json", &f);
-    if (!rc)
+    if (rc == 0)
         rc = f.root ? read_stops(&f, vocab_size, out) : read_stops_of_config(dir, vocab_size, out);
     json_decref(f.root);
     return rc;
@@ -169,10 +169,10 @@ static int take_tokens(const char *dir, json_t *to, bool *found)
     int rc = open_file(dir, "config.json", &f);
     *found = f.root != NULL;
     json_memory_begin();
-    for (size_t i = 0; i < sizeof names / sizeof *names && !rc; i++)
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
         if (field(&f, names[i]))
             json_object_set(to, names[i], json_object_get(f.root, names[i]));
-    if (json_memory_end() && !rc)
+    if (json_memory_end() && rc == 0)
         rc = fail(NJ_E_NOMEM, "%s: out of memory", f.path);
     json_decref(f.root);
     return rc;
@@ -183,15 +183,15 @@ static int make_config(const char *dir, const char *base, json_t **out)
 {
     struct file f = {.root = NULL};
     bool found = false;
-    int rc = metadata_is(base) ? NJ_OK : open_file(base, "generation_config.json", &f);
+    int rc = metadata_is(base) ? 0 : open_file(base, "generation_config.json", &f);
     *out = f.root;
-    if (rc || f.root)
+    if (rc != 0 || f.root)
         return rc;
     *out = json_object();
     if (!*out)
         return fail(NJ_E_NOMEM, "%s: out of memory", dir);
     rc = take_tokens(dir, *out, &found);
-    return rc || found || metadata_is(base) ? rc : take_tokens(base, *out, &found);
+    return rc != 0 || found || metadata_is(base) ? rc : take_tokens(base, *out, &found);
 }
 
 static void add_id(json_t *root, int32_t id)
@@ -211,11 +211,11 @@ int generation_add_stop(const char *dir, const char *base, int32_t id)
     struct file f;
     struct generation said = {0};
     int rc = open_file(dir, "generation_config.json", &f);
-    if (!rc && !f.root)
+    if (rc == 0 && !f.root)
         rc = make_config(dir, base, &f.root);
-    if (!rc)
+    if (rc == 0)
         rc = read_stops(&f, INT32_MAX, &said);
-    if (rc || generation_stops(&said, id)) {
+    if (rc != 0 || generation_stops(&said, id)) {
         json_decref(f.root);
         return rc;
     }

@@ -35,14 +35,12 @@ struct joins {
 static int read_scores(const struct gguf *g, size_t tokens, float **out)
 {
     size_t count;
-    const int rc = gguf_floats(g, SCORES, out, &count);
-    if (rc)
-        return rc;
+    TRY(gguf_floats(g, SCORES, out, &count));
     size_t i = 0;
     while (*out && i < count && !isnan((*out)[i]))
         i++;
     if (*out && i == count && count == tokens)
-        return NJ_OK;
+        return 0;
     free(*out);
     *out = NULL;
     if (i < count)
@@ -77,7 +75,7 @@ static int add(const struct gguf *g, struct joins *all, const struct join *join)
         all->capacity = grown;
     }
     all->at[all->count++] = *join;
-    return NJ_OK;
+    return 0;
 }
 
 /* Finds the id of a part of a token; -1: none. */
@@ -98,9 +96,9 @@ static int add_joins(const struct gguf *g, struct joins *all, json_t *vocab, con
     const size_t bytes = strlen(text);
     const int points = join.right_points;
     uint32_t cp;
-    int rc = NJ_OK;
+    int rc = 0;
     join.text = text;
-    for (size_t at = 0, n; at < bytes && !rc; at += n) {
+    for (size_t at = 0, n; at < bytes && rc == 0; at += n) {
         n = utf8_next((const unsigned char *)text + at, bytes - at, &cp);
         if (id_of(vocab, text + at, n) < 0)
             return fail(NJ_E_UNSUPPORTED,
@@ -133,13 +131,13 @@ static int collect(const struct gguf *g, const float *score, json_t *vocab, cons
 {
     const char *text;
     json_t *id;
-    int rc = NJ_OK;
+    int rc = 0;
     json_object_foreach(vocab, text, id)
     {
         const size_t bytes = strlen(text);
         const int32_t i = (int32_t)json_integer_value(id);
         const int points = count_points(text, bytes);
-        if (rc || !normal[i] || points < 2 || strchr(text, ' '))
+        if (rc != 0 || !normal[i] || points < 2 || strchr(text, ' '))
             continue;
         if (bytes > TOKEN_BYTES_MOST)
             return fail(NJ_E_UNSUPPORTED, "%s: token %d has %zu bytes; at most %d are supported",
@@ -166,11 +164,11 @@ int gguf_scores_merges(const struct gguf *g, json_t *vocab, const bool *normal, 
     struct joins all = {0};
     float *score;
     int rc = read_scores(g, tokens, &score);
-    if (!rc)
+    if (rc == 0)
         rc = collect(g, score, vocab, normal, &all);
-    if (!rc && all.count > 0)
+    if (rc == 0 && all.count > 0)
         qsort(all.at, all.count, sizeof *all.at, compare);
-    for (size_t i = 0; i < all.count && !rc; i++)
+    for (size_t i = 0; i < all.count && rc == 0; i++)
         append(&all.at[i], merges);
     free(all.at);
     free(score);
@@ -204,9 +202,9 @@ int gguf_scores_rank(const struct gguf *g, struct bpe *b)
     float *score, *sorted;
     size_t count;
     int rc = gguf_floats(g, SCORES, &score, &count);
-    if (!rc)
+    if (rc == 0)
         rc = gguf_floats(g, SCORES, &sorted, &count);
-    if (rc) {
+    if (rc != 0) {
         free(score);
         return rc;
     }
@@ -216,7 +214,7 @@ int gguf_scores_rank(const struct gguf *g, struct bpe *b)
             b->merge[i].rank = above(sorted, count, score[b->merge[i].id]);
     free(score);
     free(sorted);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- parts of a tokenizer.json ---- */

@@ -53,11 +53,8 @@ static int read_kind(struct metadata *m)
     const char *path = m->g->path;
     struct gguf_text model, pre;
     char names[128];
-    int rc = gguf_string(m->g, KEY("model"), &model);
-    if (!rc)
-        rc = gguf_string(m->g, KEY("pre"), &pre);
-    if (rc)
-        return rc;
+    TRY(gguf_string(m->g, KEY("model"), &model));
+    TRY(gguf_string(m->g, KEY("pre"), &pre));
     if (is(model, "llama") && !m->g->apr)
         return gguf_bool(m->g, KEY("add_space_prefix"), true, &m->prefix);
     if (!is(model, "gpt2"))
@@ -84,13 +81,10 @@ static int read_kind(struct metadata *m)
 static int read_lists(struct metadata *m)
 {
     size_t types;
-    int rc = gguf_strings(m->g, KEY("tokens"), &m->token, &m->tokens);
-    if (!rc)
-        rc = gguf_ints(m->g, KEY("token_type"), &m->type, &types);
-    if (!rc && m->pre)
-        rc = gguf_strings(m->g, KEY("merges"), &m->merge, &m->merges);
-    if (rc)
-        return rc;
+    TRY(gguf_strings(m->g, KEY("tokens"), &m->token, &m->tokens));
+    TRY(gguf_ints(m->g, KEY("token_type"), &m->type, &types));
+    if (m->pre)
+        TRY(gguf_strings(m->g, KEY("merges"), &m->merge, &m->merges));
     if (!m->token || !m->type || (m->pre && !m->merge))
         return fail(NJ_E_FORMAT, "%s: %s is missing; " AGAIN, m->g->path,
                     metadata_name(m->g, !m->token  ? KEY("tokens")
@@ -116,7 +110,7 @@ static bool is_absent(const struct metadata *m, size_t id)
 static int read_id(const struct metadata *m, const char *key, int64_t *out)
 {
     const int rc = gguf_int(m->g, key, -1, out);
-    if (rc || *out == -1)
+    if (rc != 0 || *out == -1)
         return rc;
     if (*out < 0 || *out >= (int64_t)m->tokens || is_absent(m, (size_t)*out))
         return fail(NJ_E_FORMAT, "%s: %s is %lld, which no token has; " AGAIN, m->g->path,
@@ -145,7 +139,7 @@ static int check_end(const struct metadata *m)
 {
     bool ends;
     const int rc = gguf_bool(m->g, KEY("add_eos_token"), false, &ends);
-    if (rc || !ends)
+    if (rc != 0 || !ends)
         return rc;
     return fail(NJ_E_UNSUPPORTED,
                 "%s: %s is true, and texts that end with eos_token_id, prompts too, are not "
@@ -156,25 +150,18 @@ static int check_end(const struct metadata *m)
 
 static int read_metadata(struct metadata *m)
 {
-    int rc = check_apr(m->g);
-    if (!rc)
-        rc = read_kind(m);
-    if (!rc)
-        rc = read_lists(m);
-    if (!rc)
-        rc = read_id(m, KEY("bos_token_id"), &m->bos);
-    if (!rc)
-        rc = read_id(m, KEY("eos_token_id"), &m->eos);
-    if (!rc)
-        rc = read_id(m, KEY("padding_token_id"), &m->padding);
-    if (!rc)
-        rc = gguf_bool(m->g, KEY("add_bos_token"), !m->pre || m->pre->begins, &m->begins);
-    if (!rc)
-        rc = check_end(m);
-    if (!rc && m->begins && m->bos < 0)
-        rc = fail(NJ_E_FORMAT, "%s: texts begin with a token, and %s is missing; " AGAIN,
-                  m->g->path, metadata_name(m->g, KEY("bos_token_id")));
-    return rc;
+    TRY(check_apr(m->g));
+    TRY(read_kind(m));
+    TRY(read_lists(m));
+    TRY(read_id(m, KEY("bos_token_id"), &m->bos));
+    TRY(read_id(m, KEY("eos_token_id"), &m->eos));
+    TRY(read_id(m, KEY("padding_token_id"), &m->padding));
+    TRY(gguf_bool(m->g, KEY("add_bos_token"), !m->pre || m->pre->begins, &m->begins));
+    TRY(check_end(m));
+    if (m->begins && m->bos < 0)
+        return fail(NJ_E_FORMAT, "%s: texts begin with a token, and %s is missing; " AGAIN,
+                    m->g->path, metadata_name(m->g, KEY("bos_token_id")));
+    return 0;
 }
 
 /* ---- tokens and merges ---- */
@@ -199,7 +186,7 @@ static int put_token(struct metadata *m, size_t id, const char *text)
 static int put_tokens(struct metadata *m)
 {
     int rc = 0;
-    for (size_t id = 0; id < m->tokens && !rc; id++) {
+    for (size_t id = 0; id < m->tokens && rc == 0; id++) {
         if (m->type[id] < NORMAL || m->type[id] > BYTE)
             return fail(NJ_E_FORMAT, "%s: %s is %d for token %zu; 1 to 6 are known: " AGAIN,
                         m->g->path, metadata_name(m->g, KEY("token_type")), (int)m->type[id], id);
@@ -334,9 +321,7 @@ static int put_config(const struct metadata *m, json_t **out)
         int64_t id;
     } tokens[] = {{"bos_token", m->bos}, {"eos_token", m->eos}, {"pad_token", m->padding}};
     struct gguf_text chat;
-    const int rc = gguf_string(m->g, "tokenizer.chat_template", &chat);
-    if (rc)
-        return rc;
+    TRY(gguf_string(m->g, "tokenizer.chat_template", &chat));
     *out = json_pack("{s:s,s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
                      "clean_up_tokenization_spaces", 0);
     /* transformers makes a special token of each that is named here, so ordinary tokens are not. */
@@ -366,14 +351,14 @@ static int build(struct metadata *m, json_t **config)
 {
     json_memory_limit(text_bytes(m));
     int rc = put_root(m);
-    if (!rc)
+    if (rc == 0)
         rc = put_tokens(m);
-    if (!rc)
+    if (rc == 0)
         rc = m->pre ? put_merges(m) : put_joins(m);
-    if (!rc)
+    if (rc == 0)
         rc = put_config(m, config);
     const bool spent = json_memory_spent();
-    if (!json_memory_end() || (rc && rc != NJ_E_NOMEM))
+    if (!json_memory_end() || (rc != 0 && rc != NJ_E_NOMEM))
         return rc;
     return spent ? fail(NJ_E_FORMAT, "%s: its tokenizer needs too much memory; " AGAIN, m->g->path)
                  : fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", m->g->path);
@@ -382,12 +367,12 @@ static int build(struct metadata *m, json_t **config)
 static int to_json(struct metadata *m, json_t **tokenizer, json_t **config)
 {
     int rc = read_metadata(m);
-    if (!rc)
+    if (rc == 0)
         rc = build(m, config);
     free(m->token);
     free(m->type);
     free(m->merge);
-    if (rc) {
+    if (rc != 0) {
         json_decref(m->root);
         json_decref(*config);
         m->root = *config = NULL;
@@ -410,11 +395,11 @@ int gguf_tokenizer_read(const struct gguf *g, struct bpe **out, int *eos)
     char name[PATH_BYTES + 32];
     *out = NULL;
     int rc = to_json(&m, &tokenizer, &config);
-    *eos = rc ? -1 : (int)m.eos;
+    *eos = rc != 0 ? -1 : (int)m.eos;
     snprintf(name, sizeof name, "%s (%s)", g->path, g->apr ? "tokenizer" : "tokenizer.ggml");
-    if (!rc)
+    if (rc == 0)
         rc = bpe_from(name, tokenizer, out);
-    if (!rc && !m.pre)
+    if (rc == 0 && !m.pre)
         rc = gguf_scores_rank(g, *out);
     json_decref(tokenizer);
     json_decref(config);
@@ -439,15 +424,15 @@ static int copy(const char *path, const char *dir)
     struct bpe *bpe = NULL;
     int eos;
     int rc = metadata_open(path, &g);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (gguf_tokenizer_is(&g) && !dir)
         rc = gguf_tokenizer_read(&g, &bpe, &eos);
     if (gguf_tokenizer_is(&g) && dir)
         rc = gguf_tokenizer_json(&g, &tokenizer, &config);
-    if (!rc && tokenizer)
+    if (rc == 0 && tokenizer)
         rc = dump(tokenizer, dir, "tokenizer.json");
-    if (!rc && config)
+    if (rc == 0 && config)
         rc = dump(config, dir, "tokenizer_config.json");
     bpe_free(bpe);
     json_decref(tokenizer);

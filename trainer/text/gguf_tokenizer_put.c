@@ -104,9 +104,9 @@ static int put_tokens(struct gguf_writer *w, const struct tokenizer *t, const st
     int rc = make_texts(&texts, (size_t)vocab_size, total);
     if (!types)
         rc = fail(NJ_E_NOMEM, "out of memory for a tokenizer");
-    for (int32_t id = 0; id < vocab_size && !rc; id++)
+    for (int32_t id = 0; id < vocab_size && rc == 0; id++)
         types[id] = put_token(t, a, id, &texts);
-    if (!rc) {
+    if (rc == 0) {
         gguf_put_strings(w, KEY("tokens"), texts.text, texts.count);
         gguf_put_i32s(w, KEY("token_type"), types, (size_t)vocab_size);
     }
@@ -165,9 +165,9 @@ static int put_merges(struct gguf_writer *w, const struct bpe *b, const struct a
     struct bpe_merge *list = list_merges(b, &count, &bytes);
     int rc = list ? make_texts(&texts, count, bytes)
                   : fail(NJ_E_NOMEM, "out of memory for %zu merges", count);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         put_merge(b, a, &list[i], &texts);
-    if (!rc)
+    if (rc == 0)
         gguf_put_strings(w, KEY("merges"), texts.text, count);
     free(list);
     free_texts(&texts);
@@ -189,19 +189,17 @@ static int read_configs(const char *dir, struct configs *c)
     *c = (struct configs){0};
     if (gguf_is(dir)) {
         int rc = gguf_open(dir, &g);
-        if (rc)
+        if (rc != 0)
             return rc;
         if (gguf_tokenizer_is(&g))
             rc = gguf_tokenizer_json(&g, &json, &c->tokenizer);
-        if (!rc && c->tokenizer)
+        if (rc == 0 && c->tokenizer)
             json_decref(json);
         gguf_close(&g);
         return rc;
     }
     snprintf(path, sizeof path, "%s/tokenizer_config.json", dir);
-    const int rc = json_read_optional(path, "fetch the model again", &c->tokenizer);
-    if (rc)
-        return rc;
+    TRY(json_read_optional(path, "fetch the model again", &c->tokenizer));
     snprintf(path, sizeof path, "%s/config.json", dir);
     return json_read_optional(path, "fetch the model again", &c->model);
 }
@@ -254,9 +252,9 @@ static int put_ids(struct gguf_writer *w, const struct tokenizer *t, int vocab_s
     struct configs c;
     const int32_t begin = tokenizer_begin_of_text(t);
     int rc = read_configs(t->dir, &c);
-    if (!rc)
+    if (rc == 0)
         rc = generation_said(t->dir, vocab_size, &ends);
-    if (!rc) {
+    if (rc == 0) {
         const int32_t found = special_id(t, &c, "eos", vocab_size);
         const int32_t eos = found >= 0 ? found : t->end_of_text;
         put_id(w, KEY("bos_token_id"), begin >= 0 ? begin : special_id(t, &c, "bos", vocab_size));
@@ -326,19 +324,19 @@ int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int voc
     struct alphabet a;
     const char *pre = NULL;
     int rc = gguf_check_tokenizer(t, vocab_size);
-    if (!rc)
+    if (rc == 0)
         rc = find_pre(t, &pre);
-    if (rc)
+    if (rc != 0)
         return rc;
     alphabet_make(&a);
     gguf_put_string(w, KEY("model"), "gpt2");
     gguf_put_string(w, KEY("pre"), pre);
     rc = put_tokens(w, t, &a, vocab_size);
-    if (!rc && t->bpe)
+    if (rc == 0 && t->bpe)
         rc = put_merges(w, t->bpe, &a);
-    else if (!rc)
+    else if (rc == 0)
         gguf_put_strings(w, KEY("merges"), NULL, 0);
-    if (!rc)
+    if (rc == 0)
         rc = put_ids(w, t, vocab_size);
-    return rc ? rc : put_template(w, t->dir);
+    return rc != 0 ? rc : put_template(w, t->dir);
 }

@@ -155,14 +155,14 @@ static int translate(const struct apr *a, struct gguf *g)
     for (int i = 0; i < ROWS; i++)
         value[i] = value_of(a, &rows[i]);
     const bool none = json_memory_end();
-    for (int i = 0; i < ROWS && !rc; i++)
+    for (int i = 0; i < ROWS && rc == 0; i++)
         rc = value[i] ? measure(a, &rows[i], value[i], &bytes) : 0;
-    g->value = rc || none ? NULL : malloc(bytes); /* what they point to lies behind them */
-    if (!rc && !g->value)
+    g->value = rc != 0 || none ? NULL : malloc(bytes); /* what they point to lies behind them */
+    if (rc == 0 && !g->value)
         rc = fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", a->path);
-    unsigned char *to = rc ? NULL : (unsigned char *)(g->value + ROWS);
+    unsigned char *to = rc != 0 ? NULL : (unsigned char *)(g->value + ROWS);
     for (int i = 0; i < ROWS; i++) {
-        if (!rc && value[i])
+        if (rc == 0 && value[i])
             add(a, &rows[i], value[i], g, &to);
         json_decref(value[i]);
     }
@@ -173,12 +173,10 @@ static int open_apr(const char *path, struct gguf *out)
 {
     struct apr a;
     memset(out, 0, sizeof *out);
-    int rc = apr_open(path, &a);
-    if (rc)
-        return rc;
+    TRY(apr_open(path, &a));
     memcpy(out->path, a.path, sizeof out->path);
     out->apr = true;
-    rc = translate(&a, out);
+    const int rc = translate(&a, out);
     apr_close(&a);
     return rc;
 }

@@ -20,20 +20,18 @@ static int32_t token_of(const struct tokenizer *t, const json_t *value)
 static int read_config(const struct tokenizer *t, const char *path, int32_t *out)
 {
     json_t *root = NULL;
-    const int rc = json_read_optional(path, "fetch the model again", &root);
-    if (rc)
-        return rc;
+    TRY(json_read_optional(path, "fetch the model again", &root));
     *out = token_of(t, json_object_get(root, "bos_token"));
     if (*out < 0)
         *out = token_of(t, json_object_get(root, "eos_token"));
     json_decref(root);
-    return NJ_OK;
+    return 0;
 }
 
 int prefix_token(const struct tokenizer *t, int32_t *out)
 {
     char path[PATH_BYTES];
-    int rc = NJ_OK;
+    int rc = 0;
     *out = -1;
     if (snprintf(path, sizeof path, "%s/tokenizer_config.json", t->dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", t->dir);

@@ -78,17 +78,17 @@ static void find_ends(struct tokenizer *t)
 static int take_bpe(struct tokenizer *t, int rc)
 {
     t->end_of_turn = -1;
-    if (rc && rc != NJ_E_UNSUPPORTED)
+    if (rc != 0 && rc != NJ_E_UNSUPPORTED)
         return rc;
-    if (rc) { /* token files can still be used */
+    if (rc != 0) { /* token files can still be used */
         snprintf(t->kind, sizeof t->kind, "token files");
         snprintf(t->refusal, sizeof t->refusal, "%s", fail_text());
-        return NJ_OK;
+        return 0;
     }
     snprintf(t->kind, sizeof t->kind, "bpe");
     t->vocab_size = t->bpe->ids;
     find_ends(t);
-    return NJ_OK;
+    return 0;
 }
 
 static int take_bytes(struct tokenizer *t, int ids)
@@ -97,14 +97,14 @@ static int take_bytes(struct tokenizer *t, int ids)
     t->vocab_size = ids;
     t->end_of_text = ids > BYTE_END ? BYTE_END : -1;
     t->end_of_turn = -1;
-    return NJ_OK;
+    return 0;
 }
 
 static int open_file(const char *path, struct tokenizer *t)
 {
     struct gguf g;
     int rc = metadata_open(path, &g);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (gguf_tokenizer_is(&g)) {
         rc = gguf_tokenizer_read(&g, &t->bpe, &t->end_of_text);
@@ -157,9 +157,7 @@ static int take_none(const char *dir, const struct said *said, struct tokenizer 
 static int open_without(const char *dir, struct tokenizer *t)
 {
     struct said said;
-    const int rc = read_said(dir, &said);
-    if (rc)
-        return rc;
+    TRY(read_said(dir, &said));
     if (said.vocab < 0)
         return take_bytes(t, BYTE_IDS + 1);
     if (said.vocab < BYTE_IDS || said.vocab > BYTE_VOCAB_MOST)
@@ -180,7 +178,7 @@ int tokenizer_open(const char *dir, struct tokenizer *out)
         return open_without(dir, out);
     const int rc = read_said(dir, &said);
     out->end_of_text = said.end;
-    return rc ? rc : take_bpe(out, bpe_read(dir, &out->bpe));
+    return rc != 0 ? rc : take_bpe(out, bpe_read(dir, &out->bpe));
 }
 
 static int refuse_bytes(const char *dir, const char *found)
@@ -194,11 +192,9 @@ static int refuse_bytes(const char *dir, const char *found)
 static int open_file_bytes(const char *path, struct tokenizer *t)
 {
     struct gguf g;
-    int rc = metadata_open(path, &g);
-    if (rc)
-        return rc;
-    rc = gguf_tokenizer_is(&g) ? refuse_bytes(path, "one in its metadata")
-                               : take_bytes(t, BYTE_IDS + 1);
+    TRY(metadata_open(path, &g));
+    const int rc = gguf_tokenizer_is(&g) ? refuse_bytes(path, "one in its metadata")
+                                         : take_bytes(t, BYTE_IDS + 1);
     gguf_close(&g);
     return rc;
 }
@@ -209,9 +205,7 @@ static int open_bytes(const char *dir, struct tokenizer *t)
     const char *found = holds(dir, "tokenizer.json") ? "tokenizer.json" : find_other(dir);
     if (found)
         return refuse_bytes(dir, found);
-    const int rc = read_said(dir, &said);
-    if (rc)
-        return rc;
+    TRY(read_said(dir, &said));
     if (said.vocab >= 0 && said.vocab < BYTE_IDS)
         return fail(NJ_E_ARG,
                     "--tokenizer bytes needs 256 tokens, and the vocabulary of %s has %d; leave "
@@ -252,22 +246,22 @@ int32_t tokenizer_added(const struct tokenizer *t, const char *text)
 static int reserve(struct span *s, size_t more)
 {
     if (s->capacity - s->count >= more)
-        return NJ_OK;
+        return 0;
     const size_t grown = s->count + more + (s->count + more) / 2 + 16;
     int32_t *ids = realloc(s->ids, grown * sizeof *ids);
     if (!ids)
         return fail(NJ_E_NOMEM, "out of memory for %zu tokens", grown);
     s->ids = ids;
     s->capacity = grown;
-    return NJ_OK;
+    return 0;
 }
 
 static int encode_bytes(struct span *s)
 {
     int rc = reserve(s, s->bytes);
-    for (size_t i = 0; i < s->bytes && !rc; i++)
+    for (size_t i = 0; i < s->bytes && rc == 0; i++)
         s->ids[s->count + i] = (unsigned char)s->text[i];
-    s->count += rc ? 0 : s->bytes;
+    s->count += rc != 0 ? 0 : s->bytes;
     return rc;
 }
 
@@ -284,13 +278,13 @@ static void note_missing(const struct bpe *b)
 int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t count)
 {
     char why[256] = "";
-    int failed = NJ_OK;
+    int failed = 0;
     const int threads = t->bpe ? t->bpe->works : 1;
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (count > 1)
     for (size_t i = 0; i < count; i++) {
         const int rc = t->bpe ? bpe_encode(t->bpe, t->bpe->work[omp_get_thread_num()], &spans[i])
                               : encode_bytes(&spans[i]);
-        if (rc) { /* the sentence belongs to the thread that wrote it */
+        if (rc != 0) { /* the sentence belongs to the thread that wrote it */
 #pragma omp critical
             {
                 failed = rc;
@@ -300,7 +294,7 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t
     }
     if (t->bpe && !failed)
         note_missing(t->bpe);
-    return failed ? fail(failed, "%s", why) : NJ_OK;
+    return failed ? fail(failed, "%s", why) : 0;
 }
 
 /* Whether a text may be cut before byte i > 0. */
@@ -345,13 +339,13 @@ static int append_spans(struct span *all, const struct span *spans, size_t n)
     size_t total = 0;
     for (size_t i = 0; i < n; i++)
         total += spans[i].count;
-    int rc = reserve(all, total);
-    for (size_t i = 0; i < n && !rc; i++)
+    TRY(reserve(all, total));
+    for (size_t i = 0; i < n; i++)
         if (spans[i].count > 0) {
             memcpy(all->ids + all->count, spans[i].ids, spans[i].count * sizeof *all->ids);
             all->count += spans[i].count;
         }
-    return rc;
+    return 0;
 }
 
 int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, int32_t **ids,
@@ -367,7 +361,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t bytes, 
         return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", bytes);
     const size_t n = cut_spans(t, text, bytes, piece, spans);
     int rc = tokenizer_encode_spans(t, spans, n);
-    if (!rc)
+    if (rc == 0)
         rc = append_spans(&all, spans, n);
     for (size_t i = 0; i < n; i++)
         free(spans[i].ids);

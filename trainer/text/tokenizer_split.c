@@ -245,7 +245,7 @@ static int find(const struct split *s, struct split_place *p, struct split_budge
         if (p->start != p->end || p->end != p->last) {
             p->from = p->last = p->end;
             p->found = true;
-            return NJ_OK;
+            return 0;
         }
         uint32_t cp;
         const size_t left = t->bytes - (size_t)p->from;
@@ -253,7 +253,7 @@ static int find(const struct split *s, struct split_place *p, struct split_budge
     }
     p->start = p->end = (long)t->bytes;
     p->found = true;
-    return NJ_OK;
+    return 0;
 }
 
 /* What stands between two matches is a piece of its own. */
@@ -280,8 +280,8 @@ static long pattern_end(const struct split *s, struct split_place **place,
         p->found = false;
     }
     for (;;) {
-        int rc = p->found ? NJ_OK : find(s, p, budget, t);
-        if (rc)
+        int rc = p->found ? 0 : find(s, p, budget, t);
+        if (rc != 0)
             return rc;
         if (p->start > (long)at)
             return p->start;
@@ -375,7 +375,7 @@ static int compile(const char *pattern, size_t bytes, struct split *out)
         onig_error_code_to_str(why, code, &info); /* which may quote the copy */
     free(copy);
     if (out->pattern)
-        return NJ_OK;
+        return 0;
     out->code = code == ONIG_NORMAL ? out->code : NULL;
     split_free(out);
     if (code == ONIG_NORMAL || code == ONIGERR_MEMORY)
@@ -401,7 +401,7 @@ int split_from_pattern(const char *pattern, size_t bytes, struct split *out)
     if (!stage)
         return compile(pattern, bytes, out);
     *out = *stage;
-    return NJ_OK;
+    return 0;
 }
 
 void split_free(struct split *s)

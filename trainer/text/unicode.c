@@ -191,24 +191,24 @@ struct buffer {
 static int reserve(struct buffer *b, size_t bytes)
 {
     if (b->capacity - b->count >= bytes)
-        return NJ_OK;
+        return 0;
     const size_t grown = b->count + bytes + (b->count + bytes) / 2;
     char *more = realloc(b->text, grown);
     if (!more)
         return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", grown);
     b->text = more;
     b->capacity = grown;
-    return NJ_OK;
+    return 0;
 }
 
 static int put(struct buffer *b, const unsigned char *text, size_t bytes)
 {
-    int rc = reserve(b, bytes);
-    if (!rc && bytes > 0) {
+    TRY(reserve(b, bytes));
+    if (bytes > 0) {
         memcpy(b->text + b->count, text, bytes);
         b->count += bytes;
     }
-    return rc;
+    return 0;
 }
 
 static int mark_class(utf8proc_int32_t cp)
@@ -273,7 +273,7 @@ static int put_composed(struct buffer *b, enum unicode_form form, const unsigned
     order_marks(parts, (size_t)count, parts + count);
     n = utf8proc_normalize_utf32(parts, count, how);
     int rc = reserve(b, 4 * (size_t)n);
-    for (utf8proc_ssize_t i = 0; i < n && !rc; i++)
+    for (utf8proc_ssize_t i = 0; i < n && rc == 0; i++)
         b->count += (size_t)utf8proc_encode_char(parts[i], (utf8proc_uint8_t *)b->text + b->count);
     free(parts);
     return rc;
@@ -328,19 +328,19 @@ int unicode_normalize(enum unicode_form form, const char *text, size_t bytes, ch
     size_t at = next_move(s, bytes, 0, moves, &start);
     if (at == bytes)
         return 0;
-    int rc = NJ_OK;
-    while (at < bytes && !rc) {
+    int rc = 0;
+    while (at < bytes && rc == 0) {
         const size_t end = unicode_run(s, bytes, at, moves);
         rc = put(&b, s + copied, start - copied);
-        if (!rc)
+        if (rc == 0)
             rc = put_composed(&b, form, s + start, end - start);
         copied = end;
         at = next_move(s, bytes, end, moves, &start);
     }
-    if (!rc)
+    if (rc == 0)
         rc = put(&b, s + copied, bytes - copied);
     *out = b.text;
     *capacity = b.capacity;
     *count = b.count;
-    return rc ? rc : 1;
+    return rc != 0 ? rc : 1;
 }

@@ -60,13 +60,13 @@ static int path_of(const char *dir, const char *name, char path[PATH_BYTES])
 {
     if (snprintf(path, PATH_BYTES, "%s/%s", dir, name) >= PATH_BYTES)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    return NJ_OK;
+    return 0;
 }
 
 static bool holds(const char *dir, const char *name)
 {
     char path[PATH_BYTES];
-    return path_of(dir, name, path) == NJ_OK && access(path, F_OK) == 0;
+    return path_of(dir, name, path) == 0 && access(path, F_OK) == 0;
 }
 
 bool vocab_files_are(const char *dir)
@@ -127,9 +127,9 @@ static int add_line(struct folder *f, const char *path, char *line, size_t bytes
         return fail(NJ_E_FORMAT, "%s: merge %zu is not UTF-8 text; " AGAIN, path,
                     json_array_size(f->merges));
     if (bytes >= 8 && memcmp(line, "#version", 8) == 0)
-        return NJ_OK;
+        return 0;
     json_array_append_new(f->merges, json_stringn_nocheck(line, bytes));
-    return NJ_OK;
+    return 0;
 }
 
 static int read_merges(struct folder *f)
@@ -139,18 +139,18 @@ static int read_merges(struct folder *f)
     ssize_t bytes;
     FILE *file;
     int rc = path_of(f->dir, "merges.txt", path);
-    if (!rc)
+    if (rc == 0)
         rc = regular_open(path, MERGES_MOST, AGAIN, &file);
-    if (rc)
+    if (rc != 0)
         return rc;
     json_memory_limit(MERGES_MOST);
     f->merges = json_array();
-    while (!rc && (bytes = getline(&line, &room, file)) >= 0)
+    while (rc == 0 && (bytes = getline(&line, &room, file)) >= 0)
         rc = add_line(f, path, line, (size_t)bytes);
-    if (!rc && !feof(file))
+    if (rc == 0 && !feof(file))
         rc = ferror(file) ? fail(NJ_E_IO, "%s: cannot be read; " AGAIN, path)
                           : fail(NJ_E_NOMEM, "out of memory for a line of %s", path);
-    if (!rc && json_array_size(f->merges) == 0)
+    if (rc == 0 && json_array_size(f->merges) == 0)
         rc = fail(NJ_E_FORMAT, "%s: there is no merge in it; " AGAIN, path);
     free(line);
     fclose(file);
@@ -194,7 +194,7 @@ static int make_root(const struct folder *f, const struct class *class, json_t *
                   "vocab", f->vocab, "merges", f->merges);
     if (!json_memory_end() && root) {
         *out = root;
-        return NJ_OK;
+        return 0;
     }
     json_decref(root);
     return fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", f->dir);
@@ -205,7 +205,7 @@ static int check_begin(const struct folder *f, const struct class *class)
 {
     const char *begin = begin_token(f, class);
     if (!json_is_true(json_object_get(f->config, "add_bos_token")) || !*begin)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "%s: add_bos_token is true beside vocab.json and merges.txt, which is not "
                 "supported; " CONVERT,
@@ -218,43 +218,37 @@ static int make_defaults(const struct folder *f, const struct class *class, json
     *out = json_object();
     for (int i = 0; i < 3; i++)
         json_object_set_new(*out, class->special[i], json_string(END));
-    return json_memory_end() ? fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", f->dir)
-                             : NJ_OK;
+    return json_memory_end() ? fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", f->dir) : 0;
 }
 
 static int read_optional(const char *dir, const char *name, json_t **out)
 {
     char path[PATH_BYTES];
-    const int rc = path_of(dir, name, path);
-    return rc ? rc : json_read_optional(path, AGAIN, out);
+    TRY(path_of(dir, name, path));
+    return json_read_optional(path, AGAIN, out);
 }
 
 static int read_vocab(struct folder *f)
 {
     char path[PATH_BYTES];
-    int rc = path_of(f->dir, "vocab.json", path);
-    if (!rc)
-        rc = json_read_table(path, AGAIN, &f->vocab);
-    if (!rc && !json_is_object(f->vocab))
-        rc = fail(NJ_E_FORMAT, "%s: the file must hold an object; " AGAIN, path);
-    return rc;
+    TRY(path_of(f->dir, "vocab.json", path));
+    TRY(json_read_table(path, AGAIN, &f->vocab));
+    if (!json_is_object(f->vocab))
+        return fail(NJ_E_FORMAT, "%s: the file must hold an object; " AGAIN, path);
+    return 0;
 }
 
 static int read_folder(struct folder *f, const struct class **class)
 {
-    int rc = read_optional(f->dir, "tokenizer_config.json", &f->config);
-    if (!rc)
-        rc = read_optional(f->dir, "config.json", &f->model);
-    if (rc)
-        return rc;
+    TRY(read_optional(f->dir, "tokenizer_config.json", &f->config));
+    TRY(read_optional(f->dir, "config.json", &f->model));
     const char *name = class_name(f);
     *class = json_object_get(f->config, "auto_map") ? NULL : find_class(name);
     if (!*class)
         return refuse_class(f, name);
-    rc = check_begin(f, *class);
-    if (!rc)
-        rc = read_vocab(f);
-    return rc ? rc : read_merges(f);
+    TRY(check_begin(f, *class));
+    TRY(read_vocab(f));
+    return read_merges(f);
 }
 
 int vocab_files_json(const char *dir, json_t **tokenizer, json_t **defaults)
@@ -263,11 +257,11 @@ int vocab_files_json(const char *dir, json_t **tokenizer, json_t **defaults)
     const struct class *class;
     *tokenizer = *defaults = NULL;
     int rc = read_folder(&f, &class);
-    if (!rc)
+    if (rc == 0)
         rc = make_root(&f, class, tokenizer);
-    if (!rc)
+    if (rc == 0)
         rc = make_defaults(&f, class, defaults);
-    if (rc) {
+    if (rc != 0) {
         json_decref(*tokenizer);
         json_decref(*defaults);
         *tokenizer = *defaults = NULL;

@@ -13,7 +13,7 @@
 static int find_template(struct reader *r)
 {
     if (r->chat.plain)
-        return NJ_OK;
+        return 0;
     chat_free(&r->chat); /* of an attempt that failed */
     return chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
 }
@@ -23,20 +23,20 @@ static int begin_messages(struct reader *r, const json_t *messages)
     if (!json_is_array(messages))
         return jsonl_bad_line(r, "messages must be a list of {role, content}");
     const int rc = find_template(r);
-    return rc ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
+    return rc != 0 ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text()) : 0;
 }
 
 int jsonl_chats(struct reader *r, bool *chats)
 {
     json_t *template = NULL;
-    int rc = r->chatless ? NJ_OK : find_template(r);
+    int rc = r->chatless ? 0 : find_template(r);
     if (rc == NJ_E_UNSUPPORTED) {
-        r->chatless = chat_template(r->tokenizer->dir, &template) == NJ_OK && !template;
+        r->chatless = chat_template(r->tokenizer->dir, &template) == 0 && !template;
         json_decref(template);
-        rc = r->chatless ? NJ_OK : rc;
+        rc = r->chatless ? 0 : rc;
     }
     *chats = !r->chatless;
-    return rc ? fail(rc, "%s:%ld: %s", r->segment->path, r->line, fail_text()) : NJ_OK;
+    return rc != 0 ? fail(rc, "%s:%ld: %s", r->segment->path, r->line, fail_text()) : 0;
 }
 
 static const char *role_of(const json_t *turn)
@@ -63,50 +63,47 @@ static int is_passed_over(struct reader *r, const struct messages *m, size_t i, 
     json_array_remove(m->list, i);
     const int rc = messages_render(m, json_array_size(m->list), prompt, &r->written[1]);
     const bool back = json_array_insert_new(m->list, i, turn) == 0;
-    *out = !rc && rest->bytes == whole->bytes && memcmp(rest->text, whole->text, rest->bytes) == 0;
-    return back && rc != NJ_E_NOMEM ? NJ_OK : jsonl_no_memory(r);
+    *out =
+        rc == 0 && rest->bytes == whole->bytes && memcmp(rest->text, whole->text, rest->bytes) == 0;
+    return back && rc != NJ_E_NOMEM ? 0 : jsonl_no_memory(r);
 }
 
 /* Refuses a message of a role that the template knows nothing of, and so leaves out. */
 static int check_roles(struct reader *r, const struct messages *m, bool prompt)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < json_array_size(m->list) && !rc; i++) {
+    for (size_t i = 0; i < json_array_size(m->list); i++) {
         const char *role = role_of(json_array_get(m->list, i));
         bool over = false;
         if (r->written[0].bytes > 0 && !is_usual(role))
-            rc = is_passed_over(r, m, i, prompt, &over);
-        if (!rc && over)
-            rc = fail(NJ_E_FORMAT,
-                      "%s:%ld: message %zu has no place in this model's conversations: its chat "
-                      "template writes nothing of the role %.64s; give it another role",
-                      r->segment->path, r->line, i + 1, role);
+            TRY(is_passed_over(r, m, i, prompt, &over));
+        if (over)
+            return fail(NJ_E_FORMAT,
+                        "%s:%ld: message %zu has no place in this model's conversations: its chat "
+                        "template writes nothing of the role %.64s; give it another role",
+                        r->segment->path, r->line, i + 1, role);
     }
-    return rc;
+    return 0;
 }
 
 /* Renders all messages into written[0]. */
 static int render(struct reader *r, const struct messages *m, bool prompt)
 {
     const int rc = messages_render(m, json_array_size(m->list), prompt, &r->written[0]);
-    return rc ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text())
-              : check_roles(r, m, prompt);
+    return rc != 0 ? fail(rc, "%s:%ld: messages: %s", r->segment->path, r->line, fail_text())
+                   : check_roles(r, m, prompt);
 }
 
 /* Adds written[0] as a part, with the stretches from the given one on. */
 static int add_part(struct reader *r, size_t first)
 {
     const size_t begin = r->bytes;
-    int rc = jsonl_add_text(r, r->written[0].text, r->written[0].bytes);
-    if (!rc)
-        rc = jsonl_add_part(r, begin, false);
-    if (rc)
-        return rc;
+    TRY(jsonl_add_text(r, r->written[0].text, r->written[0].bytes));
+    TRY(jsonl_add_part(r, begin, false));
     struct part *p = &r->part[r->parts - 1];
     p->rendered = true;
     p->span = first;
     p->spans = r->spans.count - first;
-    return NJ_OK;
+    return 0;
 }
 
 static bool any_loss(const struct messages *m)
@@ -147,7 +144,7 @@ static int check_spans(const struct reader *r, size_t first)
     while (first < r->spans.count && span[first].end == span[first].begin)
         first++;
     return first < r->spans.count
-               ? NJ_OK
+               ? 0
                : jsonl_bad_line(r,
                                 "the chat template leaves out the assistant's turns, so no token "
                                 "has a loss");
@@ -160,22 +157,20 @@ static int add_conversation(struct reader *r, const struct messages *m)
     const size_t first = r->spans.count;
     if (!all && !any_loss(m))
         return refuse_silent(r, m);
-    int rc = render(r, m, false);
-    if (!rc && !all)
-        rc = turns_find(r, m);
-    if (!rc && !all)
-        rc = check_spans(r, first);
-    return rc ? rc : add_part(r, first);
+    TRY(render(r, m, false));
+    if (!all)
+        TRY(turns_find(r, m));
+    if (!all)
+        TRY(check_spans(r, first));
+    return add_part(r, first);
 }
 
 int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *messages)
 {
     struct messages m = {0};
-    int rc = begin_messages(r, messages);
-    if (rc)
-        return rc;
-    rc = messages_make(r, object, messages, json_array_size(messages), &m);
-    if (!rc)
+    TRY(begin_messages(r, messages));
+    int rc = messages_make(r, object, messages, json_array_size(messages), &m);
+    if (rc == 0)
         rc = add_conversation(r, &m);
     messages_free(&m);
     return rc;
@@ -198,18 +193,16 @@ int jsonl_add_question(struct reader *r, const json_t *object, const json_t *mes
 {
     struct messages m = {0};
     size_t count = json_array_size(messages);
-    int rc = begin_messages(r, messages);
-    if (rc)
-        return rc;
+    TRY(begin_messages(r, messages));
     while (count > 0 && !asks(json_array_get(messages, count - 1)))
         count--;
     if (count == 0)
         return jsonl_bad_line(r,
                               "no turn of messages is the user's, so there is nothing to answer");
-    rc = messages_make(r, object, messages, count, &m);
-    if (!rc)
+    int rc = messages_make(r, object, messages, count, &m);
+    if (rc == 0)
         rc = render(r, &m, true);
-    if (!rc)
+    if (rc == 0)
         rc = add_part(r, r->spans.count);
     messages_free(&m);
     return rc;

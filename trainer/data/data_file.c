@@ -32,12 +32,12 @@ int data_file_open(struct data_file *f, const char *path)
     static const char remedy[] = "give files, folders or globs";
     *f = (struct data_file){.path = path};
     int rc = regular_fd(path, 0, remedy, &f->fd, &f->bytes);
-    if (rc && errno == EMFILE && raise_limit())
+    if (rc != 0 && errno == EMFILE && raise_limit())
         rc = regular_fd(path, 0, remedy, &f->fd, &f->bytes);
-    if (rc && errno == EMFILE)
+    if (rc != 0 && errno == EMFILE)
         return fail(rc, "%s: %s; raise `ulimit -n`, or write fewer and larger files", path,
                     strerror(EMFILE));
-    if (!rc && f->bytes == 0)
+    if (rc == 0 && f->bytes == 0)
         close(f->fd);
     return rc;
 }
@@ -63,16 +63,16 @@ int data_file_read(const struct data_file *f, size_t from, void *to, size_t byte
                         f->bytes, n < 0 ? strerror(errno) : "the file was truncated");
         done += (size_t)n;
     }
-    return NJ_OK;
+    return 0;
 }
 
 int data_file_unpack(struct data_file *f, enum packing_of_bytes packing)
 {
     if (packing == BYTES_PLAIN || f->bytes == 0)
-        return NJ_OK;
+        return 0;
     f->unpacker = unpacker_open(packing);
     f->packed = malloc(PACKED_BYTES);
-    return f->unpacker && f->packed ? NJ_OK : fail(NJ_E_NOMEM, "%s: out of memory", f->path);
+    return f->unpacker && f->packed ? 0 : fail(NJ_E_NOMEM, "%s: out of memory", f->path);
 }
 
 bool data_file_ended(const struct data_file *f)
@@ -98,7 +98,7 @@ static int make_room(struct data_file *f, size_t more)
         f->capacity = f->have + more;
     }
     f->text = f->buffer;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_packed(struct data_file *f)
@@ -106,7 +106,7 @@ static int read_packed(struct data_file *f)
     const size_t left = f->bytes - f->at, bytes = left < PACKED_BYTES ? left : PACKED_BYTES;
     const int rc = data_file_read(f, f->at, f->packed, bytes);
     f->packed_from = 0;
-    f->packed_have = rc ? 0 : bytes;
+    f->packed_have = rc != 0 ? 0 : bytes;
     f->at += f->packed_have;
     return rc;
 }
@@ -115,12 +115,11 @@ static int read_packed(struct data_file *f)
 static int unpack_more(struct data_file *f, size_t room)
 {
     size_t used, made;
-    int rc = f->packed_have == 0 && f->at < f->bytes ? read_packed(f) : NJ_OK;
-    if (rc)
-        return rc;
-    rc = unpack(f->unpacker, f->packed + f->packed_from, f->packed_have, &used, f->buffer + f->have,
-                room, &made);
-    if (rc)
+    if (f->packed_have == 0 && f->at < f->bytes)
+        TRY(read_packed(f));
+    const int rc = unpack(f->unpacker, f->packed + f->packed_from, f->packed_have, &used,
+                          f->buffer + f->have, room, &made);
+    if (rc != 0)
         return fail(rc, "%s: %s", f->path,
                     rc == NJ_E_NOMEM
                         ? "out of memory"
@@ -137,26 +136,26 @@ static int unpack_more(struct data_file *f, size_t room)
                     "%s: unpacks to over %zu bytes, far more than text does; unpack it first if "
                     "that is right",
                     f->path, unpack_most(f->bytes));
-    return NJ_OK;
+    return 0;
 }
 
 int data_file_fill(struct data_file *f, size_t wanted)
 {
     const size_t left = f->unpacker ? SIZE_MAX : f->bytes - f->at;
     if (f->have >= wanted || data_file_ended(f))
-        return NJ_OK;
+        return 0;
     const size_t more = wanted - f->have < left ? wanted - f->have : left;
     int rc = make_room(f, more);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (f->unpacker) {
-        while (!rc && f->have < wanted && !f->ended)
+        while (rc == 0 && f->have < wanted && !f->ended)
             rc = unpack_more(f, wanted - f->have);
         return rc;
     }
     rc = data_file_read(f, f->at, f->buffer + f->have, more);
-    f->at += rc ? 0 : more;
-    f->have += rc ? 0 : more;
+    f->at += rc != 0 ? 0 : more;
+    f->have += rc != 0 ? 0 : more;
     return rc;
 }
 

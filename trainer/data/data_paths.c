@@ -32,7 +32,7 @@ static int add_path(struct file_list *list, const char *path)
     if (!copy)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);
     list->path[list->count++] = copy;
-    return NJ_OK;
+    return 0;
 }
 
 static void pass_over(struct passed_over *p, const char *path)
@@ -80,7 +80,7 @@ static int add_entry(const struct walk *w, const char *dir, const char *name, in
     char path[PATH_BYTES];
     struct stat info;
     if (name[0] == '.')
-        return NJ_OK;
+        return 0;
     if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", path);
     if (stat(path, &info) != 0)
@@ -90,7 +90,7 @@ static int add_entry(const struct walk *w, const char *dir, const char *name, in
     if (path_is_data(path))
         return add_path(w->list, path);
     pass_over(w->passed, path);
-    return NJ_OK;
+    return 0;
 }
 
 static int add_folder(const struct walk *w, const char *dir, int depth)
@@ -101,9 +101,9 @@ static int add_folder(const struct walk *w, const char *dir, int depth)
     int count = scandir(dir, &entry, NULL, alphasort);
     if (count < 0)
         return fail(NJ_E_IO, "%s: %s; check the folder", dir, strerror(errno));
-    int rc = NJ_OK;
+    int rc = 0;
     for (int i = 0; i < count; i++) {
-        if (!rc)
+        if (rc == 0)
             rc = add_entry(w, dir, entry[i]->d_name, depth);
         free(entry[i]);
     }
@@ -126,8 +126,8 @@ static int add_path_or_folder(const struct walk *w, const char *path)
         return add_path(w->list, path);
     const size_t before = w->list->count;
     const int rc = add_folder(w, path, 0);
-    if (rc || w->list->count > before)
-        return rc ? rc : splits_choose(path, w->list, before, w->split, w->passed);
+    if (rc != 0 || w->list->count > before)
+        return rc != 0 ? rc : splits_choose(path, w->list, before, w->split, w->passed);
     return fail(NJ_E_FORMAT,
                 "%s: the folder holds no .txt, .jsonl, .parquet, .bin, .u16 or .u32 file%s%s", path,
                 w->passed->files > 0 ? "; " : "",
@@ -150,8 +150,8 @@ static int add_glob(const struct walk *w, const char *pattern)
     if (rc != 0)
         return fail(NJ_E_IO, "%s: the pattern cannot be resolved: %s", pattern,
                     rc == GLOB_NOSPACE ? "out of memory" : "a folder is not readable");
-    rc = NJ_OK;
-    for (size_t i = 0; i < found.gl_pathc && !rc; i++)
+    rc = 0;
+    for (size_t i = 0; i < found.gl_pathc && rc == 0; i++)
         rc = add_path_or_folder(w, found.gl_pathv[i]);
     globfree(&found);
     return rc;
@@ -166,18 +166,18 @@ int files_collect(const char *const *given, size_t count, const struct split_cho
     for (size_t i = 0; i < count; i++) {
         const int rc =
             is_pattern(given[i]) ? add_glob(&w, given[i]) : add_path_or_folder(&w, given[i]);
-        if (rc) {
+        if (rc != 0) {
             files_free(out);
             return rc;
         }
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int check_apart(const char *dir, const char *option, const char *out)
 {
     if (!folder_holds(dir, out))
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_ARG,
                 "--out %s lies in %s, which %s reads, so a later run would take its files for "
                 "data; name a place outside of it",
@@ -186,13 +186,13 @@ static int check_apart(const char *dir, const char *option, const char *out)
 
 int data_check_output(const char *const *given, size_t count, const char *option, const char *out)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < count && !rc; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
         glob_t found = {.gl_pathc = 0};
         if (!is_pattern(given[i]))
             rc = check_apart(given[i], option, out);
         else if (glob(given[i], 0, NULL, &found) == 0)
-            for (size_t k = 0; k < found.gl_pathc && !rc; k++)
+            for (size_t k = 0; k < found.gl_pathc && rc == 0; k++)
                 rc = check_apart(found.gl_pathv[k], option, out);
         globfree(&found);
     }

@@ -95,7 +95,7 @@ int file_kind_of(const char *path, struct file_kind *out)
                     "%s: of packed files only .txt and .jsonl are read, and the name must say so "
                     "(x.jsonl.gz); unpack it, or rename it",
                     path);
-    return e && e->refusal ? fail(NJ_E_UNSUPPORTED, "%s: %s", path, e->refusal) : NJ_OK;
+    return e && e->refusal ? fail(NJ_E_UNSUPPORTED, "%s: %s", path, e->refusal) : 0;
 }
 
 bool file_has_rows(const char *path)

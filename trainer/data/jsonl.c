@@ -14,17 +14,14 @@
 
 static int add_form(struct reader *r, const json_t *object, const struct row *row)
 {
-    int rc;
     if (row->form == ROW_CHAT)
         return jsonl_add_messages(r, object, row->messages);
     if (row->form == ROW_TEXT)
         return jsonl_add_value(r, row->text, true);
-    rc = jsonl_add_value(r, row->prompt, false);
-    if (!rc)
-        rc = jsonl_add_value(r, row->completion, true);
-    if (!rc)
-        r->part[r->parts - 1].follows = json_string_length(row->prompt) > 0;
-    return rc;
+    TRY(jsonl_add_value(r, row->prompt, false));
+    TRY(jsonl_add_value(r, row->completion, true));
+    r->part[r->parts - 1].follows = json_string_length(row->prompt) > 0;
+    return 0;
 }
 
 static int add_document(struct reader *r, json_t *object)
@@ -32,9 +29,9 @@ static int add_document(struct reader *r, json_t *object)
     const size_t first = r->parts;
     struct row row;
     int rc = row_read(r, object, &row);
-    if (!rc)
+    if (rc == 0)
         rc = add_form(r, object, &row);
-    if (!rc) {
+    if (rc == 0) {
         r->part[first].starts = true;
         r->part[r->parts - 1].ends = true;
         r->part[r->parts - 1].end_loss = row.form != ROW_CHAT;
@@ -48,11 +45,10 @@ static int add_document(struct reader *r, json_t *object)
 /* Ends a document at each end of text of a text, as in a file of text. */
 static int mark_ends(struct segment *s, int64_t first, const int32_t *ids, size_t count)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count; i++)
         if (ids[i] == s->end_of_text)
-            rc = segment_end_document(s, first + (int64_t)i);
-    return rc;
+            TRY(segment_end_document(s, first + (int64_t)i));
+    return 0;
 }
 
 /* The token that begins texts comes first, and the one that ends them last, once: a text that has them of its own
@@ -60,7 +56,7 @@ static int mark_ends(struct segment *s, int64_t first, const int32_t *ids, size_
 static int store_part(struct reader *r, const struct part *p, const struct span *ids)
 {
     const int32_t begin = tokenizer_begin_of_text(r->tokenizer), end = r->tokenizer->end_of_text;
-    int rc = NJ_OK;
+    int rc = 0;
     if (p->rendered)
         return marked_add(r, p, ids);
     if (p->starts && begin >= 0)
@@ -69,15 +65,15 @@ static int store_part(struct reader *r, const struct part *p, const struct span 
     const size_t twice = r->begun && ids->count > 0 && ids->ids[0] == begin;
     const int32_t *kept = twice ? ids->ids + 1 : ids->ids; /* NULL without ids */
     const int64_t first = r->segment->count;
-    if (!rc)
+    if (rc == 0)
         rc = segment_add(r->segment, kept, ids->count - twice, p->loss);
-    if (!rc && p->starts && p->ends)
+    if (rc == 0 && p->starts && p->ends)
         rc = mark_ends(r->segment, first, kept, ids->count - twice);
     r->begun = r->begun && ids->count == 0;
     const bool ended = ids->count > twice && ids->ids[ids->count - 1] == end;
-    if (!rc && p->ends && !ended)
+    if (rc == 0 && p->ends && !ended)
         rc = segment_add(r->segment, &end, 1, p->end_loss);
-    return rc || !p->ends ? rc : segment_end_document(r->segment, r->segment->count - 1);
+    return rc != 0 || !p->ends ? rc : segment_end_document(r->segment, r->segment->count - 1);
 }
 
 static bool documents_read(const struct reader *r, const char *column)
@@ -92,6 +88,6 @@ int open_rows(struct segment *s, const struct tokenizer *t)
                        .reads = documents_read,
                        .object = add_document,
                        .store = store_part};
-    const int rc = segment_begin_text(s, t);
-    return rc ? rc : rows_read(&r);
+    TRY(segment_begin_text(s, t));
+    return rows_read(&r);
 }

@@ -104,7 +104,7 @@ static int parse(struct reader *r, const char *line, size_t bytes, json_t **out)
                    : jsonl_no_memory(r);
     }
     if (*out)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_FORMAT, "%s:%ld: column %d: %s; %s", r->segment->path, r->line, error.column,
                 error.text,
                 json_error_code(&error) == json_error_invalid_utf8
@@ -126,15 +126,15 @@ static size_t blank_bytes(const char *line, size_t bytes)
 static int next_line(const struct reader *r, struct data_file *f, size_t *bytes)
 {
     const char *end = NULL;
-    int rc = f->have > 0 ? NJ_OK : data_file_fill(f, BATCH_BYTES);
-    while (!rc && f->have > 0) {
+    int rc = f->have > 0 ? 0 : data_file_fill(f, BATCH_BYTES);
+    while (rc == 0 && f->have > 0) {
         end = memchr(f->text, '\n', f->have);
         if (end || data_file_ended(f) || f->have > LINE_BYTES_MOST)
             break;
         rc = data_file_fill(f, f->have + (f->have > BATCH_BYTES ? f->have : BATCH_BYTES));
     }
     *bytes = end ? (size_t)(end - f->text) : f->have;
-    if (!rc && *bytes > LINE_BYTES_MOST)
+    if (rc == 0 && *bytes > LINE_BYTES_MOST)
         rc =
             fail(NJ_E_FORMAT,
                  "%s:%ld: longer than the limit of %d MiB for a line; make several documents of it",
@@ -149,13 +149,13 @@ int jsonl_next(struct reader *r, json_t **out)
     *out = NULL;
     r->row_fault = false;
     int rc = next_line(r, f, &bytes);
-    while (!rc && f->have > 0 && !*out) {
+    while (rc == 0 && f->have > 0 && !*out) {
         const size_t blank = blank_bytes(f->text, bytes);
         r->line++;
         if (blank < bytes)
             rc = parse(r, f->text + blank, bytes - blank, out);
         data_file_skip(f, bytes + (bytes < f->have));
-        if (!rc && !*out)
+        if (rc == 0 && !*out)
             rc = next_line(r, f, &bytes);
     }
     return rc;

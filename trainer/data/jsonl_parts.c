@@ -32,7 +32,7 @@ int jsonl_add_text(struct reader *r, const char *text, size_t bytes)
     if (bytes > 0)
         memcpy(r->text + r->bytes, text, bytes);
     r->bytes += bytes;
-    return NJ_OK;
+    return 0;
 }
 
 int jsonl_add_part(struct reader *r, size_t begin, bool loss)
@@ -48,12 +48,12 @@ int jsonl_add_part(struct reader *r, size_t begin, bool loss)
     const struct row_rules *rules = r->segment->rules;
     loss = loss || (rules && rules->train_on_prompts);
     r->part[r->parts++] = (struct part){.begin = begin, .end = r->bytes, .loss = loss};
-    return NJ_OK;
+    return 0;
 }
 
 int jsonl_add_value(struct reader *r, const json_t *value, bool loss)
 {
     const size_t begin = r->bytes;
-    int rc = jsonl_add_text(r, json_string_value(value), json_string_length(value));
-    return rc ? rc : jsonl_add_part(r, begin, loss);
+    TRY(jsonl_add_text(r, json_string_value(value), json_string_length(value)));
+    return jsonl_add_part(r, begin, loss);
 }

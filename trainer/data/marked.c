@@ -24,13 +24,13 @@ static int add_run(struct run_of_ids *run)
     const size_t count = run->next - run->first;
     const int32_t *ids = run->ids + run->first;
     run->first = run->next;
-    return count ? segment_add(run->reader->segment, ids, count, run->loss) : NJ_OK;
+    return count ? segment_add(run->reader->segment, ids, count, run->loss) : 0;
 }
 
 /* Adds one more id. */
 static int add_id(struct run_of_ids *run, bool loss)
 {
-    const int rc = loss != run->loss ? add_run(run) : NJ_OK;
+    const int rc = loss != run->loss ? add_run(run) : 0;
     run->loss = loss;
     run->next++;
     return rc;
@@ -66,9 +66,9 @@ static bool spells(const struct tokenizer *t, const struct span *s)
 static int add_by_texts(struct run_of_ids *run, const struct template_span *span, size_t spans,
                         const struct span *s)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     size_t at = 0, k = 0;
-    for (size_t i = 0; i < s->count && !rc; i++) {
+    for (size_t i = 0; i < s->count && rc == 0; i++) {
         const size_t bytes =
             (size_t)spelt(run->reader->tokenizer, s->ids[i], s->text + at, s->bytes - at);
         while (k < spans && span[k].end <= at)
@@ -76,7 +76,7 @@ static int add_by_texts(struct run_of_ids *run, const struct template_span *span
         rc = add_id(run, k < spans && at + bytes > span[k].begin);
         at += bytes;
     }
-    return rc ? rc : add_run(run);
+    return rc != 0 ? rc : add_run(run);
 }
 
 /* Encodes the stretches and what is between them apart. *same: that gives the same ids. */
@@ -90,7 +90,7 @@ static int encode_pieces(const struct reader *r, const struct template_span *spa
         at = end;
     }
     const int rc = tokenizer_encode_spans(r->tokenizer, pieces, 2 * spans + 1);
-    *same = !rc;
+    *same = rc == 0;
     for (size_t i = 0; i <= 2 * spans && *same; n += pieces[i++].count)
         *same = n + pieces[i].count <= s->count &&
                 (pieces[i].count == 0 ||
@@ -107,18 +107,18 @@ static int add_by_pieces(struct run_of_ids *run, const struct template_span *spa
     if (!pieces)
         return jsonl_no_memory(run->reader);
     int rc = encode_pieces(run->reader, span, spans, s, pieces, &same);
-    if (!rc && !same)
+    if (rc == 0 && !same)
         rc = jsonl_bad_line(run->reader, "up to here: the tokenizer changes the text of a "
                                          "conversation, so that where its answers begin cannot be "
                                          "told; write it in the normal form of the "
                                          "tokenizer, NFC or NFKC");
     for (size_t i = 0; i <= 2 * spans; i++) {
-        for (size_t k = 0; k < pieces[i].count && !rc; k++)
+        for (size_t k = 0; k < pieces[i].count && rc == 0; k++)
             rc = add_id(run, i % 2);
         free(pieces[i].ids);
     }
     free(pieces);
-    return rc ? rc : add_run(run);
+    return rc != 0 ? rc : add_run(run);
 }
 
 int marked_add(struct reader *r, const struct part *p, const struct span *ids)
@@ -133,7 +133,7 @@ int marked_add(struct reader *r, const struct part *p, const struct span *ids)
     else
         rc = spells(r->tokenizer, ids) ? add_by_texts(&run, span, p->spans, ids)
                                        : add_by_pieces(&run, span, p->spans, ids);
-    if (!rc && !ended)
+    if (rc == 0 && !ended)
         rc = segment_add(r->segment, &end, 1, false);
-    return rc ? rc : segment_end_document(r->segment, r->segment->count - 1);
+    return rc != 0 ? rc : segment_end_document(r->segment, r->segment->count - 1);
 }

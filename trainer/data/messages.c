@@ -47,7 +47,7 @@ static int check_numbers(const struct reader *r, json_t *value)
     return r->mended && has_mended(value)
                ? jsonl_bad_line(r, "a number of a conversation must have at most 64 bits; write it "
                                    "as a string")
-               : NJ_OK;
+               : 0;
 }
 
 /* ---- fields of a message ---- */
@@ -91,7 +91,7 @@ static int check_content(const struct reader *r, const json_t *turn)
     const json_t *content = json_object_get(turn, "content");
     const bool absent = !content || json_is_null(content);
     if (json_is_string(content) || (absent && is_given(json_object_get(turn, "tool_calls"))))
-        return NJ_OK;
+        return 0;
     return jsonl_bad_line(r, "content of messages must be a string, or a list of parts of type "
                              "text");
 }
@@ -109,7 +109,7 @@ static int check_turn(const struct reader *r, const struct messages *m, json_t *
     if (!is_given(json_object_get(turn, "role")) || !json_is_string(json_object_get(turn, "role")))
         return jsonl_bad_line(r, "each of messages must have a role, which is a text");
     int rc = check_fields(r, m, turn);
-    if (!rc)
+    if (rc == 0)
         rc = check_content(r, turn);
     *loss = has_loss(turn);
     return rc;
@@ -144,7 +144,7 @@ static int add_column(const struct reader *r, struct messages *m, const json_t *
     size_t i;
     json_object_set_new(m->variables, name, json_null());
     if (!is_given(value))
-        return NJ_OK;
+        return 0;
     bool dicts = json_is_array(value);
     json_array_foreach(value, i, item) dicts = dicts && json_is_object(item);
     if (!dicts)
@@ -183,14 +183,14 @@ static int add_others(const struct reader *r, struct messages *m, const json_t *
 static int read_turns(const struct reader *r, struct messages *m, const json_t *messages,
                       size_t count)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     m->loss = calloc(count + 1, sizeof *m->loss);
     if (!m->loss)
         return jsonl_no_memory(r);
-    for (size_t i = 0; i < count && !rc; i++) {
+    for (size_t i = 0; i < count && rc == 0; i++) {
         json_t *turn = json_array_get(messages, i);
         rc = check_turn(r, m, turn, &m->loss[i]);
-        if (!rc)
+        if (rc == 0)
             json_array_append_new(m->list, copy_turn(turn));
     }
     return rc;
@@ -205,11 +205,11 @@ int messages_make(struct reader *r, const json_t *object, const json_t *messages
     out->variables = json_copy(r->chat.tokens);
     out->list = json_array();
     int rc = add_column(r, out, object, "tools");
-    if (!rc)
+    if (rc == 0)
         rc = add_column(r, out, object, "documents");
-    if (!rc)
+    if (rc == 0)
         rc = add_others(r, out, object);
-    if (!rc)
+    if (rc == 0)
         rc = read_turns(r, out, messages, count);
     return json_memory_end() ? jsonl_no_memory(r) : rc;
 }

@@ -56,7 +56,7 @@ static int count_bytes(struct parquet *p, size_t bytes)
 {
     p->row_bytes += VALUE_BYTES + bytes;
     if (p->row_bytes <= ROW_MOST)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_FORMAT, "%s:%lld: larger than the limit of %d MiB for a row", p->f->path,
                 (long long)p->row, ROW_MOST >> 20);
 }
@@ -67,11 +67,8 @@ static int read_leaf(struct parquet *p, const struct pq_node *n, int rep, json_t
     struct pq_value v;
     if (c->ended || c->rep != rep || c->def != n->max_def)
         return disagree(p, n);
-    int rc = pq_value_next(c, &v);
-    if (!rc)
-        rc = count_bytes(p, n->physical == PQ_BYTES ? v.as.text.bytes : 0);
-    if (rc)
-        return rc;
+    TRY(pq_value_next(c, &v));
+    TRY(count_bytes(p, n->physical == PQ_BYTES ? v.as.text.bytes : 0));
     *out = json_of(p, n, &v);
     return *out ? pq_column_next(c) : pq_no_memory(p);
 }
@@ -79,12 +76,12 @@ static int read_leaf(struct parquet *p, const struct pq_node *n, int rep, json_t
 /* Goes past what is not there: each column below has one place for it. */
 static int pass(struct parquet *p, const struct pq_node *n, int rep)
 {
-    int rc = count_bytes(p, 0);
-    for (int k = 0; k < n->leaves && !rc; k++) {
+    TRY(count_bytes(p, 0));
+    for (int k = 0; k < n->leaves; k++) {
         struct pq_column *c = &p->column[n->leaf + k];
-        rc = c->ended || c->rep != rep || c->def >= n->max_def ? disagree(p, n) : pq_column_next(c);
+        TRY(c->ended || c->rep != rep || c->def >= n->max_def ? disagree(p, n) : pq_column_next(c));
     }
-    return rc;
+    return 0;
 }
 
 /* ---- groups ---- */
@@ -93,19 +90,19 @@ static int read_node(struct parquet *p, int i, int rep, json_t **out);
 
 static int read_struct(struct parquet *p, int i, int rep, json_t **out)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     *out = json_object();
-    for (int k = i + 1; k < p->node[i].end && !rc; k = p->node[k].end) {
+    for (int k = i + 1; k < p->node[i].end && rc == 0; k = p->node[k].end) {
         json_t *value = NULL;
         if (!p->wanted[p->node[k].leaf])
             continue;
         rc = read_node(p, k, rep, &value);
-        if (!rc && (!*out || json_object_set_new_nocheck(*out, p->node[k].name, value) != 0))
+        if (rc == 0 && (!*out || json_object_set_new_nocheck(*out, p->node[k].name, value) != 0))
             rc = pq_no_memory(p);
-        else if (rc)
+        else if (rc != 0)
             json_decref(value);
     }
-    return rc || *out ? rc : pq_no_memory(p);
+    return rc != 0 || *out ? rc : pq_no_memory(p);
 }
 
 /* Whether the repeated child of a list is no element itself, but holds one: what older writers left out. */
@@ -134,12 +131,12 @@ static int read_elements(struct parquet *p, int i, bool inner, int rep, json_t *
     do {
         json_t *value = NULL;
         rc = inner ? read_node(p, i + 1, rep, &value) : read_present(p, i, rep, &value);
-        if (rc)
+        if (rc != 0)
             json_decref(value);
         else if (json_array_append_new(*out, value) != 0)
             rc = pq_no_memory(p);
         rep = n->max_rep;
-    } while (!rc && !c->ended && c->rep == rep);
+    } while (rc == 0 && !c->ended && c->rep == rep);
     return rc;
 }
 
@@ -149,8 +146,8 @@ static int read_map(struct parquet *p, int i, int rep, json_t **out)
     const char *key = p->node[i + 2].name, *item = p->node[p->node[i + 2].end].name;
     json_t *pairs = NULL;
     int rc = read_elements(p, i + 1, false, rep, &pairs);
-    *out = rc ? NULL : json_object();
-    for (size_t k = 0; k < json_array_size(pairs) && !rc; k++) {
+    *out = rc != 0 ? NULL : json_object();
+    for (size_t k = 0; k < json_array_size(pairs) && rc == 0; k++) {
         json_t *pair = json_array_get(pairs, k), *name = json_object_get(pair, key);
         json_t *value = json_object_get(pair, item);
         if (!json_is_string(name))
@@ -193,17 +190,16 @@ static int read_node(struct parquet *p, int i, int rep, json_t **out)
 /* Opens the next row group that has rows. */
 static int next_group(struct parquet *p)
 {
-    int rc = NJ_OK;
-    while (!rc && p->rows_left == 0 && p->group < p->groups) {
+    while (p->rows_left == 0 && p->group < p->groups) {
         const size_t first = p->group * (size_t)p->columns;
         p->rows_left = p->group_rows[p->group++];
-        for (int i = 0; i < p->columns && !rc; i++)
+        for (int i = 0; i < p->columns; i++)
             if (p->wanted[i]) {
                 p->column[i].chunk = p->chunk[first + (size_t)i];
-                rc = pq_column_begin(&p->column[i]);
+                TRY(pq_column_begin(&p->column[i]));
             }
     }
-    return rc;
+    return 0;
 }
 
 /* Refuses columns that go on with a row that has ended. */
@@ -215,7 +211,7 @@ static int check_ends(const struct parquet *p)
         if (p->wanted[i] && (c->rep != 0 || c->ended != last))
             return disagree(p, c->node);
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int read_row(struct parquet *p, json_t **out)
@@ -224,12 +220,12 @@ static int read_row(struct parquet *p, json_t **out)
     p->bad_text = false;
     json_memory_begin();
     int rc = read_struct(p, 0, 0, out);
-    if (json_memory_end() && !rc)
+    if (json_memory_end() && rc == 0)
         rc = pq_no_memory(p);
-    if (!rc)
+    if (rc == 0)
         rc = check_ends(p);
     p->bytes += p->row_bytes;
-    if (!rc && p->bytes > unpack_most(p->f->bytes))
+    if (rc == 0 && p->bytes > unpack_most(p->f->bytes))
         rc = fail(NJ_E_FORMAT,
                   "%s: its rows take over %zu bytes, far more than data does; write it as several "
                   "files if that is right",
@@ -243,15 +239,15 @@ int parquet_next(struct parquet *p, json_t **out, bool *row_fault)
     *row_fault = false;
     p->row++;
     int rc = next_group(p);
-    if (rc || p->rows_left == 0)
+    if (rc != 0 || p->rows_left == 0)
         return rc;
     rc = read_row(p, out);
     p->rows_left--;
-    if (!rc && p->bad_text) {
+    if (rc == 0 && p->bad_text) {
         *row_fault = true;
         rc = fail(NJ_E_FORMAT, "%s:%lld: a text is not UTF-8", p->f->path, (long long)p->row);
     }
-    if (rc) {
+    if (rc != 0) {
         json_decref(*out);
         *out = NULL;
     }
@@ -270,7 +266,7 @@ static int make_columns(struct parquet *p)
             p->column[p->node[i].leaf].p = p;
             p->column[p->node[i].leaf].node = &p->node[i];
         }
-    return NJ_OK;
+    return 0;
 }
 
 int parquet_open(const struct data_file *f, const struct parquet_reader *reader,
@@ -282,9 +278,9 @@ int parquet_open(const struct data_file *f, const struct parquet_reader *reader,
         return fail(NJ_E_NOMEM, "%s: out of memory", f->path);
     p->f = f;
     int rc = pq_read_footer(p, reader);
-    if (!rc)
+    if (rc == 0)
         rc = make_columns(p);
-    if (rc)
+    if (rc != 0)
         parquet_close(p);
     else
         *out = p;

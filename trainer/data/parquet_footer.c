@@ -119,7 +119,7 @@ static int fill_node(struct parquet *p, int i, const struct element *e)
     if (e->type >= PQ_PHYSICALS || n->repetition < 0 || n->repetition > PQ_REPEATED ||
         n->children < 0 || (n->column ? n->children > 0 : n->children == 0 && i > 0))
         return pq_bad(p, "an element of the schema cannot be");
-    return NJ_OK;
+    return 0;
 }
 
 /* Places a node, *at, and those below it: their ends, levels and columns. */
@@ -134,8 +134,8 @@ static int place(struct parquet *p, int *at, int rep, int def, int depth)
     n->leaf = p->columns;
     p->columns += n->column;
     ++*at;
-    int rc = NJ_OK;
-    for (int k = 0; k < n->children && !rc; k++)
+    int rc = 0;
+    for (int k = 0; k < n->children && rc == 0; k++)
         rc = place(p, at, n->max_rep, n->max_def, depth + 1);
     n->end = *at;
     n->leaves = p->columns - n->leaf;
@@ -158,22 +158,22 @@ static void settle_kind(struct parquet *p, int i)
 static int read_schema(struct parquet *p, struct thrift *t, const struct thrift_field *f)
 {
     const size_t count = thrift_structs(t, f);
-    int at = 0, rc = NJ_OK;
+    int at = 0, rc = 0;
     if (p->node || count == 0 || count > NODES_MOST)
         return pq_bad(p, "the schema has no element, or too many");
     p->node = calloc(count, sizeof *p->node);
     if (!p->node)
         return pq_no_memory(p);
-    for (size_t i = 0; i < count && !rc; i++) {
+    for (size_t i = 0; i < count && rc == 0; i++) {
         const struct element e = read_element(t);
         p->nodes++;
         rc = t->bad ? pq_bad(p, "the schema cannot be read") : fill_node(p, (int)i, &e);
     }
-    if (!rc)
+    if (rc == 0)
         rc = place(p, &at, 0, 0, 0);
-    if (!rc && at != p->nodes)
+    if (rc == 0 && at != p->nodes)
         rc = pq_bad(p, "the schema has elements that belong nowhere");
-    for (int i = 0; i < p->nodes && !rc; i++)
+    for (int i = 0; i < p->nodes && rc == 0; i++)
         settle_kind(p, i);
     return rc;
 }
@@ -183,7 +183,7 @@ static int read_schema(struct parquet *p, struct thrift *t, const struct thrift_
 static int check_column(const struct parquet *p, const char *top, const struct pq_node *n)
 {
     if (!n->column || !n->refused)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "%s: the column %s holds %s, which is not read; write it as texts or numbers",
                 p->f->path, top,
@@ -198,11 +198,11 @@ static int choose_columns(struct parquet *p, const struct parquet_reader *reader
     char names[256] = "";
     size_t length = 0;
     bool any = false;
-    int rc = NJ_OK;
+    int rc = 0;
     p->wanted = calloc((size_t)p->columns + 1, sizeof *p->wanted);
     if (!p->wanted)
         return pq_no_memory(p);
-    for (int i = 1; i < root->end && !rc; i = p->node[i].end) {
+    for (int i = 1; i < root->end && rc == 0; i = p->node[i].end) {
         const struct pq_node *n = &p->node[i];
         if (length + 40 < sizeof names)
             length += (size_t)snprintf(names + length, sizeof names - length, "%s%.32s",
@@ -214,10 +214,10 @@ static int choose_columns(struct parquet *p, const struct parquet_reader *reader
         any = true;
         for (int k = 0; k < n->leaves; k++)
             p->wanted[n->leaf + k] = true;
-        for (int k = i; k < n->end && !rc; k++)
+        for (int k = i; k < n->end && rc == 0; k++)
             rc = check_column(p, n->name, &p->node[k]);
     }
-    if (!rc && !any)
+    if (rc == 0 && !any)
         rc = fail(NJ_E_FORMAT,
                   "%s: no column has a known name; it has %s: say which count, for "
                   "example --fields prompt=question,completion=answer",
@@ -289,7 +289,7 @@ static int check_chunk(const struct parquet *p, const struct pq_chunk *chunk)
                     p->f->path, names[chunk->codec]);
     if (chunk->at > p->f->bytes || chunk->bytes > p->f->bytes - chunk->at)
         return pq_bad(p, "a column lies beyond the end of the file");
-    return NJ_OK;
+    return 0;
 }
 
 static int read_columns(struct parquet *p, struct thrift *t, const struct thrift_field *f,
@@ -297,17 +297,17 @@ static int read_columns(struct parquet *p, struct thrift *t, const struct thrift
 {
     bool apart = false;
     const size_t count = thrift_structs(t, f);
-    int rc = NJ_OK;
+    int rc = 0;
     if (!t->bad && count != (size_t)p->columns)
         return pq_bad(p, "a row group has another number of columns than the schema");
-    for (size_t i = 0; i < count && !t->bad && !rc; i++) {
+    for (size_t i = 0; i < count && !t->bad && rc == 0; i++) {
         out[i] = read_chunk(t, &apart);
         if (apart)
             return fail(NJ_E_UNSUPPORTED,
                         "%s: its columns lie in other files, or are encrypted; write it as one "
                         "plain file",
                         p->f->path);
-        rc = p->wanted[i] && !t->bad ? check_chunk(p, &out[i]) : NJ_OK;
+        rc = p->wanted[i] && !t->bad ? check_chunk(p, &out[i]) : 0;
     }
     return rc;
 }
@@ -316,9 +316,9 @@ static int read_group(struct parquet *p, struct thrift *t, size_t group)
 {
     struct thrift_field f = {0};
     bool there = false;
-    int rc = NJ_OK;
+    int rc = 0;
     p->group_rows[group] = -1;
-    while (!rc && thrift_next(t, &f))
+    while (rc == 0 && thrift_next(t, &f))
         if (f.id == 1) {
             there = true;
             rc = read_columns(p, t, &f, p->chunk + group * (size_t)p->columns);
@@ -327,7 +327,7 @@ static int read_group(struct parquet *p, struct thrift *t, size_t group)
         } else {
             thrift_skip(t, &f);
         }
-    if (!rc && (t->bad || !there || p->group_rows[group] < 0))
+    if (rc == 0 && (t->bad || !there || p->group_rows[group] < 0))
         rc = pq_bad(p, "a row group cannot be read");
     return rc;
 }
@@ -335,14 +335,14 @@ static int read_group(struct parquet *p, struct thrift *t, size_t group)
 static int read_groups(struct parquet *p, struct thrift *t, const struct thrift_field *f)
 {
     const size_t count = thrift_structs(t, f);
-    int rc = NJ_OK;
+    int rc = 0;
     if (p->chunk || !p->node)
         return pq_bad(p, "the row groups stand before the schema, or twice");
     p->chunk = calloc(size_mul(count, (size_t)p->columns) + 1, sizeof *p->chunk);
     p->group_rows = calloc(count + 1, sizeof *p->group_rows);
     if (!p->chunk || !p->group_rows)
         return pq_no_memory(p);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         rc = read_group(p, t, i);
     p->groups = count;
     return rc;
@@ -354,20 +354,18 @@ static int read_footer(struct parquet *p, size_t bytes, const struct parquet_rea
 {
     struct thrift t = {.at = p->footer, .end = p->footer + bytes};
     struct thrift_field f = {0};
-    int rc = NJ_OK;
-    while (!rc && thrift_next(&t, &f))
+    while (thrift_next(&t, &f))
         if (f.id == 2) {
-            rc = read_schema(p, &t, &f);
-            if (!rc)
-                rc = choose_columns(p, reader);
+            TRY(read_schema(p, &t, &f));
+            TRY(choose_columns(p, reader));
         } else if (f.id == 4) {
-            rc = read_groups(p, &t, &f);
+            TRY(read_groups(p, &t, &f));
         } else {
             thrift_skip(&t, &f);
         }
-    if (!rc && (t.bad || !p->node || !p->chunk))
-        rc = pq_bad(p, "its footer cannot be read");
-    return rc;
+    if (t.bad || !p->node || !p->chunk)
+        return pq_bad(p, "its footer cannot be read");
+    return 0;
 }
 
 int pq_read_footer(struct parquet *p, const struct parquet_reader *reader)
@@ -376,9 +374,7 @@ int pq_read_footer(struct parquet *p, const struct parquet_reader *reader)
     unsigned char tail[8];
     if (bytes < 12)
         return pq_bad(p, "it is too short for Parquet");
-    int rc = data_file_read(p->f, bytes - 8, tail, 8);
-    if (rc)
-        return rc;
+    TRY(data_file_read(p->f, bytes - 8, tail, 8));
     const size_t length =
         tail[0] | (size_t)tail[1] << 8 | (size_t)tail[2] << 16 | (size_t)tail[3] << 24;
     if (memcmp(tail + 4, "PARE", 4) == 0)
@@ -390,8 +386,8 @@ int pq_read_footer(struct parquet *p, const struct parquet_reader *reader)
     p->footer = malloc(length + 1);
     if (!p->footer)
         return pq_no_memory(p);
-    rc = data_file_read(p->f, bytes - 8 - length, p->footer, length);
-    if (!rc)
+    int rc = data_file_read(p->f, bytes - 8 - length, p->footer, length);
+    if (rc == 0)
         rc = read_footer(p, length, reader);
     free(p->footer);
     p->footer = NULL;

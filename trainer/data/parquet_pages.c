@@ -88,12 +88,12 @@ static int read_head(struct pq_column *c, struct page_head *h)
             return pq_no_memory(c->p);
         const int rc = data_file_read(c->p->f, (size_t)c->chunk.at, c->raw.at, bytes);
         struct thrift t = {.at = c->raw.at, .end = c->raw.at + bytes};
-        if (rc)
+        if (rc != 0)
             return rc;
         if (parse_head(&t, h)) {
             c->chunk.at += (uint64_t)(t.at - c->raw.at);
             c->chunk.bytes -= (uint64_t)(t.at - c->raw.at);
-            return NJ_OK;
+            return 0;
         }
         if (bytes == c->chunk.bytes || window >= HEAD_MOST)
             return bad_page(c, "has no head that can be read");
@@ -107,7 +107,7 @@ static int check_head(const struct pq_column *c, const struct page_head *h)
     if (h->bytes > PAGE_MOST || (size_t)h->bytes > unpack_most((size_t)h->packed))
         return bad_page(c, "unpacks to far more bytes than it has");
     if (h->type == INDEX_PAGE)
-        return NJ_OK;
+        return 0;
     if (h->type < 0 || h->type > DATA_PAGE_V2 || h->values < 0 || h->values > VALUES_MOST)
         return bad_page(c, "is of an unknown kind");
     if (h->rep_bytes < 0 || h->def_bytes < 0 || h->rep_bytes > h->packed ||
@@ -117,7 +117,7 @@ static int check_head(const struct pq_column *c, const struct page_head *h)
     if ((h->def_encoding != PQ_RLE && c->node->max_def > 0) ||
         (h->rep_encoding != PQ_RLE && c->node->max_rep > 0))
         return bad_page(c, "has levels in an encoding that was given up");
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- its bytes ---- */
@@ -137,17 +137,16 @@ static int read_bytes(struct pq_column *c, const struct page_head *h, struct pq_
     const size_t packed = (size_t)h->packed, levels = (size_t)(h->rep_bytes + h->def_bytes);
     if (!pq_reserve(&c->raw, packed) || !pq_reserve(to, (size_t)h->bytes))
         return pq_no_memory(c->p);
-    int rc = data_file_read(c->p->f, (size_t)c->chunk.at, c->raw.at, packed);
-    if (rc)
-        return rc;
+    TRY(data_file_read(c->p->f, (size_t)c->chunk.at, c->raw.at, packed));
     if (h->has_sum && crc32_of(c->raw.at, packed) != h->sum)
         return bad_page(c, "does not have the checksum it should");
     memcpy(to->at, c->raw.at, levels);
-    rc = unpack_block(h->plain ? BYTES_PLAIN : packing(c->chunk.codec), c->raw.at + levels,
-                      packed - levels, to->at + levels, (size_t)h->bytes - levels);
-    if (rc)
+    const int rc =
+        unpack_block(h->plain ? BYTES_PLAIN : packing(c->chunk.codec), c->raw.at + levels,
+                     packed - levels, to->at + levels, (size_t)h->bytes - levels);
+    if (rc != 0)
         return rc == NJ_E_NOMEM ? pq_no_memory(c->p) : bad_page(c, "cannot be unpacked");
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- levels ---- */
@@ -198,18 +197,15 @@ static int open_page(struct pq_column *c, const struct page_head *h)
 static int next_page(struct pq_column *c)
 {
     struct page_head h = {0};
-    int rc = c->chunk.bytes > 0 ? read_head(c, &h) : bad_page(c, "is missing");
-    if (!rc)
-        rc = check_head(c, &h);
-    if (!rc && h.type != INDEX_PAGE)
-        rc = read_bytes(c, &h, h.type == DICTIONARY_PAGE ? &c->dictionary : &c->page);
-    if (rc)
-        return rc;
+    TRY(c->chunk.bytes > 0 ? read_head(c, &h) : bad_page(c, "is missing"));
+    TRY(check_head(c, &h));
+    if (h.type != INDEX_PAGE)
+        TRY(read_bytes(c, &h, h.type == DICTIONARY_PAGE ? &c->dictionary : &c->page));
     c->chunk.at += (uint64_t)h.packed;
     c->chunk.bytes -= (uint64_t)h.packed;
     if (h.type == DICTIONARY_PAGE)
         return pq_dictionary_read(c, (size_t)h.bytes, h.values);
-    return h.type == INDEX_PAGE ? NJ_OK : open_page(c, &h);
+    return h.type == INDEX_PAGE ? 0 : open_page(c, &h);
 }
 
 /* ---- places ---- */
@@ -225,19 +221,19 @@ static bool next_level(struct hybrid *h, int most, int *out)
 
 int pq_column_next(struct pq_column *c)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     c->rep = c->def = 0;
-    while (!rc && c->page_left == 0 && !c->ended) {
+    while (rc == 0 && c->page_left == 0 && !c->ended) {
         c->ended = c->chunk.values == 0;
         if (!c->ended)
             rc = next_page(c);
     }
-    if (rc || c->ended)
+    if (rc != 0 || c->ended)
         return rc;
     c->page_left--;
     return next_level(&c->rep_levels, c->node->max_rep, &c->rep) &&
                    next_level(&c->def_levels, c->node->max_def, &c->def)
-               ? NJ_OK
+               ? 0
                : bad_page(c, "has too few levels, or such as cannot be");
 }
 

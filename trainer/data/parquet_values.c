@@ -177,7 +177,7 @@ int pq_value_next(struct pq_column *c, struct pq_value *out)
     default:
         break;
     }
-    return there ? NJ_OK : bad_values(c);
+    return there ? 0 : bad_values(c);
 }
 
 /* ---- beginning ---- */
@@ -257,7 +257,7 @@ int pq_values_begin(struct pq_column *c, int encoding, const unsigned char *at,
     if (encoding == PQ_DELTA_BYTES && !pq_reserve(&c->values.text, (size_t)(end - at)))
         return pq_no_memory(c->p);
     /* A page of nulls may have no value, and then not even the head of its encoding. */
-    return at == end || begin(c) ? NJ_OK : bad_values(c);
+    return at == end || begin(c) ? 0 : bad_values(c);
 }
 
 int pq_dictionary_read(struct pq_column *c, size_t bytes, int64_t count)
@@ -273,5 +273,5 @@ int pq_dictionary_read(struct pq_column *c, size_t bytes, int64_t count)
     for (size_t i = 0; i < c->entries; i++)
         if (!plain_next(c->node, &v, &c->entry[i]))
             return bad_values(c);
-    return NJ_OK;
+    return 0;
 }

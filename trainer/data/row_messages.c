@@ -92,7 +92,7 @@ static int read_trained(struct message *m, const char *name, const json_t *value
                     m->r->segment->path, m->r->line, m->trained_name, name, m->list);
     m->trained_name = name;
     m->trained = (int)number;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_once(const struct message *m, const json_t **to, const json_t *value,
@@ -101,7 +101,7 @@ static int read_once(const struct message *m, const json_t **to, const json_t *v
     if (*to)
         return bad(m, ": a turn has one of them only", names);
     *to = value;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_field(struct message *m, const char *name, const json_t *value)
@@ -113,7 +113,7 @@ static int read_field(struct message *m, const char *name, const json_t *value)
         return read_once(m, &m->content, value, "content and value");
     if (meaning == TRAINED && row_gives(value))
         return read_trained(m, name, value);
-    return NJ_OK;
+    return 0;
 }
 
 static const struct {
@@ -152,8 +152,8 @@ static int join_parts(const struct message *m, json_t **out)
 {
     const size_t count = json_array_size(m->content);
     struct reader text = {.segment = m->r->segment, .line = m->r->line};
-    int rc = count > 0 ? NJ_OK : bad(m, " has no part", "content");
-    for (size_t i = 0; i < count && !rc; i++) {
+    int rc = count > 0 ? 0 : bad(m, " has no part", "content");
+    for (size_t i = 0; i < count && rc == 0; i++) {
         const json_t *part = text_of_part(json_array_get(m->content, i));
         rc = part ? jsonl_add_text(&text, json_string_value(part), json_string_length(part))
                   : bad(m,
@@ -161,7 +161,7 @@ static int join_parts(const struct message *m, json_t **out)
                         "texts are read",
                         "content");
     }
-    if (!rc)
+    if (rc == 0)
         *out = json_stringn_nocheck(text.text ? text.text : "", text.bytes);
     free(text.text);
     return rc;
@@ -178,7 +178,7 @@ static int content_of(const struct message *m, json_t **out)
     if (json_is_array(m->content))
         return join_parts(m, out);
     *out = m->content ? json_deep_copy(m->content) : json_null();
-    return NJ_OK;
+    return 0;
 }
 
 static int write_turn(const struct message *m, json_t *turn, json_t *to)
@@ -186,8 +186,8 @@ static int write_turn(const struct message *m, json_t *turn, json_t *to)
     const char *name;
     json_t *content = NULL, *value;
     bool put_all = put(to, "role", m->role ? role_of(m->role) : json_null());
-    const int rc = put_all ? content_of(m, &content) : NJ_OK;
-    put_all = put_all && !rc && put(to, "content", content);
+    const int rc = put_all ? content_of(m, &content) : 0;
+    put_all = put_all && rc == 0 && put(to, "content", content);
     if (m->trained >= 0)
         put_all = put_all && put(to, "weight", json_integer(m->trained));
     json_object_foreach(turn, name, value)
@@ -195,7 +195,7 @@ static int write_turn(const struct message *m, json_t *turn, json_t *to)
         if (put_all && meaning_of(name) == KEPT && row_gives(value))
             put_all = put(to, name, json_deep_copy(value));
     }
-    return rc || put_all ? rc : jsonl_no_memory(m->r);
+    return rc != 0 || put_all ? rc : jsonl_no_memory(m->r);
 }
 
 static int read_turn(struct message *m, json_t *turn, json_t *to)
@@ -203,29 +203,29 @@ static int read_turn(struct message *m, json_t *turn, json_t *to)
     const struct row_rules *rules = m->r->segment->rules;
     const char *name;
     json_t *value;
-    int rc = NJ_OK;
+    int rc = 0;
     if (!json_is_object(turn))
         return fail(NJ_E_FORMAT, "%s:%ld: %s must be a list of {role, content}",
                     m->r->segment->path, m->r->line, m->list);
-    json_object_foreach(turn, name, value) rc = rc ? rc : read_field(m, name, value);
-    if (!rc && m->trained == 0 && rules && rules->train_on_prompts)
+    json_object_foreach(turn, name, value) rc = rc != 0 ? rc : read_field(m, name, value);
+    if (rc == 0 && m->trained == 0 && rules && rules->train_on_prompts)
         rc = fail(NJ_E_FORMAT,
                   "%s:%ld: %s takes a turn of %s out of training, and --train-on-prompts trains "
                   "all; leave one of them out",
                   m->r->segment->path, m->r->line, m->trained_name, m->list);
-    return rc ? rc : write_turn(m, turn, to);
+    return rc != 0 ? rc : write_turn(m, turn, to);
 }
 
 /* ---- the list ---- */
 
 static int read_turns(const struct reader *r, const json_t *list, const char *name, json_t *out)
 {
-    int rc = NJ_OK;
-    for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < json_array_size(list) && rc == 0; i++) {
         struct message m = {.r = r, .list = name, .trained = -1};
         json_t *turn = json_object();
         rc = turn ? read_turn(&m, json_array_get(list, i), turn) : jsonl_no_memory(r);
-        if (rc)
+        if (rc != 0)
             json_decref(turn);
         else if (json_array_append_new(out, turn) != 0)
             rc = jsonl_no_memory(r);
@@ -242,9 +242,9 @@ int messages_read(const struct reader *r, const json_t *list, const char *name, 
     json_memory_begin();
     *out = json_array();
     int rc = *out ? read_turns(r, list, name, *out) : jsonl_no_memory(r);
-    if (json_memory_end() && !rc)
+    if (json_memory_end() && rc == 0)
         rc = jsonl_no_memory(r);
-    if (rc) {
+    if (rc != 0) {
         json_decref(*out);
         *out = NULL;
     }
@@ -255,7 +255,7 @@ int row_add_question(struct reader *r, const json_t *object, const json_t *list,
 {
     json_t *messages;
     int rc = messages_read(r, list, name, &messages);
-    if (!rc)
+    if (rc == 0)
         rc = jsonl_add_question(r, object, messages);
     json_decref(messages);
     return rc;

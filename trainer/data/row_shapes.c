@@ -103,16 +103,16 @@ static int check_pair(const struct pair *p, const struct row_names *names, unsig
     if (*seen & 1u << i)
         return bad_field(p, names, "the name is given twice");
     *seen |= 1u << i;
-    return NJ_OK;
+    return 0;
 }
 
 int row_fields_check(const struct row_rules *rules, const struct row_names *names)
 {
     unsigned seen = 0;
     struct pair p;
-    int rc = NJ_OK;
+    int rc = 0;
     for (size_t i = 0; i < rules->field_count; i++)
-        for (const char *at = rules->fields[i]; !rc && next_pair(&at, &p);)
+        for (const char *at = rules->fields[i]; rc == 0 && next_pair(&at, &p);)
             rc = check_pair(&p, names, &seen);
     return rc;
 }
@@ -159,7 +159,7 @@ static int read_text(struct found *f, struct row *out)
 {
     out->form = ROW_TEXT;
     out->text = json_incref(f->value[TEXT]);
-    return json_is_string(out->text) ? NJ_OK : must_be(f, "text", "a string");
+    return json_is_string(out->text) ? 0 : must_be(f, "text", "a string");
 }
 
 static int read_chat(const struct found *f, enum column column, struct row *out)
@@ -193,7 +193,7 @@ static int quiet(const struct found *f, json_t *messages)
     bool set = true;
     json_array_foreach(messages, i, turn) if (!all && !json_object_get(turn, "weight")) set =
         set && json_object_set_new(turn, "weight", json_integer(0)) == 0;
-    return set ? NJ_OK : jsonl_no_memory(f->r);
+    return set ? 0 : jsonl_no_memory(f->r);
 }
 
 /* TRL's conversational prompt and completion: one conversation, of which the completion is trained. */
@@ -202,11 +202,11 @@ static int read_lists(struct found *f, struct row *out)
     json_t *answer = NULL;
     out->form = ROW_CHAT;
     int rc = messages_read(f->r, f->value[PROMPT], "prompt", &out->messages);
-    if (!rc)
+    if (rc == 0)
         rc = quiet(f, out->messages);
-    if (!rc)
+    if (rc == 0)
         rc = messages_read(f->r, f->value[COMPLETION], "completion", &answer);
-    if (!rc && json_array_extend(out->messages, answer) != 0)
+    if (rc == 0 && json_array_extend(out->messages, answer) != 0)
         rc = jsonl_no_memory(f->r);
     json_decref(answer);
     return rc;
@@ -218,22 +218,21 @@ static int read_strings(const struct found *f, enum column prompt, enum column c
     out->form = ROW_PAIR;
     out->prompt = json_incref(f->value[prompt]);
     out->completion = json_incref(f->value[completion]);
-    return json_is_string(out->prompt) && json_is_string(out->completion) ? NJ_OK : NJ_E_FORMAT;
+    return json_is_string(out->prompt) && json_is_string(out->completion) ? 0 : NJ_E_FORMAT;
 }
 
 static int read_pair(struct found *f, struct row *out)
 {
     if (json_is_array(f->value[PROMPT]) && json_is_array(f->value[COMPLETION]))
         return read_lists(f, out);
-    return read_strings(f, PROMPT, COMPLETION, out) == NJ_OK
-               ? NJ_OK
+    return read_strings(f, PROMPT, COMPLETION, out) == 0
+               ? 0
                : must_be(f, "prompt and completion", "both strings, or both lists of messages");
 }
 
 static int read_input(struct found *f, struct row *out)
 {
-    return read_strings(f, INPUT, OUTPUT, out) == NJ_OK ? NJ_OK
-                                                        : must_be(f, "input and output", "strings");
+    return read_strings(f, INPUT, OUTPUT, out) == 0 ? 0 : must_be(f, "input and output", "strings");
 }
 
 /* A text that is not copied. */
@@ -296,9 +295,7 @@ static int read_instruction(struct found *f, struct row *out)
     bool chats;
     if (!instruction.text || !input.text || !json_is_string(output))
         return must_be(f, "instruction, input and output", "strings");
-    const int rc = jsonl_chats(f->r, &chats);
-    if (rc)
-        return rc;
+    TRY(jsonl_chats(f->r, &chats));
     out->form = chats ? ROW_CHAT : ROW_PAIR;
     json_memory_begin();
     if (chats)
@@ -307,7 +304,7 @@ static int read_instruction(struct found *f, struct row *out)
         out->prompt = alpaca_prompt(instruction, input);
     out->completion = json_incref(output);
     const bool refused = json_memory_end();
-    return refused || (!out->messages && !out->prompt) ? jsonl_no_memory(f->r) : NJ_OK;
+    return refused || (!out->messages && !out->prompt) ? jsonl_no_memory(f->r) : 0;
 }
 
 #define BIT(column) (1u << (column))
@@ -401,7 +398,7 @@ static int find_shape(const struct found *f, json_t *object, const struct shape 
         there &= ~(shapes[i].needs | shapes[i].may);
         *out = &shapes[i];
     }
-    return *out ? NJ_OK : no_shape(f, object);
+    return *out ? 0 : no_shape(f, object);
 }
 
 static bool takes(const struct found *f, const struct shape *shape, const json_t *value)
@@ -418,7 +415,7 @@ static int check_meant(const struct found *f, const char *name)
     while (i < MEANT && strcmp(name, meant[i]) != 0)
         i++;
     if (i == MEANT)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_FORMAT,
                 "%s:%ld: the column %s may change what the row means, and is not understood; "
                 "leave it out, or say with --fields which columns count",
@@ -441,14 +438,14 @@ static int check_others(const struct found *f, const struct shape *shape, json_t
     const bool told = rules && rules->field_count > 0;
     const char *name;
     json_t *value;
-    int rc = NJ_OK;
+    int rc = 0;
     json_object_foreach(object, name, value)
     {
-        if (rc || !row_gives(value) || takes(f, shape, value) ||
+        if (rc != 0 || !row_gives(value) || takes(f, shape, value) ||
             (may_chat(f, shape) && row_is_beside(name)))
             continue;
-        rc = told ? NJ_OK : check_meant(f, name);
-        if (!rc && f->r->segment->notes)
+        rc = told ? 0 : check_meant(f, name);
+        if (rc == 0 && f->r->segment->notes)
             row_note(f->r->segment->notes, name);
     }
     return rc;
@@ -466,10 +463,9 @@ int row_read(struct reader *r, json_t *object, struct row *out)
         if (json_is_null(f.value[i]))
             f.value[i] = NULL;
     }
-    int rc = find_shape(&f, object, &shape);
-    if (!rc)
-        rc = check_others(&f, shape, object);
-    return rc ? rc : shape->read(&f, out);
+    TRY(find_shape(&f, object, &shape));
+    TRY(check_others(&f, shape, object));
+    return shape->read(&f, out);
 }
 
 void row_free(struct row *row)

@@ -18,7 +18,7 @@ enum { BATCH_BYTES = 1 << 22 };
 static int flush(struct reader *r)
 {
     if (r->parts == 0)
-        return NJ_OK;
+        return 0;
     struct span *spans = calloc(r->parts, sizeof *spans);
     if (!spans)
         return jsonl_no_memory(r);
@@ -28,17 +28,17 @@ static int flush(struct reader *r)
         spans[i].follows = r->part[i].follows;
     }
     int rc = tokenizer_encode_spans(r->tokenizer, spans, r->parts);
-    if (rc)
+    if (rc != 0)
         rc = fail(rc, "%s: up to line %ld: %s", r->segment->path, r->line, fail_text());
     for (size_t i = 0; i < r->parts; i++) {
-        if (!rc)
+        if (rc == 0)
             rc = r->store(r, &r->part[i], &spans[i]);
         free(spans[i].ids);
     }
     free(spans);
     r->parts = r->bytes = r->spans.count = 0;
     const size_t read = r->parquet ? parquet_told(r->parquet) : data_file_told(&r->segment->file);
-    if (!rc && r->tokenizer->encoded)
+    if (rc == 0 && r->tokenizer->encoded)
         r->tokenizer->encoded(r->tokenizer->user, read - r->told);
     r->told = read;
     return rc;
@@ -46,7 +46,7 @@ static int flush(struct reader *r)
 
 int rows_encode_full(struct reader *r)
 {
-    return r->bytes >= BATCH_BYTES ? flush(r) : NJ_OK;
+    return r->bytes >= BATCH_BYTES ? flush(r) : 0;
 }
 
 /* Forgets a row that cannot be used, if that is what the rules say. */
@@ -60,7 +60,7 @@ static int pass_row(struct reader *r, int rc, size_t parts, size_t bytes)
         snprintf(n->first, sizeof n->first, "%s", fail_text());
     r->parts = parts;
     r->bytes = bytes;
-    return NJ_OK;
+    return 0;
 }
 
 /* Reads one row; *ended: there was none. */
@@ -70,15 +70,15 @@ static int read_row(struct reader *r, bool *ended)
     json_t *object = NULL;
     int rc = r->parquet ? parquet_next(r->parquet, &object, &r->row_fault) : jsonl_next(r, &object);
     r->line += r->parquet != NULL;
-    *ended = !rc && !object;
-    if (!rc && object) {
+    *ended = rc == 0 && !object;
+    if (rc == 0 && object) {
         r->row_fault = true;
         rc = r->object(r, object);
     }
     json_decref(object);
     if (!*ended && r->segment->notes)
         r->segment->notes->rows++;
-    return rc ? pass_row(r, rc, parts, bytes) : rc;
+    return rc != 0 ? pass_row(r, rc, parts, bytes) : rc;
 }
 
 static bool wants(void *user, const char *column)
@@ -99,19 +99,19 @@ static int open_parquet(struct reader *r)
 {
     const struct parquet_reader reader = {wants, unread, r};
     struct file_kind kind;
-    int rc = file_kind_of(r->segment->path, &kind);
-    if (!rc && kind.format == FILE_PARQUET)
-        rc = parquet_open(&r->segment->file, &reader, &r->parquet);
-    return rc;
+    TRY(file_kind_of(r->segment->path, &kind));
+    if (kind.format == FILE_PARQUET)
+        TRY(parquet_open(&r->segment->file, &reader, &r->parquet));
+    return 0;
 }
 
 int rows_read(struct reader *r)
 {
     bool ended = false;
     int rc = open_parquet(r);
-    while (!rc && !ended) {
+    while (rc == 0 && !ended) {
         rc = read_row(r, &ended);
-        if (!rc)
+        if (rc == 0)
             rc = ended ? flush(r) : rows_encode_full(r);
     }
     free(r->text);
@@ -127,12 +127,12 @@ int rows_read_file(struct reader *r, char *path, const struct row_rules *rules,
     struct segment s = {.path = path, .rules = rules, .notes = notes};
     struct file_kind kind;
     int rc = file_kind_of(path, &kind);
-    if (!rc)
+    if (rc == 0)
         rc = data_file_open(&s.file, path);
     r->segment = &s;
-    if (!rc)
+    if (rc == 0)
         rc = data_file_unpack(&s.file, kind.packing);
-    if (!rc)
+    if (rc == 0)
         rc = rows_read(r);
     data_file_close(&s.file);
     r->segment = NULL;
@@ -143,12 +143,12 @@ int jsonl_read_id(struct reader *r, const json_t *object, struct pool *to, struc
 {
     const json_t *id = json_object_get(object, "id");
     if (!id || json_is_null(id))
-        return NJ_OK;
+        return 0;
     if (!json_is_string(id) && !json_is_number(id))
         return jsonl_bad_line(r, "id must be a string, or a number of at most 64 bits; write "
                                  "others as strings");
     char *text = json_dumps(id, JSON_ENCODE_ANY | JSON_COMPACT);
     const bool added = text && pool_add_text(to, text, strlen(text), out);
     free(text);
-    return added ? NJ_OK : jsonl_no_memory(r);
+    return added ? 0 : jsonl_no_memory(r);
 }

@@ -119,7 +119,7 @@ int splits_choose(const char *dir, struct file_list *files, size_t from,
         n.rows += split == SPLIT_AUTO && file_has_rows(files->path[i]);
     }
     if (!mixes(&n))
-        return NJ_OK;
+        return 0;
     enum data_split split = choice->wanted;
     if (split != SPLIT_AUTO && n.files[split] == 0)
         split = choice->instead;
@@ -133,5 +133,5 @@ int splits_choose(const char *dir, struct file_list *files, size_t from,
              n.files[split], plural((long long)n.files[split]),
              list(&n, (int)split, text, sizeof text));
     keep(files, from, skip, split);
-    return NJ_OK;
+    return 0;
 }

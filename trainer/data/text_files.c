@@ -23,7 +23,7 @@ int segment_begin_text(struct segment *s, const struct tokenizer *t)
                     s->path);
     /* A model's end of text may lie beyond its tokenizer's table. */
     s->id_bytes = t->vocab_size <= 65536 && t->end_of_text < 65536 ? 2 : 4;
-    return NJ_OK;
+    return 0;
 }
 
 /* Makes room for bits, where there are any; the new ones are those of `fill`. */
@@ -41,7 +41,7 @@ static int reserve(struct segment *s, size_t more)
 {
     const size_t used = (size_t)s->count, want = used + more;
     if (want <= s->capacity)
-        return NJ_OK;
+        return 0;
     const size_t grown = (want + want / 2 + 64) & ~(size_t)7;
     void *ids = realloc(s->owned, grown * (size_t)s->id_bytes);
     if (ids)
@@ -50,38 +50,36 @@ static int reserve(struct segment *s, size_t more)
         !grow_bits(&s->owned_ends, s->capacity, grown, 0))
         return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, grown);
     s->capacity = grown;
-    return NJ_OK;
+    return 0;
 }
 
 /* Makes bits, all alike, where there are none yet. */
 static int make_bits(const struct segment *s, uint8_t **bits, int fill)
 {
     if (*bits)
-        return NJ_OK;
+        return 0;
     *bits = malloc(s->capacity / 8);
     if (!*bits)
         return fail(NJ_E_NOMEM, "%s: out of memory for %zu tokens", s->path, s->capacity);
     memset(*bits, fill, s->capacity / 8);
-    return NJ_OK;
+    return 0;
 }
 
 /* The mask is made when the first id without a loss comes; until then all have one. */
 static int clear_loss(struct segment *s, size_t count)
 {
-    const int rc = make_bits(s, &s->owned_mask, 0xff);
-    if (rc)
-        return rc;
+    TRY(make_bits(s, &s->owned_mask, 0xff));
     for (size_t i = (size_t)s->count; i < (size_t)s->count + count; i++)
         s->owned_mask[i / 8] &= (uint8_t) ~(1u << i % 8);
-    return NJ_OK;
+    return 0;
 }
 
 int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss)
 {
-    int rc = count > 0 ? reserve(s, count) : NJ_OK;
-    if (!rc && count > 0 && !loss)
+    int rc = count > 0 ? reserve(s, count) : 0;
+    if (rc == 0 && count > 0 && !loss)
         rc = clear_loss(s, count);
-    if (rc || count == 0)
+    if (rc != 0 || count == 0)
         return rc;
     if (s->id_bytes == 4) {
         memcpy((int32_t *)s->owned + s->count, ids, count * sizeof *ids);
@@ -91,15 +89,14 @@ int segment_add(struct segment *s, const int32_t *ids, size_t count, bool loss)
             to[i] = (uint16_t)ids[i];
     }
     s->count += (int64_t)count;
-    return NJ_OK;
+    return 0;
 }
 
 int segment_end_document(struct segment *s, int64_t at)
 {
-    const int rc = make_bits(s, &s->owned_ends, 0);
-    if (!rc)
-        s->owned_ends[at / 8] |= (uint8_t)(1u << at % 8);
-    return rc;
+    TRY(make_bits(s, &s->owned_ends, 0));
+    s->owned_ends[at / 8] |= (uint8_t)(1u << at % 8);
+    return 0;
 }
 
 /* A stretch of the text of about `piece` bytes, that ends where it may be cut; 0: there is no more. */
@@ -109,7 +106,7 @@ static int next_piece(struct data_file *f, const struct tokenizer *t, size_t *by
     int rc = data_file_fill(f, piece + piece / 8);
     for (;;) {
         *bytes = tokenizer_cut(t, f->text, f->have, piece);
-        if (rc || *bytes < f->have || data_file_ended(f))
+        if (rc != 0 || *bytes < f->have || data_file_ended(f))
             return rc;
         rc = data_file_fill(f, 2 * f->have);
     }
@@ -127,31 +124,31 @@ int open_text(struct segment *s, const struct tokenizer *t)
     int32_t *ids = NULL;
     size_t capacity = 0, bytes = 0;
     int rc = segment_begin_text(s, t);
-    if (rc || s->file.bytes == 0)
+    if (rc != 0 || s->file.bytes == 0)
         return rc;
     const int32_t begin = tokenizer_begin_of_text(t), end = t->end_of_text;
     int32_t last = -1;
     rc = next_piece(&s->file, t, &bytes);
-    if (rc || bytes == 0) /* nothing was packed */
+    if (rc != 0 || bytes == 0) /* nothing was packed */
         return rc;
     if (begin >= 0)
         rc = segment_add(s, &begin, 1, true);
     /* A piece at a time, so that a long text never lies in memory as int32. */
-    while (!rc && bytes > 0) {
+    while (rc == 0 && bytes > 0) {
         size_t count = 0;
         rc = tokenizer_encode(t, s->file.text, bytes, &ids, &count, &capacity);
-        if (rc)
+        if (rc != 0)
             rc = fail(rc, "%s: %s", s->path, fail_text());
         else
             rc = add_piece(s, ids, count, begin);
         last = count > 0 ? ids[count - 1] : last;
         const size_t before = data_file_told(&s->file);
         data_file_skip(&s->file, bytes);
-        if (!rc && t->encoded)
+        if (rc == 0 && t->encoded)
             t->encoded(t->user, data_file_told(&s->file) - before);
-        if (!rc)
+        if (rc == 0)
             rc = next_piece(&s->file, t, &bytes);
     }
     free(ids);
-    return rc || last == end ? rc : segment_add(s, &end, 1, true);
+    return rc != 0 || last == end ? rc : segment_add(s, &end, 1, true);
 }

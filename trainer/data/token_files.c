@@ -39,7 +39,7 @@ static int take_ids(struct segment *s, size_t offset, int64_t count, int id_byte
     s->id_bytes = id_bytes;
     s->ids_at = offset;
     s->mask_at = has_mask ? offset + ids : 0;
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- formats ---- */
@@ -49,9 +49,7 @@ static int open_llmc(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
     int32_t head[3];
-    const int rc = data_file_read(&s->file, 0, head, sizeof head);
-    if (rc)
-        return rc;
+    TRY(data_file_read(&s->file, 0, head, sizeof head));
     if (s->file.bytes < HEADER_BYTES || head[1] != 1)
         return fail(NJ_E_FORMAT,
                     "%s: llm.c token file of version %d; version 1 is supported: encode the text "
@@ -66,10 +64,8 @@ static int open_llmq(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
     int32_t head[5] = {0};
-    const int rc =
-        s->file.bytes < HEADER_BYTES ? NJ_OK : data_file_read(&s->file, 8, head, sizeof head);
-    if (rc)
-        return rc;
+    if (s->file.bytes >= HEADER_BYTES)
+        TRY(data_file_read(&s->file, 8, head, sizeof head));
     if (head[0] != 2 || head[1] != 4)
         return fail(
             NJ_E_FORMAT,
@@ -114,21 +110,21 @@ static int open_magic(struct segment *s, const struct tokenizer *t, bool *known)
     char magic[MAGIC_BYTES] = "";
     *known = false;
     if (s->file.bytes < sizeof magic)
-        return NJ_OK;
-    const int rc = data_file_read(&s->file, 0, magic, sizeof magic);
-    for (size_t i = 0; i < sizeof magics / sizeof *magics && !rc; i++)
+        return 0;
+    TRY(data_file_read(&s->file, 0, magic, sizeof magic));
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
         if (memcmp(magic, magics[i].magic, magics[i].bytes) == 0) {
             *known = true;
             return magics[i].open(s, t);
         }
-    return rc;
+    return 0;
 }
 
 static int open_tokens(struct segment *s, const struct tokenizer *t)
 {
     bool known;
     const int rc = open_magic(s, t, &known);
-    return rc || known
+    return rc != 0 || known
                ? rc
                : fail(NJ_E_UNSUPPORTED,
                       "%s: not a token file of llm.c or LLM.Q; make it with `nojit tokenize`, "
@@ -143,7 +139,7 @@ static int looks_like_text(struct data_file *f, bool *text)
     const unsigned char *bytes = (const unsigned char *)f->text;
     uint32_t cp = 0;
     size_t at = 0;
-    while (!rc && at < f->have && cp != NOT_UTF8)
+    while (rc == 0 && at < f->have && cp != NOT_UTF8)
         at += utf8_next(bytes + at, f->have - at, &cp);
     /* The last one may go on in the next bytes. */
     *text = cp != NOT_UTF8 || (!data_file_ended(f) && at + 3 > f->have);
@@ -156,11 +152,11 @@ static int open_unnamed(struct segment *s, const struct tokenizer *t)
 {
     bool known, text = false;
     int rc = open_magic(s, t, &known);
-    if (rc || known)
+    if (rc != 0 || known)
         return rc;
     rc = looks_like_text(&s->file, &text);
-    if (rc || text)
-        return rc ? rc : open_text(s, t);
+    if (rc != 0 || text)
+        return rc != 0 ? rc : open_text(s, t);
     return fail(NJ_E_UNSUPPORTED,
                 "%s: neither a token file of llm.c or LLM.Q nor text in UTF-8; convert text with "
                 "iconv, or rename a file of bare ids to end in .u16 or .u32",
@@ -177,19 +173,17 @@ static int (*const openers[])(struct segment *s, const struct tokenizer *t) = {
 static int open_format(struct segment *s, const struct tokenizer *t)
 {
     struct file_kind kind;
-    int rc = file_kind_of(s->path, &kind);
-    if (!rc)
-        rc = data_file_open(&s->file, s->path);
-    if (!rc)
-        rc = data_file_unpack(&s->file, kind.packing);
-    return rc ? rc : openers[kind.format](s, t);
+    TRY(file_kind_of(s->path, &kind));
+    TRY(data_file_open(&s->file, s->path));
+    TRY(data_file_unpack(&s->file, kind.packing));
+    return openers[kind.format](s, t);
 }
 
 int segment_open(struct segment *s, const struct tokenizer *t)
 {
     s->end_of_text = t ? t->end_of_text : -1;
     const int rc = open_format(s, t);
-    if (s->owned || rc)
+    if (s->owned || rc != 0)
         data_file_close(&s->file);
     return rc;
 }
@@ -221,12 +215,12 @@ static int read_ids(const struct segment *s, int64_t first, size_t n, int32_t *i
 {
     const size_t size = (size_t)s->id_bytes, from = (size_t)first * size;
     char *to = (char *)ids + n * (sizeof *ids - size);
-    int rc = NJ_OK;
+    int rc = 0;
     if (s->owned)
         memcpy(to, (const char *)s->owned + from, n * size);
     else
         rc = data_file_read(&s->file, s->ids_at + from, to, n * size);
-    if (!rc && size == sizeof(uint16_t))
+    if (rc == 0 && size == sizeof(uint16_t))
         widen(ids, n);
     return rc;
 }
@@ -246,15 +240,13 @@ static int flag_trained(const struct segment *s, int64_t first, size_t n, unsign
     const unsigned char *bits = s->owned_mask ? s->owned_mask + first / 8 : buffer;
     memset(flags, s->owned_mask || s->mask_at > 0 ? 0 : TOKEN_TRAINED, n);
     if (!s->owned_mask && s->mask_at == 0)
-        return NJ_OK;
+        return 0;
     if (!s->owned_mask) {
         const size_t bytes = ((size_t)(first % 8) + n + 7) / 8;
-        const int rc = data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes);
-        if (rc)
-            return rc;
+        TRY(data_file_read(&s->file, s->mask_at + (size_t)first / 8, buffer, bytes));
     }
     flag_by_bits(bits, first, n, TOKEN_TRAINED, flags);
-    return NJ_OK;
+    return 0;
 }
 
 static void flag_ends(const struct segment *s, int64_t first, size_t n, const int32_t *ids,
@@ -272,16 +264,13 @@ static void flag_ends(const struct segment *s, int64_t first, size_t n, const in
 int segment_read(const struct segment *s, int64_t first, size_t n, int32_t *ids,
                  unsigned char *flags)
 {
-    int rc = NJ_OK;
-    for (size_t at = 0; at < n && !rc; at += BLOCK) {
+    for (size_t at = 0; at < n; at += BLOCK) {
         const size_t count = n - at < BLOCK ? n - at : BLOCK;
-        rc = read_ids(s, first + (int64_t)at, count, ids + at);
-        if (!rc)
-            rc = flag_trained(s, first + (int64_t)at, count, flags + at);
-        if (!rc)
-            flag_ends(s, first + (int64_t)at, count, ids + at, flags + at);
+        TRY(read_ids(s, first + (int64_t)at, count, ids + at));
+        TRY(flag_trained(s, first + (int64_t)at, count, flags + at));
+        flag_ends(s, first + (int64_t)at, count, ids + at, flags + at);
     }
-    return rc;
+    return 0;
 }
 
 static int refuse_id(const struct segment *s, int64_t at, int32_t id, int vocab_size)
@@ -303,21 +292,18 @@ int segment_check(const struct segment *s, int64_t first, size_t n, const int32_
     for (size_t i = 0; i < n; i++)
         if (ids[i] < 0 || ids[i] >= vocab_size)
             return refuse_id(s, first + (int64_t)i, ids[i], vocab_size);
-    return NJ_OK;
+    return 0;
 }
 
 int segment_scan(const struct segment *s, int vocab_size, segment_visit *visit, void *user)
 {
     int32_t ids[BLOCK];
     unsigned char flags[BLOCK];
-    int rc = NJ_OK;
-    for (int64_t at = 0; at < s->count && !rc; at += BLOCK) {
+    for (int64_t at = 0; at < s->count; at += BLOCK) {
         const size_t n = s->count - at < BLOCK ? (size_t)(s->count - at) : BLOCK;
-        rc = segment_read(s, at, n, ids, flags);
-        if (!rc)
-            rc = segment_check(s, at, n, ids, vocab_size);
-        if (!rc)
-            rc = visit(user, ids, flags, n);
+        TRY(segment_read(s, at, n, ids, flags));
+        TRY(segment_check(s, at, n, ids, vocab_size));
+        TRY(visit(user, ids, flags, n));
     }
-    return rc;
+    return 0;
 }

@@ -51,7 +51,7 @@ static int add_span(struct reader *r, size_t begin, size_t end)
 {
     const size_t bytes = end > begin ? text_rstrip(r->written[0].text + begin, end - begin) : 0;
     const struct template_span span = {begin, begin + bytes};
-    return pool_add(&r->spans, &span, 1, sizeof span) ? NJ_OK : jsonl_no_memory(r);
+    return pool_add(&r->spans, &span, 1, sizeof span) ? 0 : jsonl_no_memory(r);
 }
 
 /* ---- marks ---- */
@@ -99,13 +99,13 @@ static int add_marked(struct reader *r, const struct marked *m, bool *found)
     *found = at && here && common + left <= whole->bytes && place + MARK + left == m->whole.bytes &&
              (m->begin > 0 || place == common);
     if (!*found)
-        return NJ_OK;
+        return 0;
     const size_t end = whole->bytes - left;
     at += MARK;
     const int64_t more =
         ending(r, at, (size_t)(m->upto.text + m->upto.bytes - at), whole->text + end, left);
     *found = more >= 0;
-    return *found ? add_span(r, begin, end + (size_t)more) : NJ_OK;
+    return *found ? add_span(r, begin, end + (size_t)more) : 0;
 }
 
 /* The assistant's turn begins behind the prompt for it, if the whole begins with that; else where both part, behind the
@@ -117,12 +117,12 @@ static int find_begin(struct reader *r, const struct messages *m, size_t i, bool
     const size_t common = prompted ? common_begin(prompt, &out->whole) : 0;
     *known = i == 0 || !is_answer(m, i) || (prompted && common == prompt->bytes);
     out->begin = prompted && common == prompt->bytes ? common : 0;
-    const int rc = *known ? NJ_OK : messages_render(m, i, false, before);
-    if (rc || *known)
+    const int rc = *known ? 0 : messages_render(m, i, false, before);
+    if (rc != 0 || *known)
         return rc;
     *known = begins_with(&out->whole, before);
     out->begin = common >= before->bytes ? common : 0;
-    return NJ_OK;
+    return 0;
 }
 
 static int render_marked(struct reader *r, const struct messages *m, size_t i, bool prompted,
@@ -130,16 +130,16 @@ static int render_marked(struct reader *r, const struct messages *m, size_t i, b
 {
     struct marked marked = {0};
     int rc = messages_render(m, i + 1, false, &marked.upto);
-    if (!rc)
+    if (rc == 0)
         rc = messages_render(m, json_array_size(m->list), false, &marked.whole);
     bool known = false;
-    if (!rc)
+    if (rc == 0)
         rc = find_begin(r, m, i, prompted, &marked, &known);
-    if (!rc && known)
+    if (rc == 0 && known)
         rc = add_marked(r, &marked, found);
     template_text_free(&marked.whole);
     template_text_free(&marked.upto);
-    return rc == NJ_E_NOMEM ? rc : NJ_OK; /* a template that raises has not found it */
+    return rc == NJ_E_NOMEM ? rc : 0; /* a template that raises has not found it */
 }
 
 /* Finds a turn by a mark in the place of its answer. */
@@ -167,18 +167,18 @@ static int find_turn(struct reader *r, const struct messages *m, size_t i)
     const bool last = i + 1 == json_array_size(m->list);
     const bool answer = is_answer(m, i);
     bool found;
-    int rc = answer ? messages_render(m, i, true, before) : NJ_OK;
-    const bool prompted = answer && rc == NJ_OK;
+    int rc = answer ? messages_render(m, i, true, before) : 0;
+    const bool prompted = answer && rc == 0;
     if (prompted && !last)
         rc = messages_render(m, i + 1, false, upto);
     if (rc == NJ_E_NOMEM)
         return rc;
     const struct template_text *end = last ? &r->written[0] : upto;
-    if (prompted && !rc && begins_with(&r->written[0], before) &&
+    if (prompted && rc == 0 && begins_with(&r->written[0], before) &&
         begins_with(&r->written[0], end) && before->bytes <= end->bytes)
         return add_span(r, before->bytes, end->bytes);
     rc = find_marked(r, m, i, prompted, &found);
-    if (rc || found)
+    if (rc != 0 || found)
         return rc;
     return fail(
         NJ_E_UNSUPPORTED,
@@ -191,13 +191,12 @@ static int find_turn(struct reader *r, const struct messages *m, size_t i)
 /* Adds stretches that the template marks. */
 static int add_marks(struct reader *r, size_t first, size_t count)
 {
-    int rc = NJ_OK;
-    for (size_t i = first; i < first + count && !rc; i++) {
+    for (size_t i = first; i < first + count; i++) {
         const struct template_span *span = &r->written[0].span[i];
         if (span->end > span->begin && !pool_add(&r->spans, span, 1, sizeof *span))
-            rc = jsonl_no_memory(r);
+            return jsonl_no_memory(r);
     }
-    return rc;
+    return 0;
 }
 
 /* Takes the stretches that the template marks: of each answer one, less those without a loss, and others' turns that
@@ -208,7 +207,7 @@ static int take_marked(struct reader *r, const struct messages *m)
     const size_t turns = json_array_size(m->list);
     size_t answers = 0, next = 0;
     bool usual = true;
-    int rc = NJ_OK;
+    int rc = 0;
     for (size_t i = 0; i < turns; i++) {
         answers += is_answer(m, i);
         usual = usual && m->loss[i] == is_answer(m, i);
@@ -218,7 +217,7 @@ static int take_marked(struct reader *r, const struct messages *m)
     if (whole->spans != answers)
         return jsonl_bad_line(r, "weight of messages cannot be kept: the chat template does not "
                                  "mark each answer once with {% generation %}");
-    for (size_t i = 0; i < turns && !rc; i++) {
+    for (size_t i = 0; i < turns && rc == 0; i++) {
         const bool answer = is_answer(m, i);
         if (m->loss[i])
             rc = answer ? add_marks(r, next, 1) : find_turn(r, m, i);
@@ -229,10 +228,10 @@ static int take_marked(struct reader *r, const struct messages *m)
 
 int turns_find(struct reader *r, const struct messages *m)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     if (template_marks_generation(m->template) && !r->written[0].spans_unknown)
         return take_marked(r, m);
-    for (size_t i = 0; i < json_array_size(m->list) && !rc; i++)
+    for (size_t i = 0; i < json_array_size(m->list) && rc == 0; i++)
         if (m->loss[i])
             rc = find_turn(r, m, i);
     return rc;

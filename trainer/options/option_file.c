@@ -99,8 +99,8 @@ static int set_scalar(struct reader *r, const struct option_match *m, const yaml
     const char *value = keep(r->s, text(n));
     if (value == NULL)
         return fail(NJ_E_NOMEM, "out of memory while reading %s", r->path);
-    const int err = option_set(m, value, r->s);
-    return err ? fail_at(r, n, err, fail_text()) : 0;
+    const int rc = option_set(m, value, r->s);
+    return rc != 0 ? fail_at(r, n, rc, fail_text()) : 0;
 }
 
 static int set_list(struct reader *r, const struct option_match *m, const yaml_node_t *list)
@@ -110,10 +110,9 @@ static int set_list(struct reader *r, const struct option_match *m, const yaml_n
         return refuse_tag(r, list);
     if (m->o->kind != OPT_LIST && list->data.sequence.items.top - i != 1)
         return fail_at(r, list, NJ_E_ARG, "this option takes one value, not a list");
-    int err = 0;
-    for (; i < list->data.sequence.items.top && !err; i++)
-        err = set_scalar(r, m, yaml_document_get_node(&r->doc, *i));
-    return err;
+    for (; i < list->data.sequence.items.top; i++)
+        TRY(set_scalar(r, m, yaml_document_get_node(&r->doc, *i)));
+    return 0;
 }
 
 /* Whether an option of others, with this value, may be passed over. */
@@ -125,11 +124,10 @@ static bool is_same(const struct option_match *m, const yaml_node_t *value)
 
 static int set_option(struct reader *r, const struct option_match *m, const yaml_node_t *value)
 {
-    const int err =
-        value->type == YAML_SEQUENCE_NODE ? set_list(r, m, value) : set_scalar(r, m, value);
-    if (!err && m->o->kind == OPT_LIST)
+    TRY(value->type == YAML_SEQUENCE_NODE ? set_list(r, m, value) : set_scalar(r, m, value));
+    if (m->o->kind == OPT_LIST)
         ((struct path_list *)(void *)((char *)r->s + m->o->offset))->from_file = true;
-    return err;
+    return 0;
 }
 
 /* Sets *named to the option that the pair names; NULL: to be passed over. */
@@ -143,11 +141,11 @@ static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t 
     if (strcmp(text(key), "<<") == 0)
         return fail_at(r, key, NJ_E_ARG, "merge keys (<<) are not read; write the options out");
     const bool other = option_of_run(r->c, text(key), strlen(text(key)));
-    int err = option_match(r->c, text(key), strlen(text(key)), &m);
-    if (err && (other || is_same(&m, value)))
+    int rc = option_match(r->c, text(key), strlen(text(key)), &m);
+    if (rc != 0 && (other || is_same(&m, value)))
         return 0;
-    if (err)
-        return fail_at(r, key, err, fail_text());
+    if (rc != 0)
+        return fail_at(r, key, rc, fail_text());
     if (strcmp(m.o->name, "config") == 0)
         return fail_at(r, key, NJ_E_ARG, "a file of options cannot name another");
     const bool off =
@@ -189,18 +187,18 @@ static int apply_pairs(struct reader *r, const yaml_node_t *root)
 {
     size_t seen[OPTION_ROWS] = {0};
     const yaml_node_pair_t *p = root->data.mapping.pairs.start;
-    int err = 0;
-    for (; p < root->data.mapping.pairs.top && !err; p++) {
+    int rc = 0;
+    for (; p < root->data.mapping.pairs.top && rc == 0; p++) {
         const yaml_node_t *key = yaml_document_get_node(&r->doc, p->key);
         const struct option *o = NULL;
-        err = check_twice(r, root, p);
-        if (!err)
-            err = set_pair(r, key, yaml_document_get_node(&r->doc, p->value), &o);
-        if (!err)
-            err = check_names(r, key, o, seen);
-        err = option_refused(r->s, err);
+        rc = check_twice(r, root, p);
+        if (rc == 0)
+            rc = set_pair(r, key, yaml_document_get_node(&r->doc, p->value), &o);
+        if (rc == 0)
+            rc = check_names(r, key, o, seen);
+        rc = option_refused(r->s, rc);
     }
-    return err;
+    return rc;
 }
 
 /* ---- a receipt ---- */
@@ -259,9 +257,9 @@ static int repeat_pair(struct reader *r, const yaml_node_t *root, const yaml_nod
     if (key->type != YAML_SCALAR_NODE)
         return fail_at(r, key, NJ_E_ARG, "the name of an option is expected here");
     const bool other = option_of_run(r->c, text(key), strlen(text(key)));
-    const int err = option_match(r->c, text(key), strlen(text(key)), &m);
-    if (err)
-        return other ? 0 : fail_at(r, key, err, fail_text());
+    const int rc = option_match(r->c, text(key), strlen(text(key)), &m);
+    if (rc != 0)
+        return other ? 0 : fail_at(r, key, rc, fail_text());
     if (is_own(m.o) || is_default(r, m.o, value))
         return 0;
     return set_option(r, &m, chosen(r, root, m.o, value));
@@ -272,18 +270,18 @@ static int apply_receipt(struct reader *r, const yaml_node_t *root, const yaml_n
     const yaml_node_t *command = find(r, root, "command");
     const yaml_node_pair_t *p = given->data.mapping.pairs.start;
     char sentence[128];
-    int err = 0;
+    int rc = 0;
     if (r->c->bit != CMD_PLAN && strcmp(text(command), r->c->name) != 0) {
         snprintf(sentence, sizeof sentence, "the receipt of a `nojit %.20s`, which repeats it",
                  text(command));
         return fail_at(r, command, NJ_E_ARG, sentence);
     }
-    for (; p < given->data.mapping.pairs.top && !err; p++) {
+    for (; p < given->data.mapping.pairs.top && rc == 0; p++) {
         const yaml_node_t *key = yaml_document_get_node(&r->doc, p->key);
-        err = repeat_pair(r, root, key, yaml_document_get_node(&r->doc, p->value));
-        err = option_refused(r->s, err);
+        rc = repeat_pair(r, root, key, yaml_document_get_node(&r->doc, p->value));
+        rc = option_refused(r->s, rc);
     }
-    return err;
+    return rc;
 }
 
 static int apply(struct reader *r)
@@ -351,25 +349,25 @@ static int fail_yaml(const struct reader *r, const yaml_parser_t *p)
 /* Before the document is built: what only its events show, and what takes long to build. */
 static int check_form(struct reader *r, yaml_parser_t *p)
 {
-    int err = 0, type = YAML_NO_EVENT;
-    while (!err && type != YAML_STREAM_END_EVENT) {
+    int rc = 0, type = YAML_NO_EVENT;
+    while (rc == 0 && type != YAML_STREAM_END_EVENT) {
         yaml_event_t e;
         if (!yaml_parser_parse(p, &e))
             return fail_yaml(r, p);
         type = e.type;
-        err = check_event(r, &e);
+        rc = check_event(r, &e);
         yaml_event_delete(&e);
     }
-    return err;
+    return rc;
 }
 
 static int load(struct reader *r, yaml_parser_t *p)
 {
     if (!yaml_parser_load(p, &r->doc))
         return fail_yaml(r, p);
-    const int err = apply(r);
+    const int rc = apply(r);
     yaml_document_delete(&r->doc);
-    return err;
+    return rc;
 }
 
 static int parse(struct reader *r, FILE *f, int (*with)(struct reader *, yaml_parser_t *))
@@ -380,9 +378,9 @@ static int parse(struct reader *r, FILE *f, int (*with)(struct reader *, yaml_pa
     rewind(f);
     yaml_parser_set_input_file(&parser, f);
     errno = 0;
-    const int err = with(r, &parser);
+    const int rc = with(r, &parser);
     yaml_parser_delete(&parser);
-    return err;
+    return rc;
 }
 
 int option_file_read(const struct command_info *c, const char *path, struct settings *s)
@@ -390,15 +388,15 @@ int option_file_read(const struct command_info *c, const char *path, struct sett
     struct reader r = {.c = c, .path = path, .s = s};
     char what[512];
     FILE *f;
-    int err = regular_open(path, FILE_BYTES, "name a YAML file of options", &f);
-    if (err == NJ_E_NOMEM)
-        return err;
+    int rc = regular_open(path, FILE_BYTES, "name a YAML file of options", &f);
+    if (rc == NJ_E_NOMEM)
+        return rc;
     snprintf(what, sizeof what, "%s", fail_text());
-    if (err)
+    if (rc != 0)
         return fail(NJ_E_ARG, "--config %s", what);
-    err = parse(&r, f, check_form);
-    if (!err)
-        err = parse(&r, f, load);
+    rc = parse(&r, f, check_form);
+    if (rc == 0)
+        rc = parse(&r, f, load);
     fclose(f);
-    return err;
+    return rc;
 }

@@ -131,10 +131,10 @@ bool option_same(const struct option_match *m, const char *value)
     return f->same != NULL && (strcmp(f->same, "*") == 0 || is_among(f->same, value));
 }
 
-int option_refused(struct settings *s, int err)
+int option_refused(struct settings *s, int rc)
 {
-    if (err != NJ_E_ARG)
-        return err;
+    if (rc != NJ_E_ARG)
+        return rc;
     char **grown = realloc(s->refused, (s->refused_count + 1) * sizeof *grown);
     if (grown == NULL)
         return fail(NJ_E_NOMEM, "out of memory while reading the options");

@@ -38,26 +38,26 @@ static int parse_option(const struct command_info *c, int argc, char **argv, int
     struct option_match m;
     const char *word = argv[i] + 2;
     const size_t n = strcspn(word, "=");
-    int err = option_match(c, word, n, &m);
-    if (err)
+    int rc = option_match(c, word, n, &m);
+    if (rc != 0)
         return parse_foreign(&m, argc, argv, i, n);
     if (word[n] == '=') {
-        err = option_set(&m, word + n + 1, s);
-        return err ? err : 1;
+        rc = option_set(&m, word + n + 1, s);
+        return rc != 0 ? rc : 1;
     }
     if (option_is_flag(&m)) {
         const bool given = i + 1 < argc && option_truth(argv[i + 1]) >= 0;
-        err = option_set(&m, given ? argv[i + 1] : NULL, s);
-        return err ? err : 1 + given;
+        rc = option_set(&m, given ? argv[i + 1] : NULL, s);
+        return rc != 0 ? rc : 1 + given;
     }
     int used = 1;
     while (i + used < argc && (used == 1 || m.o->kind == OPT_LIST)) {
         const char *value = argv[i + used];
         if (strncmp(value, "--", 2) == 0)
             break;
-        err = option_set(&m, value, s);
-        if (err)
-            return err;
+        rc = option_set(&m, value, s);
+        if (rc != 0)
+            return rc;
         used++;
     }
     if (used == 1)
@@ -90,19 +90,18 @@ static int pass_option(int argc, char **argv, int i, struct passed *p)
 static int apply_files(const struct command_info *c, int argc, char **argv, struct settings *s)
 {
     struct option_match m;
-    int err = 0;
-    for (int i = 0; i < argc && !err; i++) {
+    for (int i = 0; i < argc; i++) {
         const char *word = argv[i] + 2;
         const size_t n = strncmp(argv[i], "--", 2) == 0 ? strcspn(word, "=") : 0;
         if (n == 0 || option_match(c, word, n, &m) != 0 ||
             m.o->offset != offsetof(struct settings, config))
             continue;
         if (word[n] == '=')
-            err = option_refused(s, option_file_read(c, word + n + 1, s));
+            TRY(option_refused(s, option_file_read(c, word + n + 1, s)));
         else if (i + 1 < argc)
-            err = option_refused(s, option_file_read(c, argv[i + 1], s));
+            TRY(option_refused(s, option_file_read(c, argv[i + 1], s)));
     }
-    return err;
+    return 0;
 }
 
 /* No value starts with two dashes, so this one is no value. */
@@ -117,14 +116,14 @@ static bool asks_for_help(int argc, char **argv)
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s)
 {
     struct passed passed = {.used = 0};
-    int err = option_defaults(c->bit, s);
+    int rc = option_defaults(c->bit, s);
     s->argc = argc;
     s->argv = argv;
     if (asks_for_help(argc, argv))
         return 1;
-    if (!err)
-        err = apply_files(c, argc, argv, s);
-    for (int i = 0; i < argc && !err;) {
+    if (rc == 0)
+        rc = apply_files(c, argc, argv, s);
+    for (int i = 0; i < argc && rc == 0;) {
         int used = 1;
         if (strcmp(argv[i], "-h") == 0)
             return 1;
@@ -139,16 +138,16 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
                         "unexpected argument '%s'; options start with --, see `nojit %s --help`",
                         argv[i], c->name);
         if (used < 0) {
-            err = option_refused(s, used);
+            rc = option_refused(s, used);
             used = 1 + values_at(argc, argv, i + 1);
         }
         i += used;
     }
     if (passed.used > 0)
         note("passed over, since no plan needs them: %s", passed.names);
-    if (!err && s->refused_count > 0)
-        err = fail(NJ_E_ARG, "%s", s->refused[s->refused_count - 1]);
-    return err;
+    if (rc == 0 && s->refused_count > 0)
+        rc = fail(NJ_E_ARG, "%s", s->refused[s->refused_count - 1]);
+    return rc;
 }
 
 void settings_free(struct settings *s)

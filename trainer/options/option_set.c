@@ -191,9 +191,9 @@ static int unset_choice(const struct option_match *m, struct settings *s)
 {
     int *field = (int *)(void *)((char *)s + m->o->offset);
     int chosen;
-    const int err = parse_choice(m->o, m->word, m->value, &chosen);
-    if (err || *field != chosen)
-        return err;
+    const int rc = parse_choice(m->o, m->word, m->value, &chosen);
+    if (rc != 0 || *field != chosen)
+        return rc;
     return parse_choice(m->o, m->word, m->o->initial, field);
 }
 
@@ -216,9 +216,7 @@ int option_defaults(unsigned command, struct settings *s)
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & command) || o->initial == NULL)
             continue;
-        const int err = set_value(o, o->name, o->initial, s);
-        if (err)
-            return err;
+        TRY(set_value(o, o->name, o->initial, s));
     }
     return 0;
 }

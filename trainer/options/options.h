@@ -106,7 +106,7 @@ bool option_of_run(const struct command_info *c, const char *word, size_t bytes)
  * NULL: a value that a file leaves unset, which asks for nothing. */
 bool option_same(const struct option_match *m, const char *value);
 /* Notes a refusal, NJ_E_ARG with its sentence, so that others are found too: returns 0. Other codes stay. */
-int option_refused(struct settings *s, int err);
+int option_refused(struct settings *s, int rc);
 /* Sets one value; a flag's is true or false, and NULL is true. */
 int option_set(const struct option_match *m, const char *value, struct settings *s);
 

@@ -105,17 +105,17 @@ static int make_way(struct checkpoints *c, const char *name)
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
 {
     char name[64], old[80];
-    int err = 0;
+    int rc = 0;
     *aside = 0;
-    for (int64_t n; !err && (n = own_newest(c->out, INT64_MAX)) > step; *aside += !err) {
+    for (int64_t n; rc == 0 && (n = own_newest(c->out, INT64_MAX)) > step; *aside += rc == 0) {
         snprintf(name, sizeof name, "checkpoint-%lld", (long long)n);
         snprintf(old, sizeof old, "%s.old", name);
-        err = make_way(c, old);
-        if (!err)
-            err = give_name(c->out, name, old);
+        rc = make_way(c, old);
+        if (rc == 0)
+            rc = give_name(c->out, name, old);
     }
-    if (err)
-        return err;
+    if (rc != 0)
+        return rc;
     c->last = own_newest(c->out, INT64_MAX);
     prune(c); /* a kill may have come before that */
     return 0;
@@ -210,29 +210,27 @@ static int write_progress(const struct checkpoints *c, const char *dir)
 /* Writes the model, whose texts then end with the token that it has learned to end its turns with, too. */
 static int save_model(const struct checkpoints *c, struct engine *e, const char *dir)
 {
-    const int err = engine_save_model(e, dir);
-    return err || !c->learned_end ? err : generation_add_stop(dir, c->student, c->turn_end);
+    const int rc = engine_save_model(e, dir);
+    return rc != 0 || !c->learned_end ? rc : generation_add_stop(dir, c->student, c->turn_end);
 }
 
 static int save_folder(const struct checkpoints *c, const char *path, struct engine *e,
                        int64_t step, const struct data_state *data)
 {
     struct folder f;
-    int err = folder_begin(&f, path);
-    if (err)
-        return err;
-    err = save_model(c, e, f.temp);
-    if (!err)
-        err = engine_save_state(e, f.temp, step, data);
-    if (!err && c->add)
-        err = c->add(c->add_user, f.temp);
-    if (!err)
-        err = write_text(f.temp, "settings.txt", c->settings);
-    if (!err)
-        err = write_progress(c, f.temp);
-    if (err) {
+    TRY(folder_begin(&f, path));
+    int rc = save_model(c, e, f.temp);
+    if (rc == 0)
+        rc = engine_save_state(e, f.temp, step, data);
+    if (rc == 0 && c->add)
+        rc = c->add(c->add_user, f.temp);
+    if (rc == 0)
+        rc = write_text(f.temp, "settings.txt", c->settings);
+    if (rc == 0)
+        rc = write_progress(c, f.temp);
+    if (rc != 0) {
         folder_abort(&f);
-        return err;
+        return rc;
     }
     return folder_commit(&f);
 }
@@ -242,9 +240,7 @@ int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/checkpoint-%lld", c->out, (long long)step);
-    const int err = save_folder(c, path, e, step, data);
-    if (err)
-        return err;
+    TRY(save_folder(c, path, e, step, data));
     c->last = step;
     prune(c);
     return 0;
@@ -257,19 +253,16 @@ int checkpoints_save_best(struct checkpoints *c, struct engine *e, int64_t step,
 {
     char fresh[4200];
     snprintf(fresh, sizeof fresh, "%s/best.new", c->out);
-    int err = make_way(c, "best.new");
-    if (!err)
-        err = save_folder(c, fresh, e, step, data);
-    if (!err && is_there(c->out, "best")) {
-        err = make_way(c, "best.old");
-        if (!err)
-            err = give_name(c->out, "best", "best.old");
+    TRY(make_way(c, "best.new"));
+    TRY(save_folder(c, fresh, e, step, data));
+    if (is_there(c->out, "best")) {
+        TRY(make_way(c, "best.old"));
+        TRY(give_name(c->out, "best", "best.old"));
     }
-    if (!err)
-        err = give_name(c->out, "best.new", "best");
-    if (!err && own_remove(c->out, "best.old", NULL) != 0)
+    TRY(give_name(c->out, "best.new", "best"));
+    if (own_remove(c->out, "best.old", NULL) != 0)
         note(c, "%s", fail_text());
-    return err;
+    return 0;
 }
 
 /* With one of these a folder is a model, or adapters of one. */
@@ -306,23 +299,23 @@ int checkpoints_finish(struct checkpoints *c, struct engine *e)
     char path[4200];
     struct folder f;
     snprintf(path, sizeof path, "%s/final", c->out);
-    int err = folder_begin(&f, path);
-    if (!err)
-        err = save_model(c, e, f.temp);
-    if (!err)
-        err = folder_flush(&f);
-    if (!err)
-        err = move_files(f.temp, c->out);
-    if (!err)
-        err = folder_flush_names(c->out);
+    int rc = folder_begin(&f, path);
+    if (rc == 0)
+        rc = save_model(c, e, f.temp);
+    if (rc == 0)
+        rc = folder_flush(&f);
+    if (rc == 0)
+        rc = move_files(f.temp, c->out);
+    if (rc == 0)
+        rc = folder_flush_names(c->out);
     folder_abort(&f);
-    return err;
+    return rc;
 }
 
 int checkpoints_merge(struct checkpoints *c, const char *base, size_t *merged)
 {
     char path[4200];
     snprintf(path, sizeof path, "%s/merged", c->out);
-    const int err = make_way(c, "merged");
-    return err ? err : merge_adapters(base, c->out, path, merged);
+    TRY(make_way(c, "merged"));
+    return merge_adapters(base, c->out, path, merged);
 }

@@ -125,15 +125,13 @@ int events_open(struct events *e, const char *dir, int64_t first)
         return fail(NJ_E_IO, "%s: %s", e->path, strerror(errno));
     if (gethostname(host, sizeof host - 1) != 0)
         snprintf(host, sizeof host, "host");
-    int err = open_new(e, host);
-    if (err)
-        return err;
-    err = put_event(e, first, EVENT_VERSION, version, sizeof version - 1);
+    TRY(open_new(e, host));
+    int rc = put_event(e, first, EVENT_VERSION, version, sizeof version - 1);
     size_t n = put_key(start, SESSION_STATUS, WIRE_VARINT);
     n += put_varint(start + n, SESSION_START);
-    if (!err && first > 0)
-        err = put_event(e, first, EVENT_SESSION_LOG, start, n);
-    return err;
+    if (rc == 0 && first > 0)
+        rc = put_event(e, first, EVENT_SESSION_LOG, start, n);
+    return rc;
 }
 
 void events_begin(struct events *e, int64_t step)

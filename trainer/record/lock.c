@@ -88,32 +88,32 @@ static int lock_open_file(struct lock *l, const char *dir, bool *again)
     if (!l->held)
         snprintf(l->why, sizeof l->why, "%s", strerror(errno));
     *again = !is_named(l);
-    const int err = *again ? 0 : write_lock(l);
-    if (err && l->held) /* else it may be another run's */
+    const int rc = *again ? 0 : write_lock(l);
+    if (rc != 0 && l->held) /* else it may be another run's */
         (void)unlink(l->path);
-    return err;
+    return rc;
 }
 
 int lock_take(struct lock *l, const char *dir)
 {
-    int err = 0;
+    int rc = 0;
     bool again = true;
     *l = (struct lock){.fd = -1};
-    for (int n = 0; !err && again && n < 100; n++) {
+    for (int n = 0; rc == 0 && again && n < 100; n++) {
         snprintf(l->path, sizeof l->path, "%s/lock", dir);
-        err = own_open(l->path, O_RDWR | O_CREAT, &l->fd);
-        if (!err)
-            err = lock_open_file(l, dir, &again);
-        if ((err || again) && l->fd >= 0)
+        rc = own_open(l->path, O_RDWR | O_CREAT, &l->fd);
+        if (rc == 0)
+            rc = lock_open_file(l, dir, &again);
+        if ((rc != 0 || again) && l->fd >= 0)
             close(l->fd);
     }
-    if (!err && again)
-        err = fail(NJ_E_IO,
-                   "%s: cannot be locked: other processes keep replacing it; choose another folder",
-                   l->path);
-    if (err)
+    if (rc == 0 && again)
+        rc = fail(NJ_E_IO,
+                  "%s: cannot be locked: other processes keep replacing it; choose another folder",
+                  l->path);
+    if (rc != 0)
         l->path[0] = '\0';
-    return err;
+    return rc;
 }
 
 void lock_release(struct lock *l)

@@ -43,10 +43,10 @@ int metrics_close(struct metrics *m)
 {
     FILE *f = m->file;
     m->file = NULL;
-    const int err = events_close(&m->events);
+    const int rc = events_close(&m->events);
     if (f != NULL && fclose(f) != 0)
         return fail(NJ_E_IO, "%s: cannot be written: %s", m->path, strerror(errno));
-    return err;
+    return rc;
 }
 
 struct field {
@@ -68,15 +68,15 @@ static void event_tag(const char *name, char *out, size_t bytes)
 static int put_events(struct events *e, int64_t step, const struct field *f, size_t count)
 {
     char tag[64];
-    int err = 0;
+    int rc = 0;
     if (e->file == NULL)
         return 0;
     events_begin(e, step);
-    for (size_t i = 0; i < count && !err; i++) {
+    for (size_t i = 0; i < count && rc == 0; i++) {
         event_tag(f[i].name, tag, sizeof tag);
-        err = events_scalar(e, tag, f[i].value);
+        rc = events_scalar(e, tag, f[i].value);
     }
-    return err ? err : events_end(e);
+    return rc != 0 ? rc : events_end(e);
 }
 
 static int put_row(struct metrics *m, int64_t step, const struct field *f, size_t count)

@@ -71,10 +71,10 @@ static int open_log(struct progress *p)
     struct stat info;
     int fd;
     const bool device = stat(p->log_path, &info) == 0 && S_ISCHR(info.st_mode);
-    const int err = device ? open_device(p->log_path, &fd)
-                           : own_open(p->log_path, O_WRONLY | O_APPEND | O_CREAT, &fd);
-    if (err)
-        return fail(err, "--log %s", fail_text());
+    const int rc = device ? open_device(p->log_path, &fd)
+                          : own_open(p->log_path, O_WRONLY | O_APPEND | O_CREAT, &fd);
+    if (rc != 0)
+        return fail(rc, "--log %s", fail_text());
     p->log = fdopen(fd, "a");
     if (p->log == NULL)
         close(fd);
@@ -95,9 +95,9 @@ int progress_open(struct progress *p, const char *log_path, bool aside)
     p->started = clock_seconds();
     p->log_path = log_path;
     p->log_new = log_path != NULL && access(log_path, F_OK) != 0;
-    const int err = log_path != NULL ? open_log(p) : 0;
+    const int rc = log_path != NULL ? open_log(p) : 0;
     waits_to(say_wait, p); /* last, since another thread says words from here on */
-    return err;
+    return rc;
 }
 
 int progress_check(const struct progress *p)

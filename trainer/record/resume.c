@@ -98,9 +98,7 @@ static int read_text(const char *dir, const char *name, char *out, size_t bytes)
     if (access(path, F_OK) != 0)
         return 0;
     FILE *f;
-    const int err = regular_open(path, bytes - 1, "take another checkpoint", &f);
-    if (err)
-        return err;
+    TRY(regular_open(path, bytes - 1, "take another checkpoint", &f));
     const size_t n = fread(out, 1, bytes - 1, f);
     const bool bad = ferror(f) || n == bytes - 1;
     out[n] = '\0';
@@ -159,12 +157,12 @@ static int check_setting(const char *dir, const char *text, const char *wanted,
 static int check_settings(const char *dir, const char *wanted, const char *otherwise)
 {
     char text[SETTINGS_BYTES];
-    int err = read_text(dir, "settings.txt", text, sizeof text);
-    while (!err && *wanted != '\0') {
-        err = check_setting(dir, text, wanted, otherwise);
+    int rc = read_text(dir, "settings.txt", text, sizeof text);
+    while (rc == 0 && *wanted != '\0') {
+        rc = check_setting(dir, text, wanted, otherwise);
         wanted += strcspn(wanted, "\n") + 1;
     }
-    return err;
+    return rc;
 }
 
 /* Its last line is the hash of those before it. */
@@ -197,25 +195,25 @@ static int look(struct checkpoints *c, const char *resume)
 {
     const char *out = c->out;
     const bool automatic = resume != NULL && strcmp(resume, "auto") == 0;
-    int err = 0;
+    int rc = 0;
     c->resume[0] = '\0';
     c->last = resume != NULL ? own_newest(out, INT64_MAX) : 0;
     if (resume == NULL || (automatic && c->last == 0)) { /* nothing to resume yet: auto starts */
         c->again = automatic && own_is_begun(out);
-        err = check_model(out, automatic);
+        rc = check_model(out, automatic);
     } else if (automatic) {
         snprintf(c->resume, sizeof c->resume, "%s/checkpoint-%lld", out, (long long)c->last);
         c->again = true;
     } else {
         if (snprintf(c->resume, sizeof c->resume, "%s", resume) >= (int)sizeof c->resume)
             return fail(NJ_E_ARG, "--resume: the path is too long; use a shorter one");
-        err = check_resume(c->resume);
-        c->again = !err && lies_in(c->resume, out);
-        if (!err && !c->again)
-            err = check_model(out, false);
+        rc = check_resume(c->resume);
+        c->again = rc == 0 && lies_in(c->resume, out);
+        if (rc == 0 && !c->again)
+            rc = check_model(out, false);
     }
-    if (err)
-        return err;
+    if (rc != 0)
+        return rc;
     return c->again ? own_check_again(out) : own_check_new(out);
 }
 
@@ -223,23 +221,22 @@ int checkpoints_open(struct checkpoints *c, const char *out, const char *resume)
 {
     if (snprintf(c->out, sizeof c->out, "%s", out) >= (int)sizeof c->out - 64)
         return fail(NJ_E_ARG, "--out: the path is too long; use a shorter one");
-    const int err = lock_check(out);
-    return err ? fail(err, "--out %s", fail_text()) : look(c, resume);
+    const int rc = lock_check(out);
+    return rc != 0 ? fail(rc, "--out %s", fail_text()) : look(c, resume);
 }
 
 int checkpoints_begin(struct checkpoints *c, const char *resume)
 {
-    int err = folder_make(c->out, c->before, sizeof c->before);
-    if (!err && access(c->out, W_OK | X_OK) != 0)
-        err = fail(NJ_E_IO, "%s: cannot be written: %s", c->out, strerror(errno));
-    if (!err)
-        err = lock_take(&c->lock, c->out);
-    if (err)
-        return fail(err, "--out %s", fail_text());
-    err = look(c, resume);
-    if (!err)
-        checkpoints_settle(c);
-    return err;
+    int rc = folder_make(c->out, c->before, sizeof c->before);
+    if (rc == 0 && access(c->out, W_OK | X_OK) != 0)
+        rc = fail(NJ_E_IO, "%s: cannot be written: %s", c->out, strerror(errno));
+    if (rc == 0)
+        rc = lock_take(&c->lock, c->out);
+    if (rc != 0)
+        return fail(rc, "--out %s", fail_text());
+    TRY(look(c, resume));
+    checkpoints_settle(c);
+    return 0;
 }
 
 bool checkpoints_setting(const struct checkpoints *c, const char *name, char *out, size_t bytes)
@@ -258,11 +255,10 @@ int checkpoints_check(struct checkpoints *c)
 {
     if (c->resume[0] == '\0')
         return 0;
-    int err = check_settings(c->resume, c->settings,
-                             c->again ? "name another --out" : "leave --resume out");
-    if (!err)
-        err = read_text(c->resume, "progress.txt", c->found, sizeof c->found);
-    return err ? err : check_progress(c->resume, c->found);
+    TRY(check_settings(c->resume, c->settings,
+                       c->again ? "name another --out" : "leave --resume out"));
+    TRY(read_text(c->resume, "progress.txt", c->found, sizeof c->found));
+    return check_progress(c->resume, c->found);
 }
 
 /* The final model, whole: its weights may be one file, several, or adapters. */
@@ -290,10 +286,8 @@ int checkpoints_done(const struct checkpoints *c, int64_t steps, int64_t patienc
     if (!holds_model(c->out) || !holds(c->out, "receipt.json"))
         return 0;
     snprintf(path, sizeof path, "%s/receipt.json", c->out);
-    const int err = json_read_file(
-        path, "remove it, and the run continues from its newest checkpoint", &receipt);
-    if (err)
-        return err;
+    TRY(json_read_file(path, "remove it, and the run continues from its newest checkpoint",
+                       &receipt));
     const int64_t last = json_integer_value(json_object_get(receipt, "steps_done"));
     const json_t *applied = json_object_get(receipt, "applied");
     const bool early = steps > last && last >= c->last &&

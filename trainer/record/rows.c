@@ -30,9 +30,9 @@ static int find_end(FILE *f, const char *path, int64_t resumed,
     struct line row = {0};
     int64_t last = 0;
     long long step;
-    int err;
+    int rc;
     *keep = 0;
-    while (!(err = line_read(f, path, &row)) && row.bytes > 0) {
+    while (!(rc = line_read(f, path, &row)) && row.bytes > 0) {
         if (row.text[row.bytes - 1] != '\n' || sscanf(row.text, "{\"step\": %lld", &step) != 1 ||
             step > resumed)
             break;
@@ -44,7 +44,7 @@ static int find_end(FILE *f, const char *path, int64_t resumed,
     }
     done->missing += last < resumed ? resumed - last : 0;
     free(row.text);
-    return err;
+    return rc;
 }
 
 static bool ends_with_line(int fd)
@@ -77,35 +77,31 @@ static int set_aside(FILE *f, off_t from, const char *path, struct rows_done *do
     char name[4300];
     int fd;
     snprintf(name, sizeof name, "%s.old", path);
-    int err = own_open(name, O_RDWR | O_APPEND | O_CREAT, &fd);
-    if (err)
-        return err;
+    int rc = own_open(name, O_RDWR | O_APPEND | O_CREAT, &fd);
+    if (rc != 0)
+        return rc;
     FILE *old = fdopen(fd, "a");
     if (old == NULL) {
         close(fd);
         return fail(NJ_E_NOMEM, "out of memory for %s", name);
     }
     if (copy_tail(f, from, old, done) != 0)
-        err = failed(name);
-    if (fclose(old) != 0 && !err)
-        err = failed(name);
-    return err;
+        rc = failed(name);
+    if (fclose(old) != 0 && rc == 0)
+        rc = failed(name);
+    return rc;
 }
 
 static int cut(FILE *f, const char *path, int64_t resumed,
                void (*kept)(void *user, const char *row), void *user, struct rows_done *done)
 {
     off_t keep;
-    int err = find_end(f, path, resumed, kept, user, done, &keep);
-    if (err)
-        return err;
+    TRY(find_end(f, path, resumed, kept, user, done, &keep));
     if (fseeko(f, 0, SEEK_END) != 0)
         return failed(path);
     if (ftello(f) == keep)
         return 0;
-    err = set_aside(f, keep, path, done);
-    if (err)
-        return err;
+    TRY(set_aside(f, keep, path, done));
     return ftruncate(fileno(f), keep) == 0 && fseeko(f, 0, SEEK_END) == 0 ? 0 : failed(path);
 }
 
@@ -119,20 +115,20 @@ int rows_open(const char *path, int64_t resumed, void (*kept)(void *user, const 
         *file = NULL;
     if (file == NULL && resumed == ROWS_NEW)
         return 0;
-    int err = own_open(path, O_RDWR | O_APPEND | make, &fd);
-    if (err)
-        return file == NULL && errno == ENOENT ? 0 : err;
+    int rc = own_open(path, O_RDWR | O_APPEND | make, &fd);
+    if (rc != 0)
+        return file == NULL && errno == ENOENT ? 0 : rc;
     FILE *f = fdopen(fd, "r+");
     if (f == NULL) {
         close(fd);
         return fail(NJ_E_NOMEM, "out of memory for %s", path);
     }
-    err = resumed == ROWS_NEW ? 0 : cut(f, path, resumed, kept, user, done);
-    if (!err && file != NULL)
+    rc = resumed == ROWS_NEW ? 0 : cut(f, path, resumed, kept, user, done);
+    if (rc == 0 && file != NULL)
         *file = f;
     else
         fclose(f);
-    return err;
+    return rc;
 }
 
 const char *rows_text(const char *path, const struct rows_done *done, char *out, size_t bytes)

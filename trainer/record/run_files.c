@@ -164,12 +164,12 @@ static bool is_ours(const struct stat *file, const struct stat *folder)
     return file->st_uid == geteuid() || file->st_uid == folder->st_uid;
 }
 
-/* Calls look(user, folder's descriptor, name) until it fails; *err gets that. False with errno where the
+/* Calls look(user, folder's descriptor, name) until it fails; *rc gets that. False with errno where the
  * folder cannot be read. */
 static bool each_entry(int at, int (*look)(void *user, int at, const char *name), void *user,
-                       int *err)
+                       int *rc)
 {
-    *err = 0;
+    *rc = 0;
     const int again = open_folder(at, ".");
     DIR *d = again >= 0 ? fdopendir(again) : NULL;
     if (d == NULL) {
@@ -182,8 +182,8 @@ static bool each_entry(int at, int (*look)(void *user, int at, const char *name)
         errno = 0;
         e = readdir(d);
         if (e != NULL && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            *err = look(user, dirfd(d), e->d_name);
-    } while (e != NULL && *err == 0);
+            *rc = look(user, dirfd(d), e->d_name);
+    } while (e != NULL && *rc == 0);
     const int error = e == NULL ? errno : 0; /* a folder that is read in part is not known */
     closedir(d);
     errno = error;
@@ -192,15 +192,15 @@ static bool each_entry(int at, int (*look)(void *user, int at, const char *name)
 
 static int walk(const char *out, int (*look)(void *user, int at, const char *name), void *user)
 {
-    int err = 0;
+    int rc = 0;
     const int at = open_out(out);
     if (at < 0 && (errno == ENOENT || errno == ENOTDIR)) /* whoever makes it says what is wrong */
         return 0;
-    if (at < 0 || !each_entry(at, look, user, &err))
-        err = fail(NJ_E_IO, "--out %s: cannot be read: %s", out, strerror(errno));
+    if (at < 0 || !each_entry(at, look, user, &rc))
+        rc = fail(NJ_E_IO, "--out %s: cannot be read: %s", out, strerror(errno));
     if (at >= 0)
         close(at);
-    return err;
+    return rc;
 }
 
 struct steps {
@@ -335,21 +335,21 @@ int own_open(const char *path, int flags, int *fd)
     *fd = open(path, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (*fd < 0) {
         const int error = errno;
-        const int err =
+        const int rc =
             error == ELOOP
                 ? fail(NJ_E_ARG, "%s is a symbolic link, which nojit does not follow; move it away",
                        path)
                 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(error));
         errno = error;
-        return err;
+        return rc;
     }
-    const int err = check_own_file(*fd, path);
-    if (err) {
+    const int rc = check_own_file(*fd, path);
+    if (rc != 0) {
         close(*fd);
         *fd = -1;
         errno = EPERM;
     }
-    return err;
+    return rc;
 }
 
 bool own_is_begun(const char *out)
@@ -405,9 +405,7 @@ static int refuse_other(void *user, int at, const char *name)
 static int remove_one(void *user, int at, const char *name)
 {
     const struct removal *r = user;
-    const int err = refuse_other(user, at, name); /* it may have appeared since */
-    if (err)
-        return err;
+    TRY(refuse_other(user, at, name)); /* it may have appeared since */
     return unlinkat(at, name, 0) == 0 ? 0
                                       : fail(NJ_E_IO, "%s/%s: %s cannot be removed: %s", r->out,
                                              r->name, name, strerror(errno));
@@ -419,22 +417,22 @@ static int remove_folder(struct removal *r, int above)
     char plain[256], leaving[300];
     const bool partial = partial_of(r->name, plain, sizeof plain) > 0;
     const int at = open_folder(above, r->name);
-    int err = 0;
-    if (at < 0 || fstat(at, &r->folder) != 0 || !each_entry(at, refuse_other, r, &err))
-        err = refuse_removal(r);
+    int rc = 0;
+    if (at < 0 || fstat(at, &r->folder) != 0 || !each_entry(at, refuse_other, r, &rc))
+        rc = refuse_removal(r);
     snprintf(leaving, sizeof leaving, "%s.tmp-%ld", r->name, (long)getpid());
     const char *name = partial ? r->name : leaving;
-    if (!err && !partial && strcmp(r->name, "merged") != 0 && !holds_state(at))
-        err = fail(NJ_E_IO, "%s/%s is not removed: it is not a checkpoint", r->out, r->name);
-    if (!err && !partial && renameat(above, r->name, above, name) != 0)
-        err = refuse_removal(r);
-    if (!err && !each_entry(at, remove_one, r, &err))
-        err = refuse_removal(r);
-    if (!err && unlinkat(above, name, AT_REMOVEDIR) != 0)
-        err = refuse_removal(r);
+    if (rc == 0 && !partial && strcmp(r->name, "merged") != 0 && !holds_state(at))
+        rc = fail(NJ_E_IO, "%s/%s is not removed: it is not a checkpoint", r->out, r->name);
+    if (rc == 0 && !partial && renameat(above, r->name, above, name) != 0)
+        rc = refuse_removal(r);
+    if (rc == 0 && !each_entry(at, remove_one, r, &rc))
+        rc = refuse_removal(r);
+    if (rc == 0 && unlinkat(above, name, AT_REMOVEDIR) != 0)
+        rc = refuse_removal(r);
     if (at >= 0)
         close(at);
-    return err;
+    return rc;
 }
 
 static int remove_entry(struct removal *r, int above)
@@ -458,11 +456,11 @@ int own_remove(const char *out, const char *name, int *removed)
         return errno == ENOENT ? 0 : fail(NJ_E_IO, "%s: %s", out, strerror(errno));
     struct stat info;
     const bool there = fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
-    const int err = there ? remove_entry(&r, above) : 0;
+    const int rc = there ? remove_entry(&r, above) : 0;
     close(above);
-    if (!err && there && removed != NULL)
+    if (rc == 0 && there && removed != NULL)
         ++*removed;
-    return err;
+    return rc;
 }
 
 struct partials {

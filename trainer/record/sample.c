@@ -102,12 +102,12 @@ int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t cou
         .stop = s->ends->stop,
         .stops = s->ends->stops,
     };
-    int err = engine_decode(s->engine, &io);
+    int rc = engine_decode(s->engine, &io);
     if (said != NULL)
-        *said = (struct sample_said){err ? NULL : json_text(t.said.text.at, t.said.text.count),
+        *said = (struct sample_said){rc ? NULL : json_text(t.said.text.at, t.said.text.count),
                                      t.end == DECODE_LENGTH && t.said.by == NULL};
-    if (!err && said != NULL && said->text == NULL)
-        err = fail(NJ_E_NOMEM, "out of memory for the text");
+    if (rc == 0 && said != NULL && said->text == NULL)
+        rc = fail(NJ_E_NOMEM, "out of memory for the text");
     free(t.said.text.at);
-    return err;
+    return rc;
 }

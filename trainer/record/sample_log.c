@@ -24,9 +24,7 @@ int sample_log_prompts(struct sample_log *l, const struct settings *s, const str
     while (l->count < given->count) {
         struct sample_prompt *p = &l->prompt[l->count];
         p->text = given->path[l->count++];
-        const int err = sample_encode(t, p->text, &p->ids, &p->count);
-        if (err)
-            return err;
+        TRY(sample_encode(t, p->text, &p->ids, &p->count));
         if ((int64_t)p->count >= l->longest)
             return fail(NJ_E_ARG,
                         "--sample-prompt '%.40s': %zu tokens leave no room in --seq-len %d; "
@@ -39,10 +37,10 @@ int sample_log_prompts(struct sample_log *l, const struct settings *s, const str
 int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, struct rows_done *done)
 {
     snprintf(l->path, sizeof l->path, "%s/samples.jsonl", dir);
-    const int err =
+    const int rc =
         rows_open(l->path, resumed, NULL, NULL, done, l->count > 0 || l->answers ? &l->file : NULL);
     done->missing = 0; /* not every step has a sample */
-    return err;
+    return rc;
 }
 
 /* The first `most` code points of a text on one line: what is no sign of its own is a space, and
@@ -65,9 +63,9 @@ static void shorten(const char *text, size_t most, char *out)
 
 static int put_row(const struct sample_log *l, json_t *row)
 {
-    const int err = json_write_line(l->file, l->path, json_incref(row), 0);
-    return err || fflush(l->file) == 0
-               ? err
+    const int rc = json_write_line(l->file, l->path, json_incref(row), 0);
+    return rc != 0 || fflush(l->file) == 0
+               ? rc
                : fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno));
 }
 
@@ -89,30 +87,28 @@ static int write_one(struct sample_log *l, const struct sampling *how, int64_t s
     FILE *f = open_memstream(&text, &bytes);
     if (f == NULL)
         return fail(NJ_E_NOMEM, "out of memory for a sample");
-    int err =
-        sample_continue(how, prompt->ids, count, l->tokens < room ? l->tokens : room, f, NULL);
-    if (fclose(f) != 0 && !err)
-        err = fail(NJ_E_NOMEM, "out of memory for a sample");
-    if (!err) {
+    int rc = sample_continue(how, prompt->ids, count, l->tokens < room ? l->tokens : room, f, NULL);
+    if (fclose(f) != 0 && rc == 0)
+        rc = fail(NJ_E_NOMEM, "out of memory for a sample");
+    if (rc == 0) {
         json_t *row = json_pack("{s:I, s:o, s:o}", "step", (json_int_t)step, "prompt",
                                 json_text(prompt->text, strlen(prompt->text)), "text",
                                 json_text(text, bytes));
-        err = put_row(l, row);
-        if (!err)
+        rc = put_row(l, row);
+        if (rc == 0)
             say(p, step, row);
         json_decref(row);
     }
     free(text);
-    return err;
+    return rc;
 }
 
 int sample_log_write(struct sample_log *l, const struct sampling *how, int64_t step,
                      struct progress *p)
 {
-    int err = 0;
-    for (size_t i = 0; i < l->count && !err; i++)
-        err = write_one(l, how, step, &l->prompt[i], p);
-    return err;
+    for (size_t i = 0; i < l->count; i++)
+        TRY(write_one(l, how, step, &l->prompt[i], p));
+    return 0;
 }
 
 int sample_log_answer(struct sample_log *l, const struct tokenizer *t,
@@ -123,9 +119,9 @@ int sample_log_answer(struct sample_log *l, const struct tokenizer *t,
                             sample_text(t, a->prompt, a->prompt_count), "text",
                             sample_text(t, a->said, whole ? a->said_count - 1 : a->said_count),
                             "answer", whole ? "whole" : "cut");
-    const int err = put_row(l, row);
+    const int rc = put_row(l, row);
     json_decref(row);
-    return err;
+    return rc;
 }
 
 void sample_log_close(struct sample_log *l)

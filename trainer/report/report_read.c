@@ -111,27 +111,27 @@ static int read_rows(struct log *g, const char *path)
     json_error_t why;
     struct line line = {0};
     FILE *f;
-    int err = regular_open(path, 0, "a run's folder is expected", &f);
-    if (err)
-        return err;
-    while (!err && !(err = line_read(f, path, &line)) && line.bytes > 0) {
+    int rc = regular_open(path, 0, "a run's folder is expected", &f);
+    if (rc != 0)
+        return rc;
+    while (rc == 0 && !(rc = line_read(f, path, &line)) && line.bytes > 0) {
         json_memory_begin();
         json_t *row = json_loadb(line.text, line.bytes, 0, &why);
         if (json_memory_end())
-            err = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
+            rc = fail(NJ_E_NOMEM, "out of memory while reading %s", path);
         else if (row == NULL && line.text[line.bytes - 1] != '\n')
             g->torn = true;
         else if (row == NULL)
-            err = fail(NJ_E_FORMAT, "%s:%zu: %s", path, g->rows + 1, why.text);
+            rc = fail(NJ_E_FORMAT, "%s:%zu: %s", path, g->rows + 1, why.text);
         else
-            err = add_row(g, row, path);
+            rc = add_row(g, row, path);
         json_decref(row);
     }
-    if (!err && g->rows == 0)
-        err = fail(NJ_E_FORMAT, "%s: no rows yet; come back after the first step", path);
+    if (rc == 0 && g->rows == 0)
+        rc = fail(NJ_E_FORMAT, "%s: no rows yet; come back after the first step", path);
     free(line.text);
     fclose(f);
-    return err;
+    return rc;
 }
 
 static void put_point(json_t *x, json_t *y, const struct series *s, size_t i)
@@ -276,10 +276,10 @@ static int read_samples(const char *dir, json_t *notes, json_t *out)
     FILE *f;
     if (access(path, F_OK) != 0)
         return 0;
-    int err = regular_open(path, 0, "remove it", &f);
-    if (err)
-        return err;
-    while (!(err = line_read(f, path, &line)) && line.bytes > 0) {
+    int rc = regular_open(path, 0, "remove it", &f);
+    if (rc != 0)
+        return rc;
+    while (!(rc = line_read(f, path, &line)) && line.bytes > 0) {
         json_t *row = json_loadb(line.text, line.bytes, JSON_ALLOW_NUL, NULL);
         if (is_sample(row))
             json_array_append(out, row);
@@ -292,7 +292,7 @@ static int read_samples(const char *dir, json_t *notes, json_t *out)
                  plural((long long)others), others == 1 ? "is" : "are");
     free(line.text);
     fclose(f);
-    return err;
+    return rc;
 }
 
 static int read_receipt(const char *dir, json_t *notes, json_t **out)
@@ -304,9 +304,9 @@ static int read_receipt(const char *dir, json_t *notes, json_t **out)
         *out = json_null();
         return 0;
     }
-    const int err = json_read_file(path, "not a receipt", out);
-    if (err || json_is_object(*out))
-        return err;
+    const int rc = json_read_file(path, "not a receipt", out);
+    if (rc != 0 || json_is_object(*out))
+        return rc;
     json_decref(*out);
     *out = NULL;
     return fail(NJ_E_FORMAT, "%s: not a receipt", path);
@@ -342,7 +342,7 @@ static int make_run(const char *dir, struct log *g, json_t *receipt, json_t *not
 {
     json_memory_begin();
     json_t *samples = json_array();
-    int err = read_samples(dir, notes, samples);
+    int rc = read_samples(dir, notes, samples);
     check_receipt(receipt, notes);
     if (g->torn)
         json_array_append_new(notes, json_string("the last row of metrics.jsonl is not whole"));
@@ -352,15 +352,15 @@ static int make_run(const char *dir, struct log *g, json_t *receipt, json_t *not
     *out = json_pack("{s:o, s:s, s:I, s:I, s:O, s:O, s:o, s:O}", "name", name_of(dir), "path", dir,
                      "rows", (json_int_t)g->rows, "steps", (json_int_t)g->last_step, "series",
                      series, "receipt", receipt, "samples", samples, "notes", notes);
-    if (*out == NULL && !err)
-        err = fail(NJ_E_FORMAT, "%s: the name is not UTF-8; rename the folder", dir);
+    if (*out == NULL && rc == 0)
+        rc = fail(NJ_E_FORMAT, "%s: the name is not UTF-8; rename the folder", dir);
     if (json_memory_end())
-        err = fail(NJ_E_NOMEM, "out of memory while reading %s", dir);
-    if (err) {
+        rc = fail(NJ_E_NOMEM, "out of memory while reading %s", dir);
+    if (rc != 0) {
         json_decref(*out);
         *out = NULL;
     }
-    return err;
+    return rc;
 }
 
 int report_read(const char *dir, json_t **out)
@@ -370,21 +370,21 @@ int report_read(const char *dir, json_t **out)
     struct log *g = calloc(1, sizeof *g);
     json_t *notes = json_array(), *series = json_object();
     *out = NULL;
-    int err = g == NULL || notes == NULL || series == NULL
-                  ? fail(NJ_E_NOMEM, "out of memory while reading %s", dir)
-                  : 0;
+    int rc = g == NULL || notes == NULL || series == NULL
+                 ? fail(NJ_E_NOMEM, "out of memory while reading %s", dir)
+                 : 0;
     snprintf(path, sizeof path, "%s/metrics.jsonl", dir);
-    if (!err)
-        err = read_rows(g, path);
-    if (!err)
-        err = read_receipt(dir, notes, &receipt);
-    if (!err)
-        err = make_run(dir, g, receipt, notes, series, out);
+    if (rc == 0)
+        rc = read_rows(g, path);
+    if (rc == 0)
+        rc = read_receipt(dir, notes, &receipt);
+    if (rc == 0)
+        rc = make_run(dir, g, receipt, notes, series, out);
     json_decref(receipt);
     json_decref(series);
     json_decref(notes);
     if (g != NULL)
         log_free(g);
     free(g);
-    return err;
+    return rc;
 }

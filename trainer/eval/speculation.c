@@ -42,11 +42,10 @@ static int draft_tokens(const struct run *r)
 
 static int open_prompts(struct run *r, struct prompts **out)
 {
-    int err = run_open_tokenizer(r);
-    if (!err)
-        err = run_engine_options(r);
+    TRY(run_open_tokenizer(r));
+    TRY(run_engine_options(r));
     struct prompts_options o = {.vocab_size = r->vocab};
-    return err ? err : run_open_prompts(r, &o, out);
+    return run_open_prompts(r, &o, out);
 }
 
 /* A sequence has the longest text, which both models must take. */
@@ -55,14 +54,11 @@ static int fit_length(struct run *r, const struct prompts *p)
     struct train_options *o = &r->options;
     const int64_t needed = prompts_longest_text(p, r->s->max_tokens);
     struct model_config c;
-    int err = texts_check_length(r->student, "the longest prompt", needed, o->seq_len);
-    if (!err)
-        err = texts_check_length(r->teacher, "the longest prompt", needed, 0);
-    if (!err)
-        err = source_config(r->teacher, &c);
-    if (!err)
-        o->seq_len = (int)needed;
-    return err ? err : generation_read(r->teacher, &r->tokenizer, c.vocab_size, &r->ends);
+    TRY(texts_check_length(r->student, "the longest prompt", needed, o->seq_len));
+    TRY(texts_check_length(r->teacher, "the longest prompt", needed, 0));
+    TRY(source_config(r->teacher, &c));
+    o->seq_len = (int)needed;
+    return generation_read(r->teacher, &r->tokenizer, c.vocab_size, &r->ends);
 }
 
 /* No more logits at a time than a verification asks for. */
@@ -185,23 +181,23 @@ static int speculate(struct run *r, const struct prompts *p)
     struct speculate_result x;
     const double from = clock_seconds();
     r->progress.started = from;
-    const int err = engine_speculate(r->engine, &io, draft_tokens(r), &x);
+    const int rc = engine_speculate(r->engine, &io, draft_tokens(r), &x);
     progress_clear(&r->progress);
-    return err ? err : report(r, &x, clock_seconds() - from);
+    return rc != 0 ? rc : report(r, &x, clock_seconds() - from);
 }
 
 int run_speculation(struct run *r)
 {
     struct prompts *p = NULL;
-    int err = open_prompts(r, &p);
-    if (!err)
-        err = fit_length(r, p);
-    if (!err) {
+    int rc = open_prompts(r, &p);
+    if (rc == 0)
+        rc = fit_length(r, p);
+    if (rc == 0) {
         fit_batch_size(r, p);
-        err = run_open_engine(r);
+        rc = run_open_engine(r);
     }
-    if (!err)
-        err = speculate(r, p);
+    if (rc == 0)
+        rc = speculate(r, p);
     prompts_close(p);
-    return err;
+    return rc;
 }

@@ -158,13 +158,12 @@ static json_t *number(double x)
 
 int task_json(const struct task_metric *m, int count, FILE *out)
 {
-    int err = 0;
-    for (int i = 0; i < count && !err; i++)
-        err = write_row(json_pack("{s:o, s:s, s:o, s:o, s:I}", "task", json_c_text(m[i].task),
-                                  "metric", m[i].metric, "value", number(m[i].value), "stderr",
-                                  number(m[i].stderr_of), "items", (json_int_t)m[i].items),
-                        "standard output", out);
-    return err;
+    for (int i = 0; i < count; i++)
+        TRY(write_row(json_pack("{s:o, s:s, s:o, s:o, s:I}", "task", json_c_text(m[i].task),
+                                "metric", m[i].metric, "value", number(m[i].value), "stderr",
+                                number(m[i].stderr_of), "items", (json_int_t)m[i].items),
+                      "standard output", out));
+    return 0;
 }
 
 /* The scores and numbers of tokens of an item's choices. */
@@ -215,11 +214,11 @@ static json_t *log_item(const struct task_answers *a, int64_t i, const struct ta
 
 int task_log(const struct task_answers *a, const char *path, FILE *out)
 {
-    int err = 0;
-    for (int64_t i = 0; i < tasks_count(a->tasks) && !err; i++) {
+    int rc = 0;
+    for (int64_t i = 0; i < tasks_count(a->tasks) && rc == 0; i++) {
         struct task_item it;
         tasks_get(a->tasks, i, &it);
-        err = write_row(log_item(a, i, &it), path, out);
+        rc = write_row(log_item(a, i, &it), path, out);
     }
-    return err;
+    return rc;
 }

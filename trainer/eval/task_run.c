@@ -36,9 +36,7 @@ static int open_items(struct run *r, struct bench *b)
     const struct path_list *given = &r->s->tasks;
     const struct tasks_options o = {
         .paths = given->path, .path_count = given->count, .vocab_size = r->vocab};
-    const int err = tasks_open(&o, &r->tokenizer, &b->tasks);
-    if (err)
-        return err;
+    TRY(tasks_open(&o, &r->tokenizer, &b->tasks));
     progress_passed_over(&r->progress, tasks_passed_over(b->tasks));
     const size_t names = (size_t)tasks_names(b->tasks);
     b->score = calloc((size_t)tasks_choices(b->tasks) + 1, sizeof *b->score);
@@ -71,34 +69,29 @@ static int open_log(const struct run *r, struct bench *b)
 }
 
 /* A log of nothing, or half of one, is taken away. */
-static int close_log(const struct run *r, struct bench *b, int err)
+static int close_log(const struct run *r, struct bench *b, int rc)
 {
     const char *path = r->s->task_log;
     if (b->log == NULL)
-        return err;
+        return rc;
     const bool closed = fclose(b->log) == 0;
-    if (!err && !closed)
-        err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    if (err)
+    if (rc == 0 && !closed)
+        rc = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    if (rc != 0)
         unlink(path);
     unfinished_done(path);
-    return err;
+    return rc;
 }
 
 static int open_bench(struct run *r, struct bench *b)
 {
-    int err = run_open_tokenizer(r);
-    if (!err)
-        err = run_engine_options(r);
-    if (!err)
-        err = open_items(r, b);
-    if (!err)
-        err = task_scores_open(r, b->tasks, &b->scores);
-    if (!err)
-        err = task_texts_open(r, b->tasks);
-    if (!err)
-        err = open_log(r, b);
-    return err ? err : run_open_engine(r);
+    TRY(run_open_tokenizer(r));
+    TRY(run_engine_options(r));
+    TRY(open_items(r, b));
+    TRY(task_scores_open(r, b->tasks, &b->scores));
+    TRY(task_texts_open(r, b->tasks));
+    TRY(open_log(r, b));
+    return run_open_engine(r);
 }
 
 static int report(struct run *r, const struct bench *b)
@@ -107,9 +100,9 @@ static int report(struct run *r, const struct bench *b)
     const int count = task_metrics(&a, b->metric);
     if (count < 0)
         return count;
-    const int err = b->log ? task_log(&a, r->s->task_log, b->log) : 0;
-    if (err || r->s->json)
-        return err ? err : task_json(b->metric, count, stdout);
+    const int rc = b->log ? task_log(&a, r->s->task_log, b->log) : 0;
+    if (rc != 0 || r->s->json)
+        return rc != 0 ? rc : task_json(b->metric, count, stdout);
     task_table(b->metric, count, stdout);
     return 0;
 }
@@ -118,13 +111,12 @@ static int run_bench(struct run *r, struct bench *b)
 {
     const double from = clock_seconds();
     const long long items = (long long)tasks_count(b->tasks);
-    int err = b->scores ? task_scores_run(r, b->scores, b->score) : 0;
-    if (!err)
-        err = task_texts_run(r, b->tasks, b->text);
-    if (!err)
-        progress_say(&r->progress, "%lld item%s in %.2f s", items, plural(items),
-                     clock_seconds() - from);
-    return err ? err : report(r, b);
+    if (b->scores)
+        TRY(task_scores_run(r, b->scores, b->score));
+    TRY(task_texts_run(r, b->tasks, b->text));
+    progress_say(&r->progress, "%lld item%s in %.2f s", items, plural(items),
+                 clock_seconds() - from);
+    return report(r, b);
 }
 
 static void free_bench(struct bench *b)
@@ -141,10 +133,10 @@ static void free_bench(struct bench *b)
 int run_tasks(struct run *r)
 {
     struct bench b = {0};
-    int err = open_bench(r, &b);
-    if (!err)
-        err = run_bench(r, &b);
-    err = close_log(r, &b, err);
+    int rc = open_bench(r, &b);
+    if (rc == 0)
+        rc = run_bench(r, &b);
+    rc = close_log(r, &b, rc);
     free_bench(&b);
-    return err;
+    return rc;
 }

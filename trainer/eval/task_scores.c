@@ -25,16 +25,13 @@ struct task_scores {
 static int make_rows(struct run *r, const struct tasks *t, struct task_scores *s)
 {
     struct model_config c;
-    int given = r->options.seq_len, err = source_config(r->student, &c);
-    if (err)
-        return err;
+    int given = r->options.seq_len;
+    TRY(source_config(r->student, &c));
     const int most = c.max_positions, usual = ROW_POSITIONS < most ? ROW_POSITIONS : most;
     if (given > most)
         return fail(NJ_E_ARG, "%s takes %d tokens at most; pass --seq-len %d or less", r->student,
                     most, most);
-    err = task_rows_make(t, given > 0 ? given : most, given > 0 ? given : usual, &s->rows);
-    if (err)
-        return err;
+    TRY(task_rows_make(t, given > 0 ? given : most, given > 0 ? given : usual, &s->rows));
     const int64_t rows = task_rows_count(s->rows), cut = task_rows_cut(s->rows);
     r->options.seq_len = task_rows_length(s->rows);
     if (r->options.batch_size > rows)
@@ -50,11 +47,8 @@ static int make_rows(struct run *r, const struct tasks *t, struct task_scores *s
 static int open_scores(struct run *r, const struct tasks *t, struct task_scores *s)
 {
     s->choices = tasks_choices(t);
-    int err = make_rows(r, t, s);
-    if (!err)
-        err = task_batch_open(s->rows, r->options.batch_size, &s->batch);
-    if (err)
-        return err;
+    TRY(make_rows(r, t, s));
+    TRY(task_batch_open(s->rows, r->options.batch_size, &s->batch));
     const size_t n = (size_t)s->batch.text.B * (size_t)s->batch.text.S;
     s->ce = malloc(n * sizeof *s->ce);
     return s->ce ? 0 : fail(NJ_E_NOMEM, "out of memory for %zu scores", n);
@@ -70,12 +64,12 @@ int task_scores_open(struct run *r, const struct tasks *t, struct task_scores **
     struct task_scores *s = calloc(1, sizeof *s);
     if (!s)
         return fail(NJ_E_NOMEM, "out of memory");
-    const int err = open_scores(r, t, s);
-    if (err)
+    const int rc = open_scores(r, t, s);
+    if (rc != 0)
         task_scores_close(s);
     else
         *out = s;
-    return err;
+    return rc;
 }
 
 void task_scores_close(struct task_scores *s)
@@ -97,10 +91,10 @@ static int score_rows(struct run *r, struct task_scores *s, double *score)
                                       .at = b->at,
                                       .target = b->next,
                                       .count = b->count};
-    const int err = engine_score(r->engine, &batch, s->ce);
-    for (int i = 0; i < b->count && !err; i++)
+    TRY(engine_score(r->engine, &batch, s->ce));
+    for (int i = 0; i < b->count; i++)
         score[b->owner[i]] -= (double)s->ce[i];
-    return err;
+    return 0;
 }
 
 /* Names the weights that are to blame, if some are. */
@@ -115,14 +109,14 @@ static int check_scores(struct run *r, const struct task_scores *s, const double
 int task_scores_run(struct run *r, struct task_scores *s, double *score)
 {
     int64_t done = 0;
-    int err = 0;
+    int rc = 0;
     memset(score, 0, (size_t)s->choices * sizeof *score);
-    for (int64_t row = 0; row < task_rows_count(s->rows) && !err; row += s->batch.text.B) {
+    for (int64_t row = 0; row < task_rows_count(s->rows) && rc == 0; row += s->batch.text.B) {
         progress_choices(&r->progress, done, s->choices);
         task_batch_fill(s->rows, row, &s->batch);
-        err = score_rows(r, s, score);
+        rc = score_rows(r, s, score);
         done += s->batch.choices;
     }
     progress_clear(&r->progress);
-    return err ? err : check_scores(r, s, score);
+    return rc != 0 ? rc : check_scores(r, s, score);
 }

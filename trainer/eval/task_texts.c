@@ -36,9 +36,9 @@ static int cut_of(const struct run *r, const struct task_item *it, int limit)
 static int find_limit(const struct run *r, int *limit)
 {
     struct model_config c;
-    const int given = (int)r->s->seq_len, err = source_config(r->student, &c);
+    const int given = (int)r->s->seq_len, rc = source_config(r->student, &c);
     *limit = given > 0 && given < c.max_positions ? given : c.max_positions;
-    return err;
+    return rc;
 }
 
 static int check_room(const struct run *r, const struct task_item *it, int limit)
@@ -54,29 +54,28 @@ static int check_room(const struct run *r, const struct task_item *it, int limit
 int task_texts_open(struct run *r, const struct tasks *t)
 {
     int64_t count = 0, cut = 0;
-    int limit, longest = 0, err = find_limit(r, &limit);
-    for (int64_t i = 0; i < tasks_count(t) && !err; i++) {
+    int limit, longest = 0, rc = find_limit(r, &limit);
+    for (int64_t i = 0; i < tasks_count(t) && rc == 0; i++) {
         struct task_item it;
         tasks_get(t, i, &it);
         if (it.kind != TASK_TEXT)
             continue;
-        err = check_room(r, &it, limit);
+        rc = check_room(r, &it, limit);
         const int lost = cut_of(r, &it, limit), text = it.count + most_of(r, &it) - lost;
         longest = text > longest ? text : longest;
         cut += lost > 0;
         count++;
     }
-    if (err || count == 0)
-        return err;
+    if (rc != 0 || count == 0)
+        return rc;
     if (cut > 0)
         progress_say(&r->progress,
                      "%lld prompt%s longer than %d tokens with the answer; the beginning is left "
                      "out",
                      (long long)cut, cut == 1 ? " is" : "s are", limit);
-    err = run_stops(r);
-    if (!err)
-        err = texts_positions(r, "the longest prompt", longest);
-    return err ? err : texts_rows(r, count);
+    TRY(run_stops(r));
+    TRY(texts_positions(r, "the longest prompt", longest));
+    return texts_rows(r, count);
 }
 
 /* ---- what the decoder asks for and says ---- */
@@ -137,9 +136,7 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
     struct pool *text = p->user;
     const size_t seen = text->count;
     const int kept = end == DECODE_STOPPED ? count - 1 : count;
-    const int err = add_tokens(&w->run->tokenizer, ids, kept, text);
-    if (err)
-        return err;
+    TRY(add_tokens(&w->run->tokenizer, ids, kept, text));
     const bool cut = cut_text(w->tasks, text - w->text, text, seen);
     w->tokens += count;
     w->done += cut || end != DECODE_MORE;
@@ -163,7 +160,7 @@ int task_texts_run(struct run *r, const struct tasks *t, struct pool *text)
         w.count += it.kind == TASK_TEXT;
     }
     r->progress.started = clock_seconds();
-    const int err = w.count > 0 ? engine_decode(r->engine, &io) : 0;
+    const int rc = w.count > 0 ? engine_decode(r->engine, &io) : 0;
     progress_clear(&r->progress);
-    return err;
+    return rc;
 }

@@ -45,9 +45,7 @@ struct stop_texts texts_stop_texts(const struct settings *s)
 int texts_check_length(const char *model, const char *what, int64_t needed, int given)
 {
     struct model_config c;
-    const int err = source_config(model, &c);
-    if (err)
-        return err;
+    TRY(source_config(model, &c));
     if (given > 0 && needed > given)
         return fail(
             NJ_E_ARG,
@@ -64,10 +62,9 @@ int texts_check_length(const char *model, const char *what, int64_t needed, int 
 
 int texts_positions(struct run *r, const char *what, int64_t needed)
 {
-    const int err = texts_check_length(r->student, what, needed, r->options.decode_positions);
-    if (!err)
-        r->options.decode_positions = (int)needed;
-    return err;
+    TRY(texts_check_length(r->student, what, needed, r->options.decode_positions));
+    r->options.decode_positions = (int)needed;
+    return 0;
 }
 
 int texts_rows(struct run *r, int64_t texts)
@@ -120,9 +117,9 @@ static int write_answer(struct texts *t, int64_t i)
         json_decref(row);
         row = NULL;
     }
-    const int err = json_write_line(t->out, "standard output", row, 0);
+    const int rc = json_write_line(t->out, "standard output", row, 0);
     free_text(a);
-    return err;
+    return rc;
 }
 
 /* ---- what the decoder asks for and says ---- */
@@ -147,12 +144,11 @@ static int next(void *user, struct decode_prompt *out)
 
 static int write_ready(struct texts *t)
 {
-    int err = 0;
-    while (!err && t->written < t->count && t->answer[t->written].end != DECODE_MORE)
-        err = write_answer(t, t->written++);
-    if (!err && fflush(t->out) != 0)
-        err = fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
-    return err;
+    while (t->written < t->count && t->answer[t->written].end != DECODE_MORE)
+        TRY(write_answer(t, t->written++));
+    if (fflush(t->out) != 0)
+        return fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
+    return 0;
 }
 
 /* Adds tokens to the text where texts end it; *count becomes how many there are up to that. */
@@ -181,9 +177,7 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
         a->ids = malloc((size_t)p->most * sizeof *a->ids);
     if (!a->ids)
         return fail(NJ_E_NOMEM, "out of memory for an answer");
-    const int err = look_for_stop(t, a, ids, &count, &end);
-    if (err)
-        return err;
+    TRY(look_for_stop(t, a, ids, &count, &end));
     memcpy(a->ids + a->count, ids, (size_t)count * sizeof *ids);
     a->count += count;
     a->end = end;
@@ -224,13 +218,13 @@ int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
     const double from = clock_seconds();
     r->progress.started = from;
     wait_begin("writing texts");
-    const int err = engine_decode(r->engine, &io);
+    const int rc = engine_decode(r->engine, &io);
     wait_end();
     progress_clear(&r->progress);
-    if (!err)
+    if (rc == 0)
         say_rate(&t, clock_seconds() - from);
     for (int64_t i = 0; i < t.count; i++)
         free_text(&t.answer[i]);
     free(t.answer);
-    return err;
+    return rc;
 }

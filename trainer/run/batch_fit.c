@@ -4,6 +4,7 @@
  */
 #include "run/batch_fit.h"
 
+#include "base/try.h"
 #include "model/model_open.h"
 #include "net/net.h"
 #include "run/teacher_types.h"
@@ -39,20 +40,17 @@ int fit_batch(struct run *r, const struct model_config *student, const struct mo
     struct size_text size, had;
     struct plan p;
     planned.steps = 1; /* training, however many there will be */
-    int err = plan_largest_batch(student, teacher, &planned, budget, most, &planned.batch_size);
-    if (err)
-        return err;
+    TRY(plan_largest_batch(student, teacher, &planned, budget, most, &planned.batch_size));
     o->batch_size = planned.batch_size > 0 ? planned.batch_size : 1;
     const bool all = o->batch_size == most && most < BATCH_MOST;
     planned.batch_size = o->batch_size;
-    err = plan_make(student, teacher, &planned, &p);
-    if (!err && p.total_bytes > budget)
+    TRY(plan_make(student, teacher, &planned, &p));
+    if (p.total_bytes > budget)
         return 0; /* for those who compare plan and budget to refuse */
-    if (!err)
-        progress_say(&r->progress, "batch size %d, %s: uses %s of %s available", o->batch_size,
-                     all ? "all sequences of an epoch" : "the largest that fits",
-                     in_words(p.total_bytes, &size), in_words(budget, &had));
-    return err;
+    progress_say(&r->progress, "batch size %d, %s: uses %s of %s available", o->batch_size,
+                 all ? "all sequences of an epoch" : "the largest that fits",
+                 in_words(p.total_bytes, &size), in_words(budget, &had));
+    return 0;
 }
 
 /* Rows of an epoch for each micro-batch of a step: of the data, or, where there is none, of answers. */
@@ -83,9 +81,9 @@ static int read_configs(const struct run *r, struct model_config (*of)[2],
                         const struct model_config **teacher)
 {
     const bool has_teacher = r->teacher[0] != '\0';
-    const int err = source_config(r->student, &(*of)[0]);
+    const int rc = source_config(r->student, &(*of)[0]);
     *teacher = has_teacher ? &(*of)[1] : NULL;
-    return err || !has_teacher ? err : source_config(r->teacher, &(*of)[1]);
+    return rc != 0 || !has_teacher ? rc : source_config(r->teacher, &(*of)[1]);
 }
 
 static int choose_batch(struct run *r)
@@ -99,16 +97,16 @@ static int choose_batch(struct run *r)
                      r->checkpoints.resume);
         return 0;
     }
-    const int err = read_configs(r, &of, &teacher);
-    return err ? err : fit_batch(r, &of[0], teacher, budget_of(r), rows_of_data(r));
+    TRY(read_configs(r, &of, &teacher));
+    return fit_batch(r, &of[0], teacher, budget_of(r), rows_of_data(r));
 }
 
 int run_fit_batch(struct run *r)
 {
-    int err = group_leads(r->group) ? choose_batch(r) : 0;
-    if (!err)
-        err = group_share(r->group, &r->options.batch_size, sizeof r->options.batch_size);
-    return err ? err : batches_resize(r->batches, r->options.batch_size);
+    if (group_leads(r->group))
+        TRY(choose_batch(r));
+    TRY(group_share(r->group, &r->options.batch_size, sizeof r->options.batch_size));
+    return batches_resize(r->batches, r->options.batch_size);
 }
 
 int fit_decoder(struct run *r, const struct model_config *student,
@@ -116,19 +114,19 @@ int fit_decoder(struct run *r, const struct model_config *student,
 {
     struct train_options planned = r->options;
     struct plan p;
-    int fits = 1, err = 0;
+    int fits = 1, rc = 0;
     planned.steps = train; /* however many there will be */
-    for (int low = 2, high = most; low <= high && !err;) {
+    for (int low = 2, high = most; low <= high && rc == 0;) {
         planned.decode_rows = low + (high - low) / 2;
-        err = plan_make(student, teacher, &planned, &p);
-        if (!err && plan_fits(&p, &planned, budget)) {
+        rc = plan_make(student, teacher, &planned, &p);
+        if (rc == 0 && plan_fits(&p, &planned, budget)) {
             fits = planned.decode_rows;
             low = fits + 1;
         } else
             high = planned.decode_rows - 1;
     }
     r->options.decode_rows = fits;
-    return err;
+    return rc;
 }
 
 int run_fit_decoder(struct run *r, bool train, int most)
@@ -136,8 +134,8 @@ int run_fit_decoder(struct run *r, bool train, int most)
     const size_t budget = budget_of(r);
     struct model_config of[2];
     const struct model_config *teacher;
-    const int err = read_configs(r, &of, &teacher);
-    return err ? err : fit_decoder(r, &of[0], teacher, budget, train, most);
+    TRY(read_configs(r, &of, &teacher));
+    return fit_decoder(r, &of[0], teacher, budget, train, most);
 }
 
 /* ---- what would make a run fit ---- */
@@ -202,16 +200,16 @@ static int advise(struct run *r, const struct model_config *student,
     struct size_text size;
     struct plan p;
     char name[96];
-    int err = 0, batch = o.batch_size;
+    int rc = 0, batch = o.batch_size;
     if ((c->shard && !teacher) || !apply(c, &o, q4, r->s->device != (int)NJ_DEVICE_CPU))
         return 0;
     if (c->largest_batch)
-        err = plan_largest_batch(student, teacher, &o, budget, BATCH_MOST, &batch);
+        rc = plan_largest_batch(student, teacher, &o, budget, BATCH_MOST, &batch);
     o.batch_size = batch > 0 ? batch : 1;
-    if (!err)
-        err = plan_make(student, teacher, &o, &p);
-    if (err)
-        return err;
+    if (rc == 0)
+        rc = plan_make(student, teacher, &o, &p);
+    if (rc != 0)
+        return rc;
     const bool fits = p.total_bytes <= budget;
     if (!fits && p.total_bytes > now - now / 200) /* hardly less is no advice */
         return 0;
@@ -229,12 +227,12 @@ int fit_advise(struct run *r, const struct model_config *student,
                const struct model_config *teacher, size_t now, size_t budget)
 {
     unsigned char *q4 = NULL;
-    int err = 0;
+    int rc = 0;
     if (teacher && !r->options.teacher_f8 && !r->options.teacher_types)
-        err = teacher_types_as(teacher, TEACHER_Q4_K, &q4);
+        rc = teacher_types_as(teacher, TEACHER_Q4_K, &q4);
     progress_say(&r->progress, "does not fit. Options that would help:");
-    for (size_t i = 0; i < sizeof changes / sizeof *changes && !err; i++)
-        err = advise(r, student, teacher, &changes[i], q4, now, budget);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes && rc == 0; i++)
+        rc = advise(r, student, teacher, &changes[i], q4, now, budget);
     free(q4);
-    return err;
+    return rc;
 }

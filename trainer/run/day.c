@@ -46,10 +46,10 @@ int run_take_day(struct run *r)
     const char *given = r->s->template_date;
     if (given == NULL && checkpoints_setting(&r->checkpoints, "template-date", was, sizeof was))
         given = was;
-    int err = group_leads(r->group) ? day_use(given, r->day) : 0;
-    if (!err)
-        err = group_share(r->group, r->day, sizeof r->day);
-    return err || group_leads(r->group) ? err : day_use(r->day, r->day);
+    int rc = group_leads(r->group) ? day_use(given, r->day) : 0;
+    if (rc == 0)
+        rc = group_share(r->group, r->day, sizeof r->day);
+    return rc != 0 || group_leads(r->group) ? rc : day_use(r->day, r->day);
 }
 
 int run_say_day(struct run *r)
@@ -58,11 +58,11 @@ int run_say_day(struct run *r)
     bool writes;
     if (!group_leads(r->group) || !(data_chats(r->data) || (p != NULL && prompts_chats(p))))
         return 0;
-    const int err = chat_writes_day(r->student, &writes);
-    if (!err && writes)
+    TRY(chat_writes_day(r->student, &writes));
+    if (writes)
         progress_say(&r->progress,
                      "the chat template writes the date, which is %s in this run; --template-date "
                      "sets another",
                      r->day);
-    return err;
+    return 0;
 }

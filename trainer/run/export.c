@@ -21,14 +21,12 @@ int export_open(struct export_source *x, const char *model, const char *name, co
             return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", model);
         return 0;
     }
-    int err = folder_begin(&x->merged, beside);
-    if (err)
-        return err;
+    TRY(folder_begin(&x->merged, beside));
     snprintf(x->from, sizeof x->from, "%s/model", x->merged.temp);
-    err = merge_adapters(model, adapter, x->from, &adapters);
-    if (err)
+    const int rc = merge_adapters(model, adapter, x->from, &adapters);
+    if (rc != 0)
         export_close(x);
-    return err;
+    return rc;
 }
 
 static void advance(void *user, double bytes, double total)
@@ -43,11 +41,10 @@ int export_file(const struct export_source *x, struct progress *p, const struct 
     char took[32];
     double bytes;
     p->started = clock_seconds();
-    const int err = gguf_export(x->from, to, &o, &bytes);
-    if (!err)
-        progress_say(p, "%s: %.1f MB of weights as %s in %s", to, 1e-6 * bytes, m->name,
-                     duration_text(clock_seconds() - p->started, took, sizeof took));
-    return err;
+    TRY(gguf_export(x->from, to, &o, &bytes));
+    progress_say(p, "%s: %.1f MB of weights as %s in %s", to, 1e-6 * bytes, m->name,
+                 duration_text(clock_seconds() - p->started, took, sizeof took));
+    return 0;
 }
 
 void export_close(struct export_source *x)

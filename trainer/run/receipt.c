@@ -361,12 +361,12 @@ int receipt_write(const char *dir, const struct command_info *c, const struct ru
         return fail(NJ_E_NOMEM, "%s: out of memory for receipt.json", dir);
     struct whole_file file;
     snprintf(path, sizeof path, "%s/receipt.json", dir);
-    int err = whole_file_begin(&file, path);
-    if (!err) {
+    int rc = whole_file_begin(&file, path);
+    if (rc == 0) {
         if (fprintf(file.f, "%s\n", text) < 0)
-            err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-        err = whole_file_end(&file, err);
+            rc = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+        rc = whole_file_end(&file, rc);
     }
     free(text);
-    return err;
+    return rc;
 }

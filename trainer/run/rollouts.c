@@ -134,14 +134,14 @@ static int open_prompts(struct run *r, int room)
         .vocab_size = r->vocab,
         .seed = (uint64_t)r->s->seed,
     };
-    int err = run_open_prompts(r, &o, &r->rollouts.prompts);
-    const long long dropped = err ? 0 : (long long)prompts_dropped(r->rollouts.prompts);
+    int rc = run_open_prompts(r, &o, &r->rollouts.prompts);
+    const long long dropped = rc != 0 ? 0 : (long long)prompts_dropped(r->rollouts.prompts);
     if (dropped > 0)
         progress_say(&r->progress,
                      "%lld prompt%s longer than the %d tokens that --seq-len and --max-new leave: "
                      "left out",
                      dropped, plural(dropped), room);
-    return err;
+    return rc;
 }
 
 /* Positions that samples need, which the same decoder writes. */
@@ -171,11 +171,9 @@ static void take_lengths(struct run *r, int prompt, int teacher, bool apart)
 
 static int read_prompts(struct run *r)
 {
-    int room, err = find_room(r, &room);
-    if (!err)
-        err = open_prompts(r, room);
-    if (err)
-        return err;
+    int room;
+    TRY(find_room(r, &room));
+    TRY(open_prompts(r, room));
     const struct prompts *p = r->rollouts.prompts;
     take_lengths(r, prompts_longest(p), prompts_teacher_longest(p), prompts_teacher_apart(p));
     return 0;
@@ -185,9 +183,9 @@ int rollouts_open(struct run *r)
 {
     if (r->group->place.size > 1)
         return refuse_ranks();
-    const int err = run_stops(r);
+    const int rc = run_stops(r);
     r->samples.answers = true;
-    return err ? err : read_prompts(r);
+    return rc != 0 ? rc : read_prompts(r);
 }
 
 int rollouts_plan(struct run *r)
@@ -195,10 +193,9 @@ int rollouts_plan(struct run *r)
     int room;
     if (r->s->prompts.count > 0)
         return read_prompts(r);
-    const int err = find_room(r, &room);
-    if (!err)
-        take_lengths(r, room, room, r->s->teacher_prompt != NULL);
-    return err;
+    TRY(find_room(r, &room));
+    take_lengths(r, room, room, r->s->teacher_prompt != NULL);
+    return 0;
 }
 
 /* The most answers that a step may have. */
@@ -236,10 +233,10 @@ int rollouts_mix(struct run *r)
 
 int rollouts_fit(struct run *r)
 {
-    const int err = allocate(r);
+    const int rc = allocate(r);
     r->options.decode_rows = rollouts_most(r);
-    if (err || r->s->rollout_batch > 0)
-        return err;
+    if (rc != 0 || r->s->rollout_batch > 0)
+        return rc;
     return run_fit_decoder(r, true, r->options.decode_rows);
 }
 
@@ -346,11 +343,11 @@ static int write_answers(struct run *r, int64_t step)
     const double from = clock_seconds();
     o->stats = (struct rollout_stats){.answers = t.count};
     batch_free(&o->rows);
-    int err = engine_decode(r->engine, &io);
-    if (!err)
-        err = answer_rows_make(o->answer, (size_t)t.count, r->options.seq_len, &o->rows);
+    int rc = engine_decode(r->engine, &io);
+    if (rc == 0)
+        rc = answer_rows_make(o->answer, (size_t)t.count, r->options.seq_len, &o->rows);
     o->stats.seconds = clock_seconds() - from;
-    return err;
+    return rc;
 }
 
 /* Whether a multiple of `every` lies in a range. */
@@ -367,14 +364,14 @@ static int record_answers(struct run *r, int64_t step)
     const struct settings *s = r->s;
     const struct rollouts *o = &r->rollouts;
     const int64_t last = step + s->reuse - 1;
-    int err = 0;
+    int rc = 0;
     if (step > 1 && last < r->options.steps && !has_multiple(step, last, s->eval_every) &&
         !has_multiple(step, last, s->save_every))
         return 0;
-    for (int64_t i = 0; !err && i < ANSWERS_SHOWN && i * s->group < o->stats.answers; i++)
-        err =
+    for (int64_t i = 0; rc == 0 && i < ANSWERS_SHOWN && i * s->group < o->stats.answers; i++)
+        rc =
             sample_log_answer(&r->samples, &r->tokenizer, &r->ends, step, &o->answer[i * s->group]);
-    return err;
+    return rc;
 }
 
 /* Adds the answers of a step to those before; says once that none has ended, where they are not meant to be short. */
@@ -404,17 +401,17 @@ int rollouts_step(struct run *r, int64_t step)
     o->stats = (struct rollout_stats){0};
     wait_begin("writing the answers of step %lld", (long long)step);
     wait_usual(3 * o->usual);
-    int err = again ? 0 : write_answers(r, step);
+    int rc = again ? 0 : write_answers(r, step);
     wait_end();
     o->usual = again ? o->usual : o->stats.seconds;
-    if (!err && !again)
-        err = record_answers(r, step);
-    if (!err && o->stats.answers > 0)
+    if (rc == 0 && !again)
+        rc = record_answers(r, step);
+    if (rc == 0 && o->stats.answers > 0)
         count_answers(r, step);
     for (int64_t row = 0; row < rows_of(r); row++)
         o->own[row] = is_own(r, step, row);
     answers_source_put(r->answers, &o->rows, o->own, rows_of(r));
-    return err;
+    return rc;
 }
 
 void rollouts_say_all(struct run *r)

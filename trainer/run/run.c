@@ -139,14 +139,14 @@ static void say_fallback(struct run *r, const struct nj_device_info *d)
 }
 
 /* Reports why no device was opened. Several ranks do not fall back to the CPU, so the message names --device cpu. */
-static int fail_device(const struct run *r, int err)
+static int fail_device(const struct run *r, int rc)
 {
     if (r->ctx == NULL)
-        return fail(err, "%s", nj_error_text(err));
+        return fail(rc, "%s", nj_error_text(rc));
     if (r->s->device == (int)NJ_DEVICE_AUTO && r->group->place.size > 1)
-        return fail(err, "%s; %d ranks without a GPU each need --device cpu",
+        return fail(rc, "%s; %d ranks without a GPU each need --device cpu",
                     nj_context_error(r->ctx), r->group->place.size);
-    return fail_context(err, r->ctx, device_option(r->s));
+    return fail_context(rc, r->ctx, device_option(r->s));
 }
 
 static int open_device(struct run *r)
@@ -167,10 +167,10 @@ static int open_device(struct run *r)
         .self_test = nj_self_test,
     };
     wait_begin("opening the device");
-    const int err = nj_context_create(&r->ctx, &wanted);
+    const int rc = nj_context_create(&r->ctx, &wanted);
     wait_end();
-    if (err)
-        return fail_device(r, err);
+    if (rc != 0)
+        return fail_device(r, rc);
     const struct nj_device_info *d = nj_context_device(r->ctx);
     r->free_bytes = d->budget_bytes;
     r->pipelines_at_start = d->pipelines_compiled;
@@ -214,19 +214,19 @@ static int resolve_model(const char *given, char *dir, size_t bytes)
     struct model_config config;
     if (given == NULL)
         return 0;
-    const int err = model_resolve(given, dir, bytes);
-    if (err && access(given, F_OK) != 0 && preset_find(given) != NULL)
-        return fail(err,
+    const int rc = model_resolve(given, dir, bytes);
+    if (rc != 0 && access(given, F_OK) != 0 && preset_find(given) != NULL)
+        return fail(rc,
                     "%s: no such folder, but a preset; make the model first: `nojit init --preset "
                     "%s --out DIR`",
                     given, given);
-    return err ? err : source_config(dir, &config);
+    return rc != 0 ? rc : source_config(dir, &config);
 }
 
 static int resolve_models(struct run *r)
 {
-    const int err = resolve_model(r->s->student, r->student, sizeof r->student);
-    return err ? err : resolve_model(r->s->teacher, r->teacher, sizeof r->teacher);
+    TRY(resolve_model(r->s->student, r->student, sizeof r->student));
+    return resolve_model(r->s->teacher, r->teacher, sizeof r->teacher);
 }
 
 /* Of a rank that opens neither. */
@@ -249,18 +249,18 @@ int run_open(struct run *r, const struct settings *s, struct group *g, bool resu
     r->started = time(NULL);
     r->opened = clock_seconds();
     const char *log = s->dry_run || !group_leads(g) ? NULL : s->log;
-    int err = check_vulkan(r);
-    if (!err)
-        err = progress_open(&r->progress, log, group_leads(g) && (s->json || results));
-    if (!err && !group_leads(g))
+    int rc = check_vulkan(r);
+    if (rc == 0)
+        rc = progress_open(&r->progress, log, group_leads(g) && (s->json || results));
+    if (rc == 0 && !group_leads(g))
         waits_to(say_wait, r);
-    if (!err && run_reads(r))
-        err = resolve_models(r);
-    else if (!err)
+    if (rc == 0 && run_reads(r))
+        rc = resolve_models(r);
+    else if (rc == 0)
         name_models(r);
-    if (!err)
-        err = open_device(r);
-    return err ? err : run_join(r);
+    if (rc == 0)
+        rc = open_device(r);
+    return rc != 0 ? rc : run_join(r);
 }
 
 void run_close(struct run *r)
@@ -372,13 +372,13 @@ static int check_reduce_dtype(const struct settings *s, const struct nj_device_i
 int run_device_options(const struct settings *s, const struct nj_device_info *d,
                        struct train_options *o)
 {
-    int err = choose_dtype(s, d, &o->dtype);
+    int rc = choose_dtype(s, d, &o->dtype);
     o->f8_scales = d->f8;
-    if (!err)
-        err = check_teacher_dtype(s, d, o->dtype);
-    if (!err)
-        err = check_student_dtype(d, o);
-    return err ? err : check_reduce_dtype(s, d);
+    if (rc == 0)
+        rc = check_teacher_dtype(s, d, o->dtype);
+    if (rc == 0)
+        rc = check_student_dtype(d, o);
+    return rc != 0 ? rc : check_reduce_dtype(s, d);
 }
 
 void run_training_options(const struct settings *s, struct train_options *out)
@@ -438,10 +438,11 @@ int run_adapters(const struct settings *s, struct lora_config *out)
         return 0;
     if (out->alpha == 0)
         out->alpha = LORA_ALPHA;
-    int err = names->count == 0 ? lora_targets_add(out, "all-linear") : 0;
-    for (size_t i = 0; i < names->count && !err; i++)
-        err = lora_targets_add(out, names->path[i]);
-    return err;
+    if (names->count == 0)
+        TRY(lora_targets_add(out, "all-linear"));
+    for (size_t i = 0; i < names->count; i++)
+        TRY(lora_targets_add(out, names->path[i]));
+    return 0;
 }
 
 int run_check_objective(const struct settings *s)
@@ -459,19 +460,19 @@ int run_engine_options(struct run *r)
     run_training_options(r->s, &r->options);
     run_rank_options(r->s, r->group->place.rank, r->group->place.size, &r->options);
     r->options.comm = r->comm;
-    int err = run_check_objective(r->s);
-    if (!err && run_reads(r))
-        err = run_adapters(r->s, &r->options.lora);
-    if (!err)
-        err = run_device_options(r->s, nj_context_device(r->ctx), &r->options);
-    if (!err)
-        err = run_check_ranks(r->s, &r->options);
-    if (!err && run_reads(r))
-        err = run_teacher_types(r);
-    if (!err)
-        err = run_share_models(r);
+    int rc = run_check_objective(r->s);
+    if (rc == 0 && run_reads(r))
+        rc = run_adapters(r->s, &r->options.lora);
+    if (rc == 0)
+        rc = run_device_options(r->s, nj_context_device(r->ctx), &r->options);
+    if (rc == 0)
+        rc = run_check_ranks(r->s, &r->options);
+    if (rc == 0 && run_reads(r))
+        rc = run_teacher_types(r);
+    if (rc == 0)
+        rc = run_share_models(r);
     r->options.vocab = r->vocab;
-    return err;
+    return rc;
 }
 
 struct decode_sampling run_sampling(const struct run *r)

@@ -117,15 +117,15 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
 
 /* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where options
  * or program are not its own, another one would not help. */
-static int refuse_checkpoint(const struct run *r, int err)
+static int refuse_checkpoint(const struct run *r, int rc)
 {
-    if (err == NJ_E_ARG || err == NJ_E_UNSUPPORTED)
-        return err;
+    if (rc == NJ_E_ARG || rc == NJ_E_UNSUPPORTED)
+        return rc;
     const long long other = (long long)checkpoints_other(&r->checkpoints);
     if (other > 0)
-        return fail(err, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,
+        return fail(rc, "%s; another one is --resume %s/checkpoint-%lld", fail_text(), r->s->out,
                     other);
-    return fail(err, "%s; --out holds none, so start again in another folder", fail_text());
+    return fail(rc, "%s; --out holds none, so start again in another folder", fail_text());
 }
 
 /* ---- progress.txt: what a run goes on from beside its state, and what it may change ---- */
@@ -213,11 +213,11 @@ static int check_on_policy(const struct run *r)
 
 static int check_checkpoint(struct run *r)
 {
-    int err = r->checkpoints.resume[0] != '\0' ? check_on_policy(r) : 0;
-    if (!err)
-        err = checkpoints_check(&r->checkpoints);
-    if (err)
-        return refuse_checkpoint(r, err);
+    int rc = r->checkpoints.resume[0] != '\0' ? check_on_policy(r) : 0;
+    if (rc == 0)
+        rc = checkpoints_check(&r->checkpoints);
+    if (rc != 0)
+        return refuse_checkpoint(r, rc);
     return check_eval_data(r);
 }
 
@@ -249,21 +249,19 @@ static int go_on(struct run *r, int64_t *first)
     const char *dir = r->checkpoints.resume;
     struct data_state where;
     int64_t aside;
-    int err = engine_load_state(r->engine, dir, first, &where);
-    if (err)
-        return refuse_checkpoint(r, err);
+    int rc = engine_load_state(r->engine, dir, first, &where);
+    if (rc != 0)
+        return refuse_checkpoint(r, rc);
     batches_seek(r->batches, &where);
-    err = rollouts_load(r, dir, *first);
-    if (err)
-        return refuse_checkpoint(r, err);
+    rc = rollouts_load(r, dir, *first);
+    if (rc != 0)
+        return refuse_checkpoint(r, rc);
     if (!group_leads(r->group))
         return 0;
     if (*first > r->options.steps)
         return fail(NJ_E_ARG, "%s is at step %lld, past the %lld step%s asked for; raise --steps",
                     dir, (long long)*first, (long long)r->options.steps, plural(r->options.steps));
-    err = checkpoints_go_on(&r->checkpoints, *first, &aside);
-    if (err)
-        return err;
+    TRY(checkpoints_go_on(&r->checkpoints, *first, &aside));
     progress_say(&r->progress, "continuing from %s (step %lld)", dir, (long long)*first);
     say_changes(r);
     if (aside > 0)
@@ -278,14 +276,13 @@ static int open_rows(struct run *r, int64_t first)
     char text[2 * PATH_BYTES + 200];
     struct rows_done done;
     const int64_t keep = !r->checkpoints.again ? ROWS_NEW : first > 0 ? first : ROWS_NONE;
-    int err = metrics_open(&r->metrics, r->s->out, keep, &done);
-    if (!err && *rows_text(r->metrics.path, &done, text, sizeof text) != '\0')
+    TRY(metrics_open(&r->metrics, r->s->out, keep, &done));
+    if (*rows_text(r->metrics.path, &done, text, sizeof text) != '\0')
         progress_say(&r->progress, "%s", text);
-    if (!err)
-        err = sample_log_open(&r->samples, r->s->out, keep, &done);
-    if (!err && *rows_text(r->samples.path, &done, text, sizeof text) != '\0')
+    TRY(sample_log_open(&r->samples, r->s->out, keep, &done));
+    if (*rows_text(r->samples.path, &done, text, sizeof text) != '\0')
         progress_say(&r->progress, "%s", text);
-    return err;
+    return 0;
 }
 
 /* What the others learn of the beginning. */
@@ -301,19 +298,18 @@ static int open_records(struct run *r, int64_t first)
     r->metrics.memory_bytes = engine_plan(r->engine)->total_bytes;
     const struct step_flops flops = engine_flops(r->engine);
     r->metrics.ideal = mfu_ideal(nj_context_device(r->ctx), r->options.dtype, &flops);
-    int err = open_rows(r, first);
-    if (!err)
-        take_progress(r);
-    if (!err && r->s->report_to == REPORT_TENSORBOARD)
-        err = events_open(&r->metrics.events, r->s->out, first > 0 ? first + 1 : 0);
-    return err;
+    TRY(open_rows(r, first));
+    take_progress(r);
+    if (r->s->report_to == REPORT_TENSORBOARD)
+        TRY(events_open(&r->metrics.events, r->s->out, first > 0 ? first + 1 : 0));
+    return 0;
 }
 
 static int share_beginning(struct run *r, struct beginning *b)
 {
-    const int err = group_share(r->group, b, sizeof *b);
-    if (err || group_leads(r->group))
-        return err;
+    const int rc = group_share(r->group, b, sizeof *b);
+    if (rc != 0 || group_leads(r->group))
+        return rc;
     snprintf(r->checkpoints.resume, sizeof r->checkpoints.resume, "%s", b->resume);
     return 0;
 }
@@ -326,8 +322,8 @@ static int compare_ranks(struct run *r)
              r->checkpoints.settings, (unsigned long long)engine_student_hash(r->engine),
              r->eval_data != NULL ? (unsigned long long)data_hash(r->eval_data) : 0,
              r->s->teacher_shard ? "true" : "false");
-    const int err = run_compare(r, lines);
-    return err ? err : group_wait(r->group);
+    TRY(run_compare(r, lines));
+    return group_wait(r->group);
 }
 
 int run_begin(struct run *r, int64_t *first)
@@ -336,27 +332,27 @@ int run_begin(struct run *r, int64_t *first)
     const bool leads = group_leads(r->group);
     struct ended_run ended = {0};
     put_settings(r, r->checkpoints.settings, sizeof r->checkpoints.settings);
-    int err = compare_ranks(r);
-    if (!err && leads)
-        err = check_checkpoint(r);
-    if (!err && leads)
-        err = find_done(r, &ended);
+    int rc = compare_ranks(r);
+    if (rc == 0 && leads)
+        rc = check_checkpoint(r);
+    if (rc == 0 && leads)
+        rc = find_done(r, &ended);
     b.done = ended.steps > 0;
     snprintf(b.resume, sizeof b.resume, "%s", r->checkpoints.resume);
-    if (!err)
-        err = share_beginning(r, &b);
+    if (rc == 0)
+        rc = share_beginning(r, &b);
     r->done = b.done;
     r->diverged = ended.diverged;
-    if (!err && ended.steps > 0)
+    if (rc == 0 && ended.steps > 0)
         say_done(r, &ended);
-    if (err || b.done)
-        return err;
+    if (rc != 0 || b.done)
+        return rc;
     if (r->checkpoints.resume[0] != '\0')
-        err = go_on(r, first);
+        rc = go_on(r, first);
     /* What the final model has no room for is lost with it. */
-    if (!err && leads)
-        err = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
-    if (!err && leads)
-        err = open_records(r, *first);
-    return err ? err : group_share(r->group, &r->metrics.best, sizeof r->metrics.best);
+    if (rc == 0 && leads)
+        rc = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
+    if (rc == 0 && leads)
+        rc = open_records(r, *first);
+    return rc != 0 ? rc : group_share(r->group, &r->metrics.best, sizeof r->metrics.best);
 }

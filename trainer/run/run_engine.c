@@ -96,21 +96,21 @@ int run_open_engine(struct run *r)
     gemm_table_path(r->s->gemm_table, nj_context_device(r->ctx), path, sizeof path);
     if (leads)
         read_tables(r, path);
-    int err = leads ? 0 : run_share_gemms(r);
+    int rc = leads ? 0 : run_share_gemms(r);
     if (run_rounds_teacher(r) && leads && r->options.steps > 0 && !r->s->dry_run)
-        err = run_check_teacher(r);
+        rc = run_check_teacher(r);
     r->options.prepared = leads ? share_gemms : NULL;
     r->options.prepared_user = r;
     deadline_load(r);
-    if (!err) {
+    if (rc == 0) {
         wait_begin("preparing GEMMs and memory");
-        err = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
-                            &r->options, run_say, r, &r->engine);
+        rc = engine_create(r->ctx, r->student, r->teacher[0] != '\0' ? r->teacher : NULL,
+                           &r->options, run_say, r, &r->engine);
         wait_end();
     }
     deadline_end(r);
     progress_clear(&r->progress);
-    if (!err && leads)
+    if (rc == 0 && leads)
         keep_table(r, path);
-    return err;
+    return rc;
 }

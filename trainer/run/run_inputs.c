@@ -76,23 +76,23 @@ int run_open_tokenizer(struct run *r)
     struct model_config student, teacher;
     struct tokenizer other;
     const enum tokenizer_choice choice = (enum tokenizer_choice)r->s->tokenizer;
-    int err = source_config(r->student, &student);
-    if (!err)
-        err = tokenizer_open_as(r->student, choice, &r->tokenizer);
-    if (err)
-        return err;
+    int rc = source_config(r->student, &student);
+    if (rc == 0)
+        rc = tokenizer_open_as(r->student, choice, &r->tokenizer);
+    if (rc != 0)
+        return rc;
     r->vocab = student.vocab_size;
     if (r->teacher[0] == '\0')
         return 0;
-    err = source_config(r->teacher, &teacher);
-    if (!err)
-        err = tokenizer_open_as(r->teacher, choice, &other);
-    if (err)
-        return err;
+    rc = source_config(r->teacher, &teacher);
+    if (rc == 0)
+        rc = tokenizer_open_as(r->teacher, choice, &other);
+    if (rc != 0)
+        return rc;
     r->vocab = config_common_vocab(&student, &teacher);
-    err = compare_tokenizers(r, &other);
+    rc = compare_tokenizers(r, &other);
     tokenizer_close(&other);
-    return err;
+    return rc;
 }
 
 /* Appends the numbers of one word, which commas may separate. */
@@ -119,7 +119,7 @@ static int add_weights(const char *word, double *weights, size_t most, size_t *c
 static int read_weights(const struct settings *s, double **out)
 {
     size_t count = 0;
-    int err = 0;
+    int rc = 0;
     *out = NULL;
     if (s->data_weights.count == 0)
         return 0;
@@ -131,14 +131,14 @@ static int read_weights(const struct settings *s, double **out)
     *out = calloc(s->data.count, sizeof **out);
     if (*out == NULL)
         return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->data.count);
-    for (size_t i = 0; i < s->data_weights.count && !err; i++)
-        err = add_weights(s->data_weights.path[i], *out, s->data.count, &count);
-    if (!err && count != s->data.count)
-        err = fail(NJ_E_ARG,
-                   "--data-weights: %zu for %zu paths of --data; give each path one, and quote a "
-                   "pattern that is to be one source",
-                   count, s->data.count);
-    return err;
+    for (size_t i = 0; i < s->data_weights.count && rc == 0; i++)
+        rc = add_weights(s->data_weights.path[i], *out, s->data.count, &count);
+    if (rc == 0 && count != s->data.count)
+        rc = fail(NJ_E_ARG,
+                  "--data-weights: %zu for %zu paths of --data; give each path one, and quote a "
+                  "pattern that is to be one source",
+                  count, s->data.count);
+    return rc;
 }
 
 int run_check_output(const struct settings *s)
@@ -146,10 +146,9 @@ int run_check_output(const struct settings *s)
     const struct path_list *data = &s->data, *held = &s->eval_data, *prompts = &s->prompts;
     if (s->out == NULL)
         return 0;
-    int err = data_check_output(data->path, data->count, "--data", s->out);
-    if (!err)
-        err = data_check_output(held->path, held->count, "--eval-data", s->out);
-    return err ? err : data_check_output(prompts->path, prompts->count, "--prompts", s->out);
+    TRY(data_check_output(data->path, data->count, "--data", s->out));
+    TRY(data_check_output(held->path, held->count, "--eval-data", s->out));
+    return data_check_output(prompts->path, prompts->count, "--prompts", s->out);
 }
 
 struct row_rules run_row_rules(const struct settings *s)
@@ -173,33 +172,33 @@ static struct split_choice split_of(const struct settings *s, const struct path_
 static int open_files(struct run *r, const struct data_options *o, struct data **data,
                       struct batch_source **batches)
 {
-    int err = 0;
+    int rc = 0;
     wait_begin("reading %s%s", o->paths[0], o->path_count > 1 ? " and others" : "");
     if (run_reads(r))
-        err = data_open(o, &r->tokenizer, data);
-    if (!err && run_reads(r))
+        rc = data_open(o, &r->tokenizer, data);
+    if (rc == 0 && run_reads(r))
         *batches = data_batches(*data);
-    if (!err)
-        err = r->s->every_rank_reads ? batches_read_alike(batches, r->group)
-                                     : batches_deal(batches, data, o, r->group);
+    if (rc == 0)
+        rc = r->s->every_rank_reads ? batches_read_alike(batches, r->group)
+                                    : batches_deal(batches, data, o, r->group);
     wait_end();
-    if (!err)
+    if (rc == 0)
         progress_data(&r->progress, data_passed_over(*data), data_row_notes(*data));
-    return err;
+    return rc;
 }
 
 static int open_none(struct run *r, struct data **data, struct batch_source **batches)
 {
-    const int err = data_none(r->options.seq_len, data);
-    *batches = err ? NULL : data_batches(*data);
-    return err;
+    const int rc = data_none(r->options.seq_len, data);
+    *batches = rc != 0 ? NULL : data_batches(*data);
+    return rc;
 }
 
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **data,
                   struct batch_source **batches)
 {
     double *weights = NULL;
-    int err = once ? 0 : read_weights(r->s, &weights);
+    int rc = once ? 0 : read_weights(r->s, &weights);
     const struct data_options options = {
         .paths = paths->path,
         .path_count = paths->count,
@@ -214,11 +213,11 @@ int run_open_data(struct run *r, const struct path_list *paths, bool once, struc
         .seed = once ? 0 : (uint64_t)r->s->seed,
         .once = once,
     };
-    if (!err)
-        err =
+    if (rc == 0)
+        rc =
             paths->count > 0 ? open_files(r, &options, data, batches) : open_none(r, data, batches);
     free(weights);
-    return err;
+    return rc;
 }
 
 int run_find_turn_end(struct run *r)
@@ -231,13 +230,13 @@ int run_find_turn_end(struct run *r)
     bool special;
     if (!group_leads(r->group) || !(data_chats(r->data) || (p != NULL && prompts_chats(p))))
         return 0;
-    int err = chat_turn_end(&r->tokenizer, &id);
-    if (err || id < 0 || id >= r->vocab)
-        return err;
+    int rc = chat_turn_end(&r->tokenizer, &id);
+    if (rc != 0 || id < 0 || id >= r->vocab)
+        return rc;
     generation_add(&r->ends, id); /* answers and samples of the student end there, too */
-    err = generation_said(r->student, INT32_MAX, &said);
-    if (err || generation_stops(&said, id))
-        return err;
+    rc = generation_said(r->student, INT32_MAX, &said);
+    if (rc != 0 || generation_stops(&said, id))
+        return rc;
     c->learned_end = true;
     c->turn_end = id;
     c->student = r->student;

@@ -13,23 +13,21 @@
 static int add_adapters_stops(struct run *r, int vocab_size)
 {
     struct generation said = {0};
-    const int err = r->s->adapter ? generation_said(r->s->adapter, vocab_size, &said) : 0;
+    const int rc = r->s->adapter ? generation_said(r->s->adapter, vocab_size, &said) : 0;
     for (int i = 0; i < said.stops; i++)
         generation_add(&r->ends, said.stop[i]);
-    return err;
+    return rc;
 }
 
 int run_stops(struct run *r)
 {
     struct model_config c;
-    int err = source_config(r->student, &c);
-    if (!err)
-        err = generation_read(r->student, &r->tokenizer, c.vocab_size, &r->ends);
-    if (!err)
-        err = add_adapters_stops(r, c.vocab_size);
-    if (!err && r->s->ignore_eos)
+    TRY(source_config(r->student, &c));
+    TRY(generation_read(r->student, &r->tokenizer, c.vocab_size, &r->ends));
+    TRY(add_adapters_stops(r, c.vocab_size));
+    if (r->s->ignore_eos)
         r->ends.stops = 0;
-    return err;
+    return 0;
 }
 
 int run_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out)
@@ -43,11 +41,11 @@ int run_open_prompts(struct run *r, struct prompts_options *o, struct prompts **
     }
     o->skip_unusable = r->s->skip_unusable;
     wait_begin("reading %s%s", o->paths[0], o->path_count > 1 ? " and others" : "");
-    const int err = prompts_open(o, &r->tokenizer, out);
+    const int rc = prompts_open(o, &r->tokenizer, out);
     wait_end();
-    if (!err)
+    if (rc == 0)
         progress_passed_over(&r->progress, prompts_passed_over(*out));
-    if (!err && row_unusable_text(prompts_notes(*out), text, sizeof text) != NULL)
+    if (rc == 0 && row_unusable_text(prompts_notes(*out), text, sizeof text) != NULL)
         progress_say(&r->progress, "%s", text);
-    return err;
+    return rc;
 }

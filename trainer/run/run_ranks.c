@@ -62,9 +62,9 @@ int run_ordinal(const struct run *r)
 
 /* ---- meeting ---- */
 
-static int comm_failed(const struct run *r, int err)
+static int comm_failed(const struct run *r, int rc)
 {
-    return fail_context(err, r->ctx, "connecting the GPUs");
+    return fail_context(rc, r->ctx, "connecting the GPUs");
 }
 
 /* NCCL connects ranks by their first transfers, and takes memory for it: before plans are held against what is left. */
@@ -73,19 +73,13 @@ static int transfer_once(struct run *r)
     const size_t each = 16, all = each * (size_t)r->group->place.size;
     nj_stream *s = NULL;
     void *to = NULL;
-    int err = nj_stream_create(r->ctx, &s);
-    if (!err)
-        err = nj_comm_alloc(r->comm, 2 * all, &to);
-    if (!err)
-        err = nj_all_to_all(r->comm, s, to, (char *)to + all, each);
-    if (!err)
-        err = nj_all_gather(r->comm, s, to, (char *)to + all, each);
-    if (!err)
-        err = nj_broadcast(r->comm, s, to, each, 0);
-    if (!err)
-        err = nj_stream_sync(s);
-    if (err)
-        return err; /* of a stream that waits for ever nothing can be freed */
+    /* After a failure nothing is freed: a stream may wait for ever. */
+    TRY(nj_stream_create(r->ctx, &s));
+    TRY(nj_comm_alloc(r->comm, 2 * all, &to));
+    TRY(nj_all_to_all(r->comm, s, to, (char *)to + all, each));
+    TRY(nj_all_gather(r->comm, s, to, (char *)to + all, each));
+    TRY(nj_broadcast(r->comm, s, to, each, 0));
+    TRY(nj_stream_sync(s));
     nj_comm_free(r->comm, to);
     nj_stream_destroy(s);
     return 0;
@@ -113,20 +107,20 @@ static int compare(const char *own, const char *first)
 int run_compare(struct run *r, const char *lines)
 {
     char *first = group_leads(r->group) ? strdup(lines) : NULL;
-    int err = group_share_text(r->group, &first);
-    if (!err && first != NULL)
-        err = compare(lines, first);
+    int rc = group_share_text(r->group, &first);
+    if (rc == 0 && first != NULL)
+        rc = compare(lines, first);
     free(first);
-    return err;
+    return rc;
 }
 
 static int compare_options(struct run *r)
 {
     char *lines = options_of_ranks(r->group->command, r->s);
-    const int err = lines != NULL ? run_compare(r, lines)
-                                  : fail(NJ_E_NOMEM, "no memory for the options of this rank");
+    const int rc = lines != NULL ? run_compare(r, lines)
+                                 : fail(NJ_E_NOMEM, "no memory for the options of this rank");
     free(lines);
-    return err;
+    return rc;
 }
 
 /* Jobs that a launcher runs beside each other, and that write into folders of one name, are told apart by where these
@@ -181,25 +175,23 @@ int run_join(struct run *r)
     int seconds, silence;
     if (p->size == 1)
         return 0;
-    int err = launcher_seconds(&seconds, &silence);
-    if (err)
-        return err;
-    err = nj_comm_id(r->ctx, id); /* opens the library on each */
-    if (err)
-        return comm_failed(r, err);
-    err = meet(r, id, sizeof id);
-    if (!err)
-        err = compare_options(r);
-    if (err)
-        return err;
+    TRY(launcher_seconds(&seconds, &silence));
+    int rc = nj_comm_id(r->ctx, id); /* opens the library on each */
+    if (rc != 0)
+        return comm_failed(r, rc);
+    rc = meet(r, id, sizeof id);
+    if (rc == 0)
+        rc = compare_options(r);
+    if (rc != 0)
+        return rc;
     const size_t before = nj_context_budget(r->ctx);
     group_expect(r->group, "connecting the GPUs", seconds, "NOJIT_CONNECT_TIMEOUT");
-    err = nj_comm_create(r->ctx, id, p->rank, p->size, &r->comm);
-    if (!err)
-        err = transfer_once(r);
+    rc = nj_comm_create(r->ctx, id, p->rank, p->size, &r->comm);
+    if (rc == 0)
+        rc = transfer_once(r);
     group_done(r->group);
     r->comm_bytes = memory_taken(r->ctx, before);
-    return err ? comm_failed(r, err) : 0;
+    return rc != 0 ? comm_failed(r, rc) : 0;
 }
 
 void run_rank_options(const struct settings *s, int rank, int size, struct train_options *out)
@@ -266,16 +258,16 @@ static int describe(const struct run *r, struct models *out)
 {
     struct tensor_spec *spec = NULL;
     const bool has_teacher = r->teacher[0] != '\0';
-    int err = source_config(r->student, &out->config[0]);
-    if (!err && has_teacher)
-        err = source_config(r->teacher, &out->config[1]);
-    if (!err && r->teacher_types)
-        err = tensor_specs(&out->config[1], &spec, &out->types);
+    int rc = source_config(r->student, &out->config[0]);
+    if (rc == 0 && has_teacher)
+        rc = source_config(r->teacher, &out->config[1]);
+    if (rc == 0 && r->teacher_types)
+        rc = tensor_specs(&out->config[1], &spec, &out->types);
     free(spec);
     out->lora = r->options.lora;
     out->vocab = r->vocab;
     memcpy(out->types_text, r->teacher_types_text, sizeof out->types_text);
-    return err;
+    return rc;
 }
 
 static int take_models(struct run *r, const struct models *m)
@@ -294,16 +286,16 @@ int run_share_models(struct run *r)
     struct models m = {0};
     if (r->group->place.size == 1 || r->s->every_rank_reads)
         return 0;
-    int err = group_leads(r->group) ? describe(r, &m) : 0;
-    if (!err)
-        err = group_share(r->group, &m, sizeof m);
-    if (!err && !group_leads(r->group))
-        err = take_models(r, &m);
-    if (!err && m.types > 0)
-        err = group_share(r->group, r->teacher_types, m.types);
+    int rc = group_leads(r->group) ? describe(r, &m) : 0;
+    if (rc == 0)
+        rc = group_share(r->group, &m, sizeof m);
+    if (rc == 0 && !group_leads(r->group))
+        rc = take_models(r, &m);
+    if (rc == 0 && m.types > 0)
+        rc = group_share(r->group, r->teacher_types, m.types);
     memcpy(r->config, m.config, sizeof r->config);
     r->options.given = r->config;
-    return err;
+    return rc;
 }
 
 /* ---- what rank 0 decides ---- */
@@ -330,9 +322,9 @@ static int gemms_of_rank_0(struct run *r, const char *path, char **text)
         *text = strdup("");
         return *text != NULL ? 0 : fail(NJ_E_NOMEM, "no memory for the GEMM algorithms");
     }
-    const int err = read_text(f, text);
+    const int rc = read_text(f, text);
     fclose(f);
-    return err;
+    return rc;
 }
 
 static int take_gemms(struct run *r, const char *path, const char *text)
@@ -356,13 +348,13 @@ int run_share_gemms(struct run *r)
     if (mkdtemp(dir) == NULL)
         return fail(NJ_E_IO, "%s: no temporary folder can be made; set TMPDIR", dir);
     snprintf(path, sizeof path, "%s/gemm.txt", dir);
-    int err = group_leads(r->group) ? gemms_of_rank_0(r, path, &text) : 0;
-    if (!err)
-        err = group_share_text(r->group, &text);
-    if (!err && !group_leads(r->group))
-        err = take_gemms(r, path, text);
+    int rc = group_leads(r->group) ? gemms_of_rank_0(r, path, &text) : 0;
+    if (rc == 0)
+        rc = group_share_text(r->group, &text);
+    if (rc == 0 && !group_leads(r->group))
+        rc = take_gemms(r, path, text);
     free(text);
     (void)remove(path);
     (void)remove(dir);
-    return err;
+    return rc;
 }

@@ -12,8 +12,8 @@ static int save(struct run *r, int64_t step, bool best)
 {
     struct data_state where;
     if (!group_leads(r->group)) {
-        const int err = engine_collect_model(r->engine);
-        return err ? err : engine_collect_state(r->engine);
+        TRY(engine_collect_model(r->engine));
+        return engine_collect_state(r->engine);
     }
     batches_tell(r->batches, &where);
     run_put_progress(r);
@@ -24,17 +24,17 @@ static int save(struct run *r, int64_t step, bool best)
 int run_save(struct run *r, int64_t step, bool best)
 {
     wait_begin("saving the state of step %lld", (long long)step);
-    const int err = save(r, step, best);
+    const int rc = save(r, step, best);
     wait_end();
-    return err;
+    return rc;
 }
 
-int run_save_the_rest(struct run *r, int err, int64_t step)
+int run_save_the_rest(struct run *r, int rc, int64_t step)
 {
     char why[1024], not_saved[512] = "";
     bool lacks = step != r->checkpoints.last; /* rank 0 knows */
     if (step == 0)
-        return err;
+        return rc;
     snprintf(why, sizeof why, "%s", fail_text());
     int failed = group_share(r->group, &lacks, sizeof lacks);
     r->checkpoints.keep++; /* none goes for it: a run that diverges may want an earlier one */
@@ -48,7 +48,7 @@ int run_save_the_rest(struct run *r, int err, int64_t step)
     if (failed)
         return failed;
     if (not_saved[0] != '\0')
-        return fail(err, "%s; and no checkpoint of step %lld: %s", why, (long long)step, not_saved);
-    return fail(err, "%s; checkpoint-%lld was saved; %scontinue with --resume auto", why,
+        return fail(rc, "%s; and no checkpoint of step %lld: %s", why, (long long)step, not_saved);
+    return fail(rc, "%s; checkpoint-%lld was saved; %scontinue with --resume auto", why,
                 (long long)step, engine_data_failed(r->engine) ? "repair the data and " : "");
 }

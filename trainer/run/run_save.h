@@ -9,8 +9,8 @@
 
 /* Saves the state after a step as a checkpoint, or as OUT/best. */
 int run_save(struct run *r, int64_t step, bool best);
-/* Saves the state after a step, when what came behind it has failed with `err`, and adds to its sentence. The rank that
- * has one says it when that is done. Returns err, or why another rank failed. */
-int run_save_the_rest(struct run *r, int err, int64_t step);
+/* Saves the state after a step, when what came behind it has failed with `rc`, and adds to its sentence. The rank that
+ * has one says it when that is done. Return rc, or why another rank failed. */
+int run_save_the_rest(struct run *r, int rc, int64_t step);
 
 #endif

@@ -17,12 +17,12 @@ int run_say_expanded(struct run *r)
 {
     char types[160];
     const bool starts = r->checkpoints.resume[0] == '\0';
-    const int err = source_quantised(r->student, types, sizeof types);
-    if (!err && starts && types[0] != '\0')
+    TRY(source_quantised(r->student, types, sizeof types));
+    if (starts && types[0] != '\0')
         progress_say(&r->progress,
                      "weights of %s (%s) are expanded to %s: training starts from them",
                      r->s->student, types, run_dtype_name(r));
-    return err;
+    return 0;
 }
 
 void run_say_start(struct run *r)

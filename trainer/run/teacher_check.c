@@ -33,11 +33,11 @@ static int measure(struct run *r, struct eval_result *out)
     o.adapter_dir = NULL;
     o.given = NULL;
     o.eval_batches = batches_of(r);
-    int err = engine_create(r->ctx, r->teacher, r->teacher, &o, NULL, NULL, &e);
-    if (!err)
-        err = engine_eval(e, batches_alone(r->batches), out);
+    int rc = engine_create(r->ctx, r->teacher, r->teacher, &o, NULL, NULL, &e);
+    if (rc == 0)
+        rc = engine_eval(e, batches_alone(r->batches), out);
     engine_destroy(e);
-    return err;
+    return rc;
 }
 
 int run_check_teacher(struct run *r)
@@ -51,14 +51,14 @@ int run_check_teacher(struct run *r)
         return 0;
     }
     batches_tell(r->batches, &start);
-    int err = measure(r, &e);
+    int rc = measure(r, &e);
     batches_seek(batches_alone(r->batches), &start);
-    if (err == NJ_E_NOMEM) {
+    if (rc == NJ_E_NOMEM) {
         progress_say(&r->progress, "%s teacher: accuracy check skipped: %s", name, fail_text());
         return 0;
     }
-    if (err)
-        return err;
+    if (rc != 0)
+        return rc;
     *check = (struct teacher_check){e.kd_loss, e.agreement, e.valid_tokens};
     progress_say(&r->progress,
                  "%s teacher: KL(%s || %s) %.6f nats/token, %.2f %% top-1 agreement, on "

@@ -37,33 +37,32 @@ int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsign
     struct tensor_spec *spec;
     size_t count;
     *out = NULL;
-    int err = tensor_specs(c, &spec, &count);
-    if (err)
-        return err;
+    int rc = tensor_specs(c, &spec, &count);
+    if (rc != 0)
+        return rc;
     *out = calloc(count, sizeof **out);
     if (!*out)
-        err = fail(NJ_E_NOMEM, "out of memory for the types of %zu tensors", count);
-    for (size_t i = 0; i < count && !err; i++)
+        rc = fail(NJ_E_NOMEM, "out of memory for the types of %zu tensors", count);
+    for (size_t i = 0; i < count && rc == 0; i++)
         (*out)[i] = (unsigned char)mixture_type(m, c, &spec[i]);
     free(spec);
-    return err;
+    return rc;
 }
 
 /* Of a folder whose configuration has them quantised too, where they are there: a plan needs none. */
 static int types_of_file(struct run *r, const struct model_config *c)
 {
     bool may;
-    int err = source_may_be_quantised(r->teacher, &may);
-    if (err || !may)
-        return err;
-    err = source_types(r->teacher, c, &r->teacher_types);
-    if (!err && r->teacher_types && run_rounds_teacher(r))
+    int rc = source_may_be_quantised(r->teacher, &may);
+    if (rc != 0 || !may)
+        return rc;
+    TRY(source_types(r->teacher, c, &r->teacher_types));
+    if (r->teacher_types && run_rounds_teacher(r))
         return fail(NJ_E_UNSUPPORTED,
                     "--teacher-dtype %s: the weights of %s are quantised already; leave "
                     "--teacher-dtype out",
                     quantised[r->s->teacher_dtype].name, r->teacher);
-    return err ? err
-               : source_quantised(r->teacher, r->teacher_types_text, sizeof r->teacher_types_text);
+    return source_quantised(r->teacher, r->teacher_types_text, sizeof r->teacher_types_text);
 }
 
 int run_teacher_types(struct run *r)
@@ -72,11 +71,11 @@ int run_teacher_types(struct run *r)
     struct model_config c;
     if (r->teacher[0] == '\0' || wanted == TEACHER_BF16)
         return 0;
-    int err = source_config(r->teacher, &c);
-    if (!err)
-        err = types_of_file(r, &c);
-    if (!err && wanted > TEACHER_F8)
-        err = teacher_types_as(&c, wanted, &r->teacher_types);
+    int rc = source_config(r->teacher, &c);
+    if (rc == 0)
+        rc = types_of_file(r, &c);
+    if (rc == 0 && wanted > TEACHER_F8)
+        rc = teacher_types_as(&c, wanted, &r->teacher_types);
     r->options.teacher_types = r->teacher_types;
-    return err;
+    return rc;
 }

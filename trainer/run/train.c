@@ -47,13 +47,11 @@ static int take_output(struct checkpoints *c, const struct settings *s)
 {
     if (s->out == NULL)
         return 0;
-    int err = checkpoints_open(c, s->out, s->resume);
-    if (err)
-        return err;
+    TRY(checkpoints_open(c, s->out, s->resume));
     if (!s->dry_run)
         return checkpoints_begin(c, s->resume);
-    err = folder_check_place(s->out);
-    return err ? fail(err, "--out %s", fail_text()) : 0;
+    const int rc = folder_check_place(s->out);
+    return rc != 0 ? fail(rc, "--out %s", fail_text()) : 0;
 }
 
 /* Refuse before the training what could not be exported after it. */
@@ -67,73 +65,68 @@ static int check_exports(struct run *r)
                         types->path[i]);
     if (types->count == 0)
         return 0;
-    int err = source_config(r->student, &c);
-    if (!err)
-        err = gguf_check_model(&c, r->student);
-    return err ? err : gguf_check_tokenizer(&r->tokenizer, c.vocab_size);
+    TRY(source_config(r->student, &c));
+    TRY(gguf_check_model(&c, r->student));
+    return gguf_check_tokenizer(&r->tokenizer, c.vocab_size);
 }
 
 static int open_tokenizer(struct run *r)
 {
-    int err = run_open_tokenizer(r);
-    if (!err) /* better now than when they are to be saved */
-        err = source_check_side_files(r->student);
-    return err ? err : check_exports(r);
+    TRY(run_open_tokenizer(r));
+    /* better now than when they are to be saved */
+    TRY(source_check_side_files(r->student));
+    return check_exports(r);
 }
 
 /* Rank 0 alone writes samples, so it alone has a decoder. */
 static int open_samples(struct run *r)
 {
-    int err = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
-    if (err || r->samples.count == 0)
-        return err;
+    int rc = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
+    if (rc != 0 || r->samples.count == 0)
+        return rc;
     r->options.decode_rows = 1;
     return run_stops(r);
 }
 
 static int open_inputs(struct run *r, const char *command)
 {
-    int err = run_reads(r) ? open_tokenizer(r) : 0;
-    if (!err)
-        err = run_take_day(r);
-    if (!err)
-        err = run_engine_options(r);
-    if (!err && group_leads(r->group))
-        err = open_samples(r);
-    if (!err && rollouts_wanted(r->s))
-        err = rollouts_open(r);
-    if (!err)
-        err = run_open_data(r, &r->s->data, false, &r->data, &r->batches);
-    if (!err && rollouts_wanted(r->s))
-        err = rollouts_mix(r);
-    if (!err && r->s->batch_size == BATCH_AUTO)
-        err = run_fit_batch(r);
-    if (!err && rollouts_wanted(r->s))
-        err = rollouts_fit(r);
-    if (!err && r->s->eval_data.count > 0)
-        err = run_open_data(r, &r->s->eval_data, true, &r->eval_data, &r->eval_batches);
-    if (!err)
-        err = run_find_turn_end(r);
-    if (!err)
-        err = run_say_day(r);
-    if (!err && r->options.steps == 0)
+    if (run_reads(r))
+        TRY(open_tokenizer(r));
+    TRY(run_take_day(r));
+    TRY(run_engine_options(r));
+    if (group_leads(r->group))
+        TRY(open_samples(r));
+    if (rollouts_wanted(r->s))
+        TRY(rollouts_open(r));
+    TRY(run_open_data(r, &r->s->data, false, &r->data, &r->batches));
+    if (rollouts_wanted(r->s))
+        TRY(rollouts_mix(r));
+    if (r->s->batch_size == BATCH_AUTO)
+        TRY(run_fit_batch(r));
+    if (rollouts_wanted(r->s))
+        TRY(rollouts_fit(r));
+    if (r->s->eval_data.count > 0)
+        TRY(run_open_data(r, &r->s->eval_data, true, &r->eval_data, &r->eval_batches));
+    TRY(run_find_turn_end(r));
+    TRY(run_say_day(r));
+    if (r->options.steps == 0)
         r->options.steps = steps_of_epochs(r);
-    if (!err && r->options.warmup_steps == 0)
+    if (r->options.warmup_steps == 0)
         r->options.warmup_steps = schedule_warmup(r->s->warmup_ratio, r->options.steps);
-    if (!err && r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
-        err =
-            fail(NJ_E_ARG, "--warmup-steps %lld: must be fewer than the %lld step%s of this %s run",
-                 (long long)r->options.warmup_steps, (long long)r->options.steps,
-                 plural(r->options.steps), command);
-    return err;
+    if (r->options.warmup_steps >= r->options.steps && r->options.warmup_steps > 0)
+        return fail(NJ_E_ARG,
+                    "--warmup-steps %lld: must be fewer than the %lld step%s of this %s run",
+                    (long long)r->options.warmup_steps, (long long)r->options.steps,
+                    plural(r->options.steps), command);
+    return 0;
 }
 
 static int open_engine(struct run *r)
 {
     r->options.stopping = interrupted;
-    int err = run_open_engine(r);
-    if (err || r->teacher[0] == '\0' || r->s->allow_self_distillation)
-        return err;
+    int rc = run_open_engine(r);
+    if (rc != 0 || r->teacher[0] == '\0' || r->s->allow_self_distillation)
+        return rc;
     if (engine_student_hash(r->engine) == engine_teacher_hash(r->engine))
         return fail(
             NJ_E_ARG,
@@ -163,13 +156,13 @@ static int evaluate(struct run *r, int64_t step)
     struct eval_result e;
     deadline_evaluation(r, step);
     wait_begin("measuring held-out text at step %lld", (long long)step);
-    int err = engine_eval(r->engine, r->eval_batches, &e);
+    int rc = engine_eval(r->engine, r->eval_batches, &e);
     wait_end();
     deadline_end(r);
-    if (!err)
-        err = metrics_eval(&r->metrics, step, &e);
-    if (err)
-        return err;
+    if (rc == 0)
+        rc = metrics_eval(&r->metrics, step, &e);
+    if (rc != 0)
+        return rc;
     char perplexity[32], kd[32] = "";
     snprintf(perplexity, sizeof perplexity, e.perplexity < 1e6 ? "%.2f" : "%.3g", e.perplexity);
     if (r->teacher[0] != '\0')
@@ -196,9 +189,9 @@ struct outcome {
 };
 
 /* Return whether something has failed that all ranks do alike, or that is no fault of the device in a run of one. */
-static bool is_common(const struct run *r, int err)
+static bool is_common(const struct run *r, int rc)
 {
-    return engine_data_failed(r->engine) || (r->group->place.size == 1 && err != NJ_E_DEVICE);
+    return engine_data_failed(r->engine) || (r->group->place.size == 1 && rc != NJ_E_DEVICE);
 }
 
 /* Measure the held-out loss, write samples, and keep the model if it is the best. That of step 0 is --student, which
@@ -207,19 +200,19 @@ static int measure(struct run *r, int64_t step, struct outcome *o)
 {
     const struct best *best = &r->metrics.best;
     const double began = clock_seconds();
-    int err = evaluate(r, step);
+    int rc = evaluate(r, step);
     wait_begin("writing samples at step %lld", (long long)step);
-    if (!err)
-        err = write_samples(r, step);
+    if (rc == 0)
+        rc = write_samples(r, step);
     wait_end();
-    o->lost = err && !is_common(r, err);
-    if (!err && r->s->keep_best && step > 0 && best->known && best->step == step) {
+    o->lost = rc != 0 && !is_common(r, rc);
+    if (rc == 0 && r->s->keep_best && step > 0 && best->known && best->step == step) {
         o->lost = true;
-        err = run_save(r, step, true);
+        rc = run_save(r, step, true);
     }
     o->settled = metrics_settled(&r->metrics, r->s->early_stop_patience);
     progress_measured(&r->progress, step, clock_seconds() - began);
-    return err;
+    return rc;
 }
 
 static void count_step(struct run *r, const struct step_result *result)
@@ -261,19 +254,18 @@ static int take_step(struct run *r, int64_t step, struct step_result *result, st
     wait_begin("step %lld", (long long)step);
     wait_usual(3 * r->step_seconds);
     atomic_store(&in_step, r->group->place.size == 1 && step < r->options.steps);
-    int err = rollouts_wanted(r->s) ? rollouts_step(r, step) : 0;
-    o->lost = err && !is_common(r, err);
-    if (!err) {
-        err = engine_step(r->engine, r->batches, result);
-        o->lost = err && !engine_data_failed(r->engine) && !result->intact;
+    int rc = rollouts_wanted(r->s) ? rollouts_step(r, step) : 0;
+    o->lost = rc != 0 && !is_common(r, rc);
+    if (rc == 0) {
+        rc = engine_step(r->engine, r->batches, result);
+        o->lost = rc != 0 && !engine_data_failed(r->engine) && !result->intact;
     }
     atomic_store(&in_step, false);
     wait_end();
     deadline_end(r);
-    if (err && o->lost && result->nonfinite[0] != '\0' && r->checkpoints.last > 0)
-        return fail(err, "%s; checkpoint-%lld is good", fail_text(),
-                    (long long)r->checkpoints.last);
-    return err;
+    if (rc != 0 && o->lost && result->nonfinite[0] != '\0' && r->checkpoints.last > 0)
+        return fail(rc, "%s; checkpoint-%lld is good", fail_text(), (long long)r->checkpoints.last);
+    return rc;
 }
 
 /* Do what is due after a step: measure, stop, save. */
@@ -281,11 +273,8 @@ static int after_step(struct run *r, int64_t step, bool stopping, struct outcome
 {
     const struct settings *s = r->s;
     const bool last = step == r->options.steps;
-    if ((s->eval_every > 0 && step % s->eval_every == 0) || last) {
-        const int err = measure(r, step, o);
-        if (err)
-            return err;
-    }
+    if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
+        TRY(measure(r, step, o));
     /* Ranks stop after the same step, whichever was told; it takes one more than where there is one. */
     o->stopped = (r->comm != NULL ? stopping : interrupted()) && !last && !o->settled;
     if (!o->stopped && (s->save_every == 0 || step % s->save_every != 0))
@@ -298,15 +287,13 @@ static int after_step(struct run *r, int64_t step, bool stopping, struct outcome
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
     struct step_result result = {0};
-    int err = take_step(r, step, &result, o);
-    if (err)
-        return err;
+    TRY(take_step(r, step, &result, o));
     o->step = step;
-    err =
+    const int rc =
         metrics_step(&r->metrics, step, &result, rollouts_wanted(r->s) ? &r->rollouts.stats : NULL);
     o->lost = r->group->place.size > 1;
-    if (err)
-        return err;
+    if (rc != 0)
+        return rc;
     progress_step(&r->progress, step, &result);
     count_step(r, &result);
     return after_step(r, step, result.stopping, o);
@@ -332,27 +319,26 @@ static int loop(struct run *r, int64_t first, struct outcome *o)
     trend_begin(&r->trend, r->options.steps - first);
     engine_watch(r->engine, watch_rows, r);
     *o = (struct outcome){.step = first};
-    int err = first == 0 ? measure(r, 0, o) : 0;
+    int rc = first == 0 ? measure(r, 0, o) : 0;
     r->progress.started = clock_seconds();
-    for (int64_t step = first + 1; step <= r->options.steps && !err && !o->stopped && !o->settled;
-         step++)
-        err = one_step(r, step, o);
-    if (!err && first == 0 && r->trained_targets == 0 && !o->stopped)
+    for (int64_t step = first + 1;
+         step <= r->options.steps && rc == 0 && !o->stopped && !o->settled; step++)
+        rc = one_step(r, step, o);
+    if (rc == 0 && first == 0 && r->trained_targets == 0 && !o->stopped)
         return fail(NJ_E_FORMAT,
                     "no position of the data has a target in any of %lld step%s; check "
                     "its masks, or give longer sequences by --seq-len",
                     (long long)o->step, plural(o->step));
-    return err && !o->lost ? run_save_the_rest(r, err, o->step) : err;
+    return rc != 0 && !o->lost ? run_save_the_rest(r, rc, o->step) : rc;
 }
 
 static int write_merged(struct run *r)
 {
     size_t merged;
-    const int err = checkpoints_merge(&r->checkpoints, r->student, &merged);
-    if (!err)
-        progress_say(&r->progress, "%zu adapter%s merged into the model: %s/merged", merged,
-                     plural((long long)merged), r->s->out);
-    return err;
+    TRY(checkpoints_merge(&r->checkpoints, r->student, &merged));
+    progress_say(&r->progress, "%zu adapter%s merged into the model: %s/merged", merged,
+                 plural((long long)merged), r->s->out);
+    return 0;
 }
 
 /* Export the model in OUT, in place of earlier exports. */
@@ -364,19 +350,19 @@ static int write_exports(struct run *r)
     char to[PATH_BYTES + 64], merged[PATH_BYTES];
     struct export_source x;
     snprintf(merged, sizeof merged, "%s/merged", out);
-    int err = export_open(&x,
-                          unmerged   ? r->student
-                          : adapters ? merged
-                                     : out,
-                          out, unmerged ? out : NULL, merged);
-    if (err)
-        return err;
-    for (size_t i = 0; i < types->count && !err; i++) {
+    int rc = export_open(&x,
+                         unmerged   ? r->student
+                         : adapters ? merged
+                                    : out,
+                         out, unmerged ? out : NULL, merged);
+    if (rc != 0)
+        return rc;
+    for (size_t i = 0; i < types->count && rc == 0; i++) {
         snprintf(to, sizeof to, "%s/" OWN_EXPORT, out, types->path[i]);
-        err = export_file(&x, &r->progress, mixture_find(types->path[i]), to);
+        rc = export_file(&x, &r->progress, mixture_find(types->path[i]), to);
     }
     export_close(&x);
-    return err;
+    return rc;
 }
 
 /* Write the model, then what is made of it. */
@@ -384,10 +370,10 @@ static int write_models(struct run *r)
 {
     if (!group_leads(r->group))
         return engine_collect_model(r->engine);
-    int err = checkpoints_finish(&r->checkpoints, r->engine);
-    if (!err && r->s->merge)
-        err = write_merged(r);
-    return err || r->s->export_types.count == 0 ? err : write_exports(r);
+    int rc = checkpoints_finish(&r->checkpoints, r->engine);
+    if (rc == 0 && r->s->merge)
+        rc = write_merged(r);
+    return rc != 0 || r->s->export_types.count == 0 ? rc : write_exports(r);
 }
 
 /* Return the error of a run that has diverged; its model is written all the same. */
@@ -415,14 +401,14 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     r->diverged = trend_diverged(&r->trend, r->vocab);
     duration_text(clock_seconds() - r->progress.started, took, sizeof took);
     wait_begin("writing the %s", run_result_name(r));
-    int err = o->stopped ? 0 : write_models(r);
+    int rc = o->stopped ? 0 : write_models(r);
     wait_end();
-    if (!err && group_leads(r->group))
-        err = receipt_write(r->s->out, c, r, o->step);
-    if (!err)
-        err = metrics_close(&r->metrics);
-    if (err)
-        return err;
+    if (rc == 0 && group_leads(r->group))
+        rc = receipt_write(r->s->out, c, r, o->step);
+    if (rc == 0)
+        rc = metrics_close(&r->metrics);
+    if (rc != 0)
+        return rc;
     if (o->stopped) {
         progress_say(&r->progress,
                      "interrupted: checkpoint-%lld is saved; continue with --resume auto",
@@ -460,22 +446,19 @@ static int run(struct run *r, const struct command_info *c)
     int64_t first = 0;
     interrupts_catch(r->group->supervisor >= 0);
     waits_watch(interrupt_news);
-    int err = run_begin(r, &first);
-    if (err || r->done)
-        return err;
-    err = loop(r, first, &o);
-    return err ? err : finish(r, c, &o);
+    int rc = run_begin(r, &first);
+    if (rc != 0 || r->done)
+        return rc;
+    TRY(loop(r, first, &o));
+    return finish(r, c, &o);
 }
 
 static int open_run(struct run *r, const struct command_info *c)
 {
-    int err = open_inputs(r, c->name);
-    if (!err)
-        err = open_engine(r);
-    if (!err && group_leads(r->group))
-        err = run_say_expanded(r);
-    if (err)
-        return err;
+    TRY(open_inputs(r, c->name));
+    TRY(open_engine(r));
+    if (group_leads(r->group))
+        TRY(run_say_expanded(r));
     run_say_start(r);
     if (r->s->dry_run)
         run_print_plan(r, engine_plan(r->engine));
@@ -483,21 +466,21 @@ static int open_run(struct run *r, const struct command_info *c)
 }
 
 /* Meet the other ranks at the end; the error of one that failed counts first. */
-static int finish_ranks(struct run *r, int err)
+static int finish_ranks(struct run *r, int rc)
 {
     char text[1024];
     snprintf(text, sizeof text, "%s", fail_text());
     const int other = group_finish(r->group);
-    return other ? other : err ? fail(err, "%s", text) : 0;
+    return other ? other : rc != 0 ? fail(rc, "%s", text) : 0;
 }
 
 /* End this process where it is one of several. */
-static void leave_group(struct run *r, int err)
+static void leave_group(struct run *r, int rc)
 {
     if (r->group->place.size == 1)
         return;
     progress_close(&r->progress);
-    group_fail(r->group, err);
+    group_fail(r->group, rc);
 }
 
 static void leave_output(void *checkpoints)
@@ -512,41 +495,41 @@ static int train_rank(const struct settings *s, const struct command_info *c, st
     struct checkpoints checkpoints = {.keep = s->keep};
     g->leave = leave_output;
     g->user = &checkpoints;
-    int err = group_leads(g) ? take_output(&checkpoints, s) : 0;
-    if (err) {
+    int rc = group_leads(g) ? take_output(&checkpoints, s) : 0;
+    if (rc != 0) {
         checkpoints_close(&checkpoints);
-        group_fail(g, err);
-        return err;
+        group_fail(g, rc);
+        return rc;
     }
     if (!s->dry_run)
         pipes_may_close();
     wait_begin("starting"); /* until the first step */
-    err = run_open(&r, s, g, false);
+    rc = run_open(&r, s, g, false);
     r.checkpoints = checkpoints;
     checkpoints_listen(&r.checkpoints, run_say, &r);
     r.checkpoints.add = rollouts_save;
     r.checkpoints.add_user = &r;
-    if (!err)
-        err = open_run(&r, c);
-    if (!err && !s->dry_run)
-        err = run(&r, c);
-    if (!err)
-        err = progress_check(&r.progress);
-    if (!err || err == NJ_INTERRUPTED)
-        err = finish_ranks(&r, err);
-    if (!err && r.diverged && group_leads(g))
-        err = refuse_diverged(&r);
-    if (err && err != NJ_INTERRUPTED)
-        leave_group(&r, err);
+    if (rc == 0)
+        rc = open_run(&r, c);
+    if (rc == 0 && !s->dry_run)
+        rc = run(&r, c);
+    if (rc == 0)
+        rc = progress_check(&r.progress);
+    if (rc == 0 || rc == NJ_INTERRUPTED)
+        rc = finish_ranks(&r, rc);
+    if (rc == 0 && r.diverged && group_leads(g))
+        rc = refuse_diverged(&r);
+    if (rc != 0 && rc != NJ_INTERRUPTED)
+        leave_group(&r, rc);
     run_close(&r);
-    return err;
+    return rc;
 }
 
 int train_run(const struct settings *s, const struct command_info *c)
 {
     struct group g;
-    int gpus, err = run_gpus(s, &gpus);
-    if (!err)
-        err = group_find(&g, c->name, gpus);
-    return err || g.parent ? err : train_rank(s, c, &g);
+    int gpus, rc = run_gpus(s, &gpus);
+    if (rc == 0)
+        rc = group_find(&g, c->name, gpus);
+    return rc != 0 || g.parent ? rc : train_rank(s, c, &g);
 }

@@ -32,11 +32,11 @@ struct chat_loop {
 static int take_positions(struct run *r)
 {
     struct model_config c;
-    const int err = source_config(r->student, &c);
+    const int rc = source_config(r->student, &c);
     int64_t positions = r->s->seq_len;
     if (positions == 0)
         positions = c.max_positions < POSITIONS ? c.max_positions : POSITIONS;
-    return err ? err : texts_positions(r, "a conversation of --seq-len", positions);
+    return rc != 0 ? rc : texts_positions(r, "a conversation of --seq-len", positions);
 }
 
 static int answer(struct chat_loop *l, const int32_t *ids, size_t count)
@@ -48,11 +48,11 @@ static int answer(struct chat_loop *l, const int32_t *ids, size_t count)
     const bool fits = r->s->max_tokens <= room;
     struct sample_said said;
     wait_begin("writing an answer");
-    int err =
+    int rc =
         sample_continue(&how, ids, (int64_t)count, fits ? r->s->max_tokens : room, l->out, &said);
     wait_end();
-    if (err)
-        return err;
+    if (rc != 0)
+        return rc;
     fputc('\n', l->out);
     if (!messages_add(l->messages, "assistant", said.text))
         return fail(NJ_E_NOMEM, "out of memory for the conversation");
@@ -95,12 +95,12 @@ static int take_message(struct chat_loop *l, const char *text, size_t bytes)
     size_t count = 0;
     if (!messages_add(l->messages, "user", json_text(text, bytes)))
         return fail(NJ_E_NOMEM, "out of memory for the conversation");
-    int err = prompt_of_messages(&l->run->tokenizer, l->messages, &ids, &count);
-    if (!err)
-        err = (int64_t)count < l->run->options.decode_positions ? answer(l, ids, count)
-                                                                : refuse_message(l, count);
+    int rc = prompt_of_messages(&l->run->tokenizer, l->messages, &ids, &count);
+    if (rc == 0)
+        rc = (int64_t)count < l->run->options.decode_positions ? answer(l, ids, count)
+                                                               : refuse_message(l, count);
     free(ids);
-    return err;
+    return rc;
 }
 
 /* Whether a line is a slash and a word, as commands are; a path has another slash. */
@@ -136,48 +136,48 @@ static int take_lines(struct chat_loop *l)
     char *line = NULL;
     size_t capacity = 0;
     ssize_t bytes = 0;
-    int err = 0;
-    while (!err) {
+    int rc = 0;
+    while (rc == 0) {
         if (l->asks)
             fputs("> ", stderr);
         errno = 0;
         bytes = getline(&line, &capacity, stdin);
         if (bytes < 0)
             break;
-        err = take_line(l, line, (size_t)bytes);
+        rc = take_line(l, line, (size_t)bytes);
     }
     if (l->asks && bytes < 0)
         fputc('\n', stderr);
-    if (!err && !feof(stdin))
-        err = fail(NJ_E_IO, "standard input: cannot be read: %s", strerror(errno));
+    if (rc == 0 && !feof(stdin))
+        rc = fail(NJ_E_IO, "standard input: cannot be read: %s", strerror(errno));
     free(line);
-    return err;
+    return rc;
 }
 
 int chat_loop(struct run *r)
 {
     const bool screen = isatty(STDOUT_FILENO);
     struct chat_loop l = {.run = r, .asks = isatty(STDIN_FILENO)};
-    int err = take_positions(r);
+    int rc = take_positions(r);
     r->options.decode_rows = 1;
-    if (!err)
-        err = run_open_engine(r);
-    if (err)
-        return err;
+    if (rc == 0)
+        rc = run_open_engine(r);
+    if (rc != 0)
+        return rc;
     l.messages = json_array();
     l.out = screen ? screen_open(stdout) : stdout;
     if (l.messages == NULL || l.out == NULL)
-        err = fail(NJ_E_NOMEM, "out of memory for a conversation");
-    if (!err && l.asks)
+        rc = fail(NJ_E_NOMEM, "out of memory for a conversation");
+    if (rc == 0 && l.asks)
         fputs("each line is a message; /new begins a new conversation, Ctrl-D ends\n", stderr);
-    if (!err)
-        err = begin(&l);
+    if (rc == 0)
+        rc = begin(&l);
     wait_end(); /* nobody is told of waits for the user */
-    if (!err)
-        err = take_lines(&l);
+    if (rc == 0)
+        rc = take_lines(&l);
     wait_begin("ending");
     if (screen && l.out != NULL)
         fclose(l.out);
     json_decref(l.messages);
-    return err;
+    return rc;
 }

@@ -57,9 +57,9 @@ static const struct nj_device_info *printable_device(const struct nj_device_info
 
 static int read_binary(struct nj_embedded *e)
 {
-    const int err = nj_embedded_read(e);
-    if (err)
-        return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
+    const int rc = nj_embedded_read(e);
+    if (rc != 0)
+        return fail(rc, "the embedded kernel index is damaged; rebuild or reinstall the binary");
     return 0;
 }
 
@@ -180,11 +180,11 @@ static int print_json(json_t *root)
 {
     char *text = json_dumps(root, 0);
     json_decref(root);
-    const int err = json_memory_end() || text == NULL ? fail(NJ_E_NOMEM, "out of memory") : 0;
-    if (!err)
+    const int rc = json_memory_end() || text == NULL ? fail(NJ_E_NOMEM, "out of memory") : 0;
+    if (rc == 0)
         puts(text);
     free(text);
-    return err;
+    return rc;
 }
 
 static int doctor_json(const struct nj_embedded *e, const struct nj_device_info *d,
@@ -259,12 +259,12 @@ static int open_device(const struct settings *s, struct self_test_report *report
                                        .tried = s->self_test ? self_test_hear : NULL,
                                        .tried_user = report};
     wait_begin("opening the device");
-    const int err = nj_context_create(ctx, &options);
+    const int rc = nj_context_create(ctx, &options);
     wait_end();
-    report->incomplete = err != 0 && report->failed == 0;
-    if (err)
-        return *ctx != NULL ? fail_context(err, *ctx, device_option(s))
-                            : fail(err, "%s", nj_error_text(err));
+    report->incomplete = rc != 0 && report->failed == 0;
+    if (rc != 0)
+        return *ctx != NULL ? fail_context(rc, *ctx, device_option(s))
+                            : fail(rc, "%s", nj_error_text(rc));
     if (report->failed > 0)
         return fail(NJ_E_DEVICE, "%s fails the self-test of its kernels, so it is not taken",
                     report->device.name);
@@ -276,10 +276,11 @@ static int end_self_test(const struct settings *s, const struct self_test_report
 {
     if (!s->json)
         self_test_print(r, s->verbose);
-    const int err = r->count > 0 ? self_test_write(r, s->report) : 0;
-    if (r->count > 0 && !err && !s->json)
+    if (r->count > 0)
+        TRY(self_test_write(r, s->report));
+    if (r->count > 0 && !s->json)
         printf("report    %s, to be attached to an issue\n", s->report);
-    return err;
+    return 0;
 }
 
 int cmd_doctor(const struct settings *s)
@@ -294,24 +295,23 @@ int cmd_doctor(const struct settings *s)
     nj_context *ctx = NULL;
     struct nj_embedded embedded;
     struct self_test_report report = {.count = 0};
-    int err = read_binary(&embedded);
-    if (err)
-        return err;
+    TRY(read_binary(&embedded));
     if (!s->json)
         print_binary(&embedded);
     fflush(stdout);
-    err = open_device(s, &report, &ctx);
+    const int rc = open_device(s, &report, &ctx);
     struct nj_device_info info;
-    const struct nj_device_info *d = err ? NULL : printable_device(nj_context_device(ctx), &info);
+    const struct nj_device_info *d =
+        rc != 0 ? NULL : printable_device(nj_context_device(ctx), &info);
     int failed = 0;
     if (s->json)
-        failed = doctor_json(&embedded, d, err ? fail_text() : NULL);
+        failed = doctor_json(&embedded, d, rc != 0 ? fail_text() : NULL);
     else
         print_device(s, d);
     const int unwritten = end_self_test(s, &report);
     self_test_free(&report);
     nj_context_destroy(ctx);
-    return err ? err : failed ? failed : unwritten;
+    return rc != 0 ? rc : failed ? failed : unwritten;
 }
 
 static void print_spares(const struct nj_embedded *e)
@@ -336,9 +336,7 @@ static void print_libraries(void)
 int cmd_version(const struct settings *s)
 {
     struct nj_embedded e;
-    const int err = read_binary(&e);
-    if (err)
-        return err;
+    TRY(read_binary(&e));
     if (s->json)
         return version_json(&e, s->verbose);
     print_binary(&e);

@@ -94,10 +94,10 @@ enum { SEQ_LEN = 1024 }; /* where --seq-len does not say another */
 static int limit_length(const char *model, int *seq_len)
 {
     struct model_config c;
-    const int err = source_config(model, &c);
-    if (!err && c.max_positions < *seq_len)
+    TRY(source_config(model, &c));
+    if (c.max_positions < *seq_len)
         *seq_len = c.max_positions;
-    return err;
+    return 0;
 }
 
 static int choose_length(struct run *r)
@@ -106,33 +106,33 @@ static int choose_length(struct run *r)
     if (*seq_len > 0)
         return 0;
     *seq_len = SEQ_LEN;
-    const int err = limit_length(r->student, seq_len);
-    return err || r->teacher[0] == '\0' ? err : limit_length(r->teacher, seq_len);
+    const int rc = limit_length(r->student, seq_len);
+    return rc != 0 || r->teacher[0] == '\0' ? rc : limit_length(r->teacher, seq_len);
 }
 
 static int evaluate(struct run *r)
 {
     struct eval_result e;
-    int err = run_open_tokenizer(r);
-    if (!err)
-        err = run_engine_options(r);
-    if (!err)
-        err = choose_length(r);
-    if (err)
-        return err;
+    int rc = run_open_tokenizer(r);
+    if (rc == 0)
+        rc = run_engine_options(r);
+    if (rc == 0)
+        rc = choose_length(r);
+    if (rc != 0)
+        return rc;
     r->options.kd_ratio = r->teacher[0] != '\0' ? 0.5f : 0;
-    err = run_open_data(r, &r->s->data, true, &r->data, &r->batches);
-    if (!err)
-        err = run_open_engine(r);
-    if (err)
-        return err;
+    rc = run_open_data(r, &r->s->data, true, &r->data, &r->batches);
+    if (rc == 0)
+        rc = run_open_engine(r);
+    if (rc != 0)
+        return rc;
     engine_watch(r->engine, progress_rows, &r->progress);
-    err = engine_eval(r->engine, r->batches, &e);
+    rc = engine_eval(r->engine, r->batches, &e);
     progress_clear(&r->progress);
-    if (!err)
-        err = engine_check_eval(r->engine, &e);
-    if (err)
-        return err;
+    if (rc == 0)
+        rc = engine_check_eval(r->engine, &e);
+    if (rc != 0)
+        return rc;
     (r->s->json ? print_json : print_text)(r->s, &e);
     return 0;
 }
@@ -167,18 +167,18 @@ int cmd_eval(const struct settings *s)
         {"model", s->student != NULL},
         {"data, --tasks or --prompts", s->data.count + s->tasks.count + s->prompts.count > 0},
         {NULL}};
-    int err = run_needs("eval", needed);
-    if (!err)
-        err = check(s);
-    if (err)
-        return err;
-    err = run_open(&r, s, &alone, true);
-    if (!err)
-        err = day_use(s->template_date, r.day);
-    if (!err)
-        err = s->tasks.count > 0     ? run_tasks(&r)
-              : s->prompts.count > 0 ? run_speculation(&r)
-                                     : evaluate(&r);
+    int rc = run_needs("eval", needed);
+    if (rc == 0)
+        rc = check(s);
+    if (rc != 0)
+        return rc;
+    rc = run_open(&r, s, &alone, true);
+    if (rc == 0)
+        rc = day_use(s->template_date, r.day);
+    if (rc == 0)
+        rc = s->tasks.count > 0     ? run_tasks(&r)
+             : s->prompts.count > 0 ? run_speculation(&r)
+                                    : evaluate(&r);
     run_close(&r);
-    return err;
+    return rc;
 }

@@ -21,17 +21,15 @@ static const int64_t SHARD_BYTES_MOST = 5LL << 30;
 static int export_folder(const char *from, const char *to)
 {
     struct model_config c;
-    int err = source_config(from, &c);
-    if (err)
-        return err;
+    TRY(source_config(from, &c));
     int *layers = calloc((size_t)c.layers, sizeof *layers);
     if (layers == NULL)
         return fail(NJ_E_NOMEM, "out of memory for a list of %d layers", c.layers);
     for (int i = 0; i < c.layers; i++)
         layers[i] = i;
-    err = init_from_layers(to, &c, from, layers, NULL, SHARD_BYTES_MOST);
+    const int rc = init_from_layers(to, &c, from, layers, NULL, SHARD_BYTES_MOST);
     free(layers);
-    return err;
+    return rc;
 }
 
 static int export_model(const struct settings *s, struct progress *p, const char *model)
@@ -40,18 +38,18 @@ static int export_model(const struct settings *s, struct progress *p, const char
     char beside[PATH_BYTES];
     if (snprintf(beside, sizeof beside, "%s.merged", s->out) >= (int)sizeof beside)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", s->out);
-    int err = export_open(&x, model, s->student, s->adapter, beside);
-    if (err)
-        return err;
+    int rc = export_open(&x, model, s->student, s->adapter, beside);
+    if (rc != 0)
+        return rc;
     if (s->export_type < MIXTURES) {
-        err = export_file(&x, p, &mixtures[s->export_type], s->out);
+        rc = export_file(&x, p, &mixtures[s->export_type], s->out);
     } else {
-        err = export_folder(x.from, s->out);
-        if (!err)
+        rc = export_folder(x.from, s->out);
+        if (rc == 0)
             progress_say(p, "%s: a Hugging Face folder of %s", s->out, s->student);
     }
     export_close(&x);
-    return err;
+    return rc;
 }
 
 /* APR files are read only: a file of that name would hold another format. */
@@ -66,22 +64,22 @@ int cmd_export(const struct settings *s)
     const struct needed needed[] = {{"model", s->student != NULL}, {"out", s->out != NULL}, {NULL}};
     struct progress p;
     char model[PATH_BYTES];
-    int err = run_needs("export", needed);
-    if (!err && access(s->out, F_OK) == 0)
-        err = fail(NJ_E_ARG, "--out %s: it exists already; choose another name, or remove it",
-                   s->out);
-    if (!err && names_apr(s->out))
-        err = fail(NJ_E_ARG,
-                   "--out %s: APR files are read, not written; name a GGUF file, or a folder with "
-                   "--type hf",
-                   s->out);
-    if (!err)
-        err = model_resolve(s->student, model, sizeof model);
-    if (!err)
-        err = progress_open(&p, NULL, false);
-    if (err)
-        return err;
-    err = export_model(s, &p, model);
+    int rc = run_needs("export", needed);
+    if (rc == 0 && access(s->out, F_OK) == 0)
+        rc = fail(NJ_E_ARG, "--out %s: it exists already; choose another name, or remove it",
+                  s->out);
+    if (rc == 0 && names_apr(s->out))
+        rc = fail(NJ_E_ARG,
+                  "--out %s: APR files are read, not written; name a GGUF file, or a folder with "
+                  "--type hf",
+                  s->out);
+    if (rc == 0)
+        rc = model_resolve(s->student, model, sizeof model);
+    if (rc == 0)
+        rc = progress_open(&p, NULL, false);
+    if (rc != 0)
+        return rc;
+    rc = export_model(s, &p, model);
     progress_close(&p);
-    return err;
+    return rc;
 }

@@ -28,35 +28,35 @@ static int print_text(struct run *r, const int32_t *prompt, size_t count)
     if (!r->s->chat)
         fputs(r->s->prompt, out);
     wait_now("writing the text");
-    const int err = sample_continue(&how, prompt, (int64_t)count, r->s->max_tokens, out, NULL);
+    const int rc = sample_continue(&how, prompt, (int64_t)count, r->s->max_tokens, out, NULL);
     if (terminal)
         fclose(out);
-    if (!err)
+    if (rc == 0)
         putchar('\n');
-    return err;
+    return rc;
 }
 
 static int continue_prompt(struct run *r)
 {
     int32_t *ids = NULL;
     size_t count = 0;
-    int err = r->s->chat ? prompt_of_chat(&r->tokenizer, r->s->system, r->s->prompt, &ids, &count)
-                         : sample_encode(&r->tokenizer, r->s->prompt, &ids, &count);
-    if (!err)
-        err = texts_positions(r, "the prompt", (int64_t)count + r->s->max_tokens);
+    int rc = r->s->chat ? prompt_of_chat(&r->tokenizer, r->s->system, r->s->prompt, &ids, &count)
+                        : sample_encode(&r->tokenizer, r->s->prompt, &ids, &count);
+    if (rc == 0)
+        rc = texts_positions(r, "the prompt", (int64_t)count + r->s->max_tokens);
     r->options.decode_rows = 1;
-    if (!err)
-        err = run_open_engine(r);
-    if (!err)
-        err = print_text(r, ids, count);
+    if (rc == 0)
+        rc = run_open_engine(r);
+    if (rc == 0)
+        rc = print_text(r, ids, count);
     free(ids);
-    return err;
+    return rc;
 }
 
 static int open_prompts(struct run *r, struct prompts **out)
 {
     struct model_config c;
-    const int err = source_config(r->student, &c);
+    const int rc = source_config(r->student, &c);
     const bool given = r->s->seq_len > 0 && r->s->seq_len < c.max_positions;
     struct prompts_options o = {
         .vocab_size = c.vocab_size,
@@ -64,35 +64,31 @@ static int open_prompts(struct run *r, struct prompts **out)
         .room_name = given ? "--seq-len" : "the model's max_position_embeddings",
         .most = (int)r->s->max_tokens,
     };
-    return err ? err : run_open_prompts(r, &o, out);
+    return rc != 0 ? rc : run_open_prompts(r, &o, out);
 }
 
 static int continue_prompts(struct run *r)
 {
     struct prompts *prompts = NULL;
-    int err = open_prompts(r, &prompts);
-    if (!err)
-        err = texts_positions(r, "the longest prompt",
-                              prompts_longest_text(prompts, r->s->max_tokens));
-    if (!err)
-        err = texts_rows(r, prompts_count(prompts) * r->s->num_return_sequences);
-    if (!err)
-        err = run_open_engine(r);
-    if (!err)
-        err = texts_write(r, prompts, stdout);
+    int rc = open_prompts(r, &prompts);
+    if (rc == 0)
+        rc = texts_positions(r, "the longest prompt",
+                             prompts_longest_text(prompts, r->s->max_tokens));
+    if (rc == 0)
+        rc = texts_rows(r, prompts_count(prompts) * r->s->num_return_sequences);
+    if (rc == 0)
+        rc = run_open_engine(r);
+    if (rc == 0)
+        rc = texts_write(r, prompts, stdout);
     prompts_close(prompts);
-    return err;
+    return rc;
 }
 
 static int generate(struct run *r)
 {
-    int err = tokenizer_open_as(r->student, (enum tokenizer_choice)r->s->tokenizer, &r->tokenizer);
-    if (!err)
-        err = run_engine_options(r);
-    if (!err)
-        err = run_stops(r);
-    if (err)
-        return err;
+    TRY(tokenizer_open_as(r->student, (enum tokenizer_choice)r->s->tokenizer, &r->tokenizer));
+    TRY(run_engine_options(r));
+    TRY(run_stops(r));
     r->options.batch_size = r->options.seq_len = 1; /* it does nothing but write */
     r->options.steps = 0;
     if (r->s->prompts.count > 0)
@@ -142,23 +138,23 @@ int cmd_generate(const struct settings *s)
 {
     struct group alone = GROUP_ALONE;
     struct run r;
-    int err = run_needs("generate", (struct needed[]){{"model", s->student != NULL}, {NULL}});
-    if (!err)
-        err = check_source(s);
-    if (!err && s->fields.count > 0 && s->prompts.count == 0)
-        err =
+    int rc = run_needs("generate", (struct needed[]){{"model", s->student != NULL}, {NULL}});
+    if (rc == 0)
+        rc = check_source(s);
+    if (rc == 0 && s->fields.count > 0 && s->prompts.count == 0)
+        rc =
             fail(NJ_E_ARG, "--fields names columns of --prompts, and there are none; leave it out");
-    if (!err)
-        err = check_sequences(s);
-    if (!err)
-        err = check_stops(s);
-    if (err)
-        return err;
-    err = run_open(&r, s, &alone, true);
-    if (!err)
-        err = day_use(s->template_date, r.day);
-    if (!err)
-        err = generate(&r);
+    if (rc == 0)
+        rc = check_sequences(s);
+    if (rc == 0)
+        rc = check_stops(s);
+    if (rc != 0)
+        return rc;
+    rc = run_open(&r, s, &alone, true);
+    if (rc == 0)
+        rc = day_use(s->template_date, r.day);
+    if (rc == 0)
+        rc = generate(&r);
     run_close(&r);
-    return err;
+    return rc;
 }

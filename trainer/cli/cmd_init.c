@@ -43,8 +43,8 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
                     "the other out",
                     s->preset, s->like);
     if (s->like != NULL) {
-        const int err = model_resolve(s->like, like, PATH_BYTES);
-        return err ? err : source_config(like, out);
+        TRY(model_resolve(s->like, like, PATH_BYTES));
+        return source_config(like, out);
     }
     const struct preset *p = preset_find(s->preset);
     if (p == NULL)
@@ -122,9 +122,9 @@ static int change_shape(const struct settings *s, struct model_config *c)
     }
     if (s->tie_embeddings != TIE_AUTO)
         c->tied = s->tie_embeddings == TIE_TRUE;
-    const int err = fit_heads(s, filled, c);
+    const int rc = fit_heads(s, filled, c);
     config_plain_layers(c);
-    return err ? err : config_check(c, "the new model");
+    return rc != 0 ? rc : config_check(c, "the new model");
 }
 
 /* ---- layers that are kept ---- */
@@ -170,20 +170,20 @@ static int keep_layers(const struct settings *s, struct model_config *c, const c
     int *layers = calloc((size_t)most, sizeof *layers);
     if (layers == NULL)
         return fail(NJ_E_NOMEM, "out of memory for a list of %d layers", most);
-    int err = 0;
+    int rc = 0;
     c->layers = 0;
-    for (size_t i = 0; i < s->layers.count && !err; i++)
-        err = add_layers(s->layers.path[i], most, layers, &c->layers);
-    if (!err)
+    for (size_t i = 0; i < s->layers.count && rc == 0; i++)
+        rc = add_layers(s->layers.path[i], most, layers, &c->layers);
+    if (rc == 0)
         arch_keep(&c->arch, layers, c->layers);
-    if (!err)
-        err = init_from_layers(s->out, c, like, layers, dtype, s->shard_bytes);
-    if (!err)
+    if (rc == 0)
+        rc = init_from_layers(s->out, c, like, layers, dtype, s->shard_bytes);
+    if (rc == 0)
         printf(
             "%s: %s, %.1fM parameters: %d of %d layers of %s, and its embeddings and final norm\n",
             s->out, c->model_type, 1e-6 * (double)config_parameters(c), c->layers, most, s->like);
     free(layers);
-    return err;
+    return rc;
 }
 
 int cmd_init(const struct settings *s)
@@ -200,18 +200,14 @@ int cmd_init(const struct settings *s)
     const struct needed needed[] = {{"preset or --like", s->preset != NULL || s->like != NULL},
                                     {"out", s->out != NULL},
                                     {NULL}};
-    int err = run_needs("init", needed);
-    if (!err)
-        err = choose_shape(s, &c, like);
-    if (!err && s->layers.count > 0)
+    TRY(run_needs("init", needed));
+    TRY(choose_shape(s, &c, like));
+    if (s->layers.count > 0)
         return keep_layers(s, &c, like, s->dtype == DTYPE_AUTO ? NULL : &stored[s->dtype]);
-    if (!err)
-        err = change_shape(s, &c);
-    if (!err)
-        err = init_model(s->out, &c, (uint64_t)s->seed, stored[s->dtype], s->shard_bytes,
-                         like[0] != '\0' ? like : NULL);
-    if (!err)
-        printf("%s: %s, %.1fM random parameters\n", s->out, c.model_type,
-               1e-6 * (double)config_parameters(&c));
-    return err;
+    TRY(change_shape(s, &c));
+    TRY(init_model(s->out, &c, (uint64_t)s->seed, stored[s->dtype], s->shard_bytes,
+                   like[0] != '\0' ? like : NULL));
+    printf("%s: %s, %.1fM random parameters\n", s->out, c.model_type,
+           1e-6 * (double)config_parameters(&c));
+    return 0;
 }

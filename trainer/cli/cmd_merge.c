@@ -17,13 +17,10 @@ int cmd_merge(const struct settings *s)
                                     {"adapter", s->adapter != NULL},
                                     {"out", s->out != NULL},
                                     {NULL}};
-    int err = run_needs("merge", needed);
-    if (!err)
-        err = model_resolve(s->student, base, sizeof base);
-    if (!err)
-        err = merge_adapters(base, s->adapter, s->out, &merged);
-    if (!err)
-        printf("%s: %s with %zu adapter%s of %s in its weights\n", s->out, s->student, merged,
-               plural((long long)merged), s->adapter);
-    return err;
+    TRY(run_needs("merge", needed));
+    TRY(model_resolve(s->student, base, sizeof base));
+    TRY(merge_adapters(base, s->adapter, s->out, &merged));
+    printf("%s: %s with %zu adapter%s of %s in its weights\n", s->out, s->student, merged,
+           plural((long long)merged), s->adapter);
+    return 0;
 }

@@ -161,29 +161,28 @@ static void print_text(struct run *r, const struct plan *p, const struct budget 
  * whose shape is all that a plan needs. */
 static int read_model(const char *name, char *dir, struct model_config *out)
 {
-    const int err = model_resolve(name, dir, PATH_BYTES);
-    const struct preset *p = err && access(name, F_OK) != 0 ? preset_find(name) : NULL;
+    const int rc = model_resolve(name, dir, PATH_BYTES);
+    const struct preset *p = rc != 0 && access(name, F_OK) != 0 ? preset_find(name) : NULL;
     if (p != NULL) {
         *out = p->config;
         *dir = '\0';
         return 0;
     }
-    return err ? err : source_config(dir, out);
+    return rc != 0 ? rc : source_config(dir, out);
 }
 
 static int read_models(const struct settings *s, struct run *r, struct model_config *student,
                        struct model_config *teacher)
 {
-    int err = read_model(s->student, r->student, student);
-    if (!err && s->teacher != NULL)
-        err = read_model(s->teacher, r->teacher, teacher);
-    if (!err && s->teacher != NULL)
-        err = config_check_pair(student, teacher);
-    if (!err)
-        err = config_check_length(student, (int)s->seq_len, s->student);
-    if (!err && s->teacher != NULL)
-        err = config_check_length(teacher, (int)s->seq_len, s->teacher);
-    return err;
+    TRY(read_model(s->student, r->student, student));
+    if (s->teacher != NULL)
+        TRY(read_model(s->teacher, r->teacher, teacher));
+    if (s->teacher != NULL)
+        TRY(config_check_pair(student, teacher));
+    TRY(config_check_length(student, (int)s->seq_len, s->student));
+    if (s->teacher != NULL)
+        TRY(config_check_length(teacher, (int)s->seq_len, s->teacher));
+    return 0;
 }
 
 /* Set the types of the teacher's tensors: those of its files, or of a preset those that --teacher-dtype asks for. */
@@ -194,9 +193,9 @@ static int read_teacher_types(struct run *r, const struct model_config *teacher)
         return run_teacher_types(r);
     if (r->s->teacher == NULL || wanted <= TEACHER_F8)
         return 0;
-    const int err = teacher_types_as(teacher, wanted, &r->teacher_types);
+    const int rc = teacher_types_as(teacher, wanted, &r->teacher_types);
     r->options.teacher_types = r->teacher_types;
-    return err;
+    return rc;
 }
 
 static int read_options(const struct settings *s, struct train_options *o)
@@ -204,13 +203,9 @@ static int read_options(const struct settings *s, struct train_options *o)
     const bool cuda = s->device == (int)NJ_DEVICE_AUTO || s->device == (int)NJ_DEVICE_CUDA;
     const bool float32 = s->dtype == DTYPE_F32 || (s->dtype == DTYPE_AUTO && !cuda);
     int gpus;
-    int err = run_check_objective(s);
-    if (!err)
-        err = rollouts_check_plan(s);
-    if (!err)
-        err = run_gpus(s, &gpus);
-    if (err)
-        return err;
+    TRY(run_check_objective(s));
+    TRY(rollouts_check_plan(s));
+    TRY(run_gpus(s, &gpus));
     run_training_options(s, o);
     run_rank_options(s, 0, gpus, o);
     o->steps = s->steps > 0 ? s->steps : 1;
@@ -226,9 +221,7 @@ static int show(struct run *r, const struct model_config *student,
 {
     struct plan plan;
     char need[32], had[32];
-    int err = plan_make(student, teacher, &r->options, &plan);
-    if (err)
-        return err;
+    TRY(plan_make(student, teacher, &r->options, &plan));
     plan_gpu_estimate(r, &plan, g);
     if (r->s->json)
         print_json(r, &plan, b, g);
@@ -239,11 +232,10 @@ static int show(struct run *r, const struct model_config *student,
     if (b->bytes == 0 || plan.total_bytes <= b->bytes)
         return plan_check_array(&plan, &r->options);
     if (!r->s->json)
-        err = fit_advise(r, student, teacher, plan.total_bytes, b->bytes);
-    return err ? err
-               : fail(NJ_E_NOMEM, "the run needs %s, and the budget is %s (%s)",
-                      bytes_text((double)plan.total_bytes, need, sizeof need),
-                      bytes_text((double)b->bytes, had, sizeof had), b->whose);
+        TRY(fit_advise(r, student, teacher, plan.total_bytes, b->bytes));
+    return fail(NJ_E_NOMEM, "the run needs %s, and the budget is %s (%s)",
+                bytes_text((double)plan.total_bytes, need, sizeof need),
+                bytes_text((double)b->bytes, had, sizeof had), b->whose);
 }
 
 /* What a run leaves to be chosen is chosen as it would be: the batch (but that it may be larger than an epoch), then
@@ -258,18 +250,18 @@ static int fit(struct run *r, const struct model_config *student,
     if (s->batch_size == BATCH_AUTO && b->bytes == 0)
         return fail(NJ_E_ARG, "--batch-size auto: no GPU can be used here, so its memory is not "
                               "known; name it by --gpu or --memory-budget");
-    int err = 0;
+    int rc = 0;
     if (s->batch_size == BATCH_AUTO)
-        err = fit_batch(r, student, teacher, room, BATCH_MOST);
-    if (err || !rollouts_wanted(s))
-        return err;
+        rc = fit_batch(r, student, teacher, room, BATCH_MOST);
+    if (rc != 0 || !rollouts_wanted(s))
+        return rc;
     const int most = rollouts_most(r);
     r->options.decode_rows = most;
     if (s->rollout_batch == 0 && b->bytes > 0)
-        err = fit_decoder(r, student, teacher, room, true, most);
-    if (!err)
+        rc = fit_decoder(r, student, teacher, room, true, most);
+    if (rc == 0)
         rollouts_say(r);
-    return err;
+    return rc;
 }
 
 /* Prompts are read with the tokenizers, which may restrict the vocabulary; without them none is needed. */
@@ -280,9 +272,9 @@ static int read_answers(struct run *r)
                     "--prompts: the preset %s has no tokenizer; name a model's folder or "
                     "leave --prompts out",
                     r->s->student);
-    const int err = r->s->prompts.count > 0 ? run_open_tokenizer(r) : 0;
+    const int rc = r->s->prompts.count > 0 ? run_open_tokenizer(r) : 0;
     r->options.vocab = r->vocab;
-    return err ? err : rollouts_plan(r);
+    return rc != 0 ? rc : rollouts_plan(r);
 }
 
 static int answer(struct run *r)
@@ -291,26 +283,21 @@ static int answer(struct run *r)
     struct model_config student, teacher;
     struct budget budget;
     struct plan_gpu gpu;
-    int err = plan_gpu_find(s, &gpu);
-    if (!err)
-        err = read_models(s, r, &student, &teacher);
-    if (!err)
-        err = read_options(s, &r->options);
-    if (!err && gpu.of != NULL)
-        err = run_device_options(s, &gpu.device, &r->options);
-    if (!err)
-        err = read_teacher_types(r, &teacher);
-    if (!err && rollouts_wanted(s))
-        err = read_answers(r);
-    if (err)
-        return err;
+    TRY(plan_gpu_find(s, &gpu));
+    TRY(read_models(s, r, &student, &teacher));
+    TRY(read_options(s, &r->options));
+    if (gpu.of != NULL)
+        TRY(run_device_options(s, &gpu.device, &r->options));
+    TRY(read_teacher_types(r, &teacher));
+    if (rollouts_wanted(s))
+        TRY(read_answers(r));
     const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
     if (gpu.of != NULL)
         take_gpu(gpu.of, &r->options, &budget);
     else
         look_up_device(s, &r->options, &budget);
-    err = fit(r, &student, other, &budget);
-    return err ? err : show(r, &student, other, &budget, &gpu);
+    TRY(fit(r, &student, other, &budget));
+    return show(r, &student, other, &budget, &gpu);
 }
 
 int cmd_plan(const struct settings *s)
@@ -320,17 +307,17 @@ int cmd_plan(const struct settings *s)
         plan_gpu_list();
         return 0;
     }
-    int err = run_needs("plan", (struct needed[]){{"student", s->student != NULL}, {NULL}});
-    if (!err)
-        err = run_check_temperature(s);
-    if (err)
-        return err;
+    int rc = run_needs("plan", (struct needed[]){{"student", s->student != NULL}, {NULL}});
+    if (rc == 0)
+        rc = run_check_temperature(s);
+    if (rc != 0)
+        return rc;
     memset(&r, 0, sizeof r);
     r.s = s;
     r.progress.aside = s->json;
-    err = answer(&r);
+    rc = answer(&r);
     rollouts_close(&r.rollouts);
     tokenizer_close(&r.tokenizer);
     free(r.teacher_types);
-    return err;
+    return rc;
 }

@@ -38,20 +38,20 @@ static json_t *fail_json(void)
 /* A run that cannot be read is told here and on the page, and takes nothing from the others. */
 static int read_runs(const struct settings *s, bool going, json_t *runs, json_t *broken)
 {
-    int err = 0;
-    for (size_t i = 0; i < s->words.count && err != NJ_E_NOMEM; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < s->words.count && rc != NJ_E_NOMEM; i++) {
         json_t *run;
-        err = report_read(s->words.path[i], &run);
-        const bool lost = err ? json_array_append_new(broken, fail_json()) != 0
-                              : json_array_append_new(runs, run) != 0;
+        rc = report_read(s->words.path[i], &run);
+        const bool lost = rc != 0 ? json_array_append_new(broken, fail_json()) != 0
+                                  : json_array_append_new(runs, run) != 0;
         if (lost)
-            err = fail(NJ_E_NOMEM, "out of memory while reading %s", s->words.path[i]);
-        else if (err && s->words.count > 1 && !going)
+            rc = fail(NJ_E_NOMEM, "out of memory while reading %s", s->words.path[i]);
+        else if (rc != 0 && s->words.count > 1 && !going)
             fprintf(stderr, "nojit report: %s\n", fail_text());
     }
-    if (err == NJ_E_NOMEM || json_array_size(runs) > 0)
-        return err == NJ_E_NOMEM ? err : 0;
-    return s->words.count == 1 ? err : fail(NJ_E_FORMAT, "no run can be read");
+    if (rc == NJ_E_NOMEM || json_array_size(runs) > 0)
+        return rc == NJ_E_NOMEM ? rc : 0;
+    return s->words.count == 1 ? rc : fail(NJ_E_FORMAT, "no run can be read");
 }
 
 /* Runs whose folders have the same name are called by their paths. */
@@ -74,25 +74,25 @@ static void name_apart(json_t *runs)
 static int write_page(const char *path, const json_t *data)
 {
     struct whole_file file;
-    int err = whole_file_begin(&file, path);
-    if (err)
-        return err;
+    int rc = whole_file_begin(&file, path);
+    if (rc != 0)
+        return rc;
     if (report_page(file.f, data) != 0)
-        err = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
-    return whole_file_end(&file, err);
+        rc = fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return whole_file_end(&file, rc);
 }
 
-static json_t *make_data(const struct settings *s, bool going, int *err)
+static json_t *make_data(const struct settings *s, bool going, int *rc)
 {
     json_t *runs = json_array(), *broken = json_array();
     json_t *data =
         json_pack("{s:s, s:o, s:o}", "version", NOJIT_VERSION, "runs", runs, "broken", broken);
-    *err = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, going, runs, broken);
-    if (*err && going && *err != NJ_E_NOMEM) /* before its first step */
-        *err = 0;
-    if (*err == 0) {
+    *rc = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, going, runs, broken);
+    if (*rc && going && *rc != NJ_E_NOMEM) /* before its first step */
+        *rc = 0;
+    if (*rc == 0) {
         name_apart(runs);
-        *err = report_alike(data);
+        *rc = report_alike(data);
     }
     if (going)
         json_object_set_new(data, "refresh", json_integer(FOLLOW_SECONDS));
@@ -121,31 +121,31 @@ static void say_written(const struct settings *s, size_t count, bool first, bool
 /* Reads the runs and writes the page. */
 static int report(const struct settings *s, bool first, bool going)
 {
-    int err;
-    json_t *data = make_data(s, going, &err);
-    if (!err)
-        err = write_page(s->out, data);
+    int rc;
+    json_t *data = make_data(s, going, &rc);
+    if (rc == 0)
+        rc = write_page(s->out, data);
     const size_t lacks = json_array_size(json_object_get(data, "broken"));
     const size_t has = json_array_size(json_object_get(data, "runs"));
     json_decref(data);
-    if (!err)
+    if (rc == 0)
         say_written(s, has, first, going);
-    if (!err && lacks > 0 && !going)
-        err = fail(NJ_E_FORMAT, "%s lacks %zu run%s that cannot be read", s->out, lacks,
-                   plural((long long)lacks));
-    return err;
+    if (rc == 0 && lacks > 0 && !going)
+        rc = fail(NJ_E_FORMAT, "%s lacks %zu run%s that cannot be read", s->out, lacks,
+                  plural((long long)lacks));
+    return rc;
 }
 
 int cmd_report(const struct settings *s)
 {
-    int err = check_arguments(s);
-    bool going = !err && s->follow && is_going(s);
-    if (!err)
-        err = report(s, true, going);
-    while (!err && going) {
+    int rc = check_arguments(s);
+    bool going = rc == 0 && s->follow && is_going(s);
+    if (rc == 0)
+        rc = report(s, true, going);
+    while (rc == 0 && going) {
         sleep(FOLLOW_SECONDS);
         going = is_going(s);
-        err = report(s, false, going);
+        rc = report(s, false, going);
     }
-    return err;
+    return rc;
 }

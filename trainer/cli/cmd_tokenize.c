@@ -28,8 +28,8 @@ static void advance(void *user, size_t bytes)
 static int open_tokenizer(const struct settings *s, struct tokenizer *t)
 {
     char dir[PATH_BYTES];
-    const int err = model_resolve(s->student, dir, sizeof dir);
-    return err ? err : tokenizer_open_as(dir, (enum tokenizer_choice)s->tokenizer, t);
+    TRY(model_resolve(s->student, dir, sizeof dir));
+    return tokenizer_open_as(dir, (enum tokenizer_choice)s->tokenizer, t);
 }
 
 static int run(const struct settings *s, struct progress *p, struct tokenizer *t)
@@ -39,16 +39,16 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     struct watch watch = {p, 0, 0};
     const struct row_rules rules = run_row_rules(s);
     const struct split_choice split = {(enum data_split)s->split, SPLIT_AUTO};
-    int err = open_tokenizer(s, t);
-    if (!err)
-        err = tokenize_bytes(s->data.path, s->data.count, &split, &watch.total);
+    int rc = open_tokenizer(s, t);
+    if (rc == 0)
+        rc = tokenize_bytes(s->data.path, s->data.count, &split, &watch.total);
     t->encoded = advance;
     t->user = &watch;
     p->started = clock_seconds();
-    if (!err)
-        err = tokenize(s->data.path, s->data.count, &rules, &split, t, s->out, &done);
-    if (err)
-        return err;
+    if (rc == 0)
+        rc = tokenize(s->data.path, s->data.count, &rules, &split, t, s->out, &done);
+    if (rc != 0)
+        return rc;
     const double seconds = clock_seconds() - p->started;
     if (seconds < 10)
         snprintf(took, sizeof took, "%.1f s", seconds);
@@ -81,17 +81,17 @@ static int show(const struct settings *s, struct progress *p, struct tokenizer *
         .vocab_size = INT32_MAX,
         .all_rows = true,
     };
-    int err = open_tokenizer(s, t);
-    if (!err)
-        err = data_open(&options, t, &d);
-    if (!err)
-        err = show_data(d, t, (int)s->seq_len, s->show, stdout);
-    if (!err)
+    int rc = open_tokenizer(s, t);
+    if (rc == 0)
+        rc = data_open(&options, t, &d);
+    if (rc == 0)
+        rc = show_data(d, t, (int)s->seq_len, s->show, stdout);
+    if (rc == 0)
         progress_data(p, data_passed_over(d), data_row_notes(d));
-    if (!err && data_overlong_text(d, text, sizeof text) != NULL)
+    if (rc == 0 && data_overlong_text(d, text, sizeof text) != NULL)
         progress_say(p, "%s", text);
     data_close(d);
-    return err;
+    return rc;
 }
 
 /* Options that say how sequences are filled, which a token file does not have. */
@@ -116,19 +116,19 @@ int cmd_tokenize(const struct settings *s)
                                     {"out or --show", s->out != NULL || s->show > 0},
                                     {NULL}};
     char day[DAY_BYTES];
-    int err = run_needs("tokenize", needed);
-    if (!err)
-        err = check_options(s);
-    if (!err)
-        err = day_use(s->template_date, day);
-    if (!err)
-        err = run_check_output(s);
-    if (!err)
-        err = progress_open(&p, NULL, s->show > 0);
-    if (err)
-        return err;
-    err = s->show > 0 ? show(s, &p, &t) : run(s, &p, &t);
+    int rc = run_needs("tokenize", needed);
+    if (rc == 0)
+        rc = check_options(s);
+    if (rc == 0)
+        rc = day_use(s->template_date, day);
+    if (rc == 0)
+        rc = run_check_output(s);
+    if (rc == 0)
+        rc = progress_open(&p, NULL, s->show > 0);
+    if (rc != 0)
+        return rc;
+    rc = s->show > 0 ? show(s, &p, &t) : run(s, &p, &t);
     tokenizer_close(&t);
     progress_close(&p);
-    return err;
+    return rc;
 }

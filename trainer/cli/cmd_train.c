@@ -16,18 +16,16 @@ static int check_settings(const struct settings *s, const char *command, bool di
                                     {"data", s->data.count > 0 || s->on_policy > 0},
                                     {"out", s->out != NULL || s->dry_run},
                                     {NULL}};
-    int err = run_needs(command, needed);
-    if (!err && s->eval_every > 0 && s->eval_data.count == 0)
-        err = fail(NJ_E_ARG, "--eval-every needs --eval-data to measure on");
-    if (!err && s->keep_best && s->eval_data.count == 0)
-        err = fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
-    if (!err && s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
-        err = fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
-    if (!err)
-        err = run_check_temperature(s);
-    if (!err)
-        err = rollouts_check(s);
-    return err ? err : run_check_output(s);
+    TRY(run_needs(command, needed));
+    if (s->eval_every > 0 && s->eval_data.count == 0)
+        return fail(NJ_E_ARG, "--eval-every needs --eval-data to measure on");
+    if (s->keep_best && s->eval_data.count == 0)
+        return fail(NJ_E_ARG, "--keep-best needs --eval-data to measure on");
+    if (s->early_stop_patience > 0 && (s->eval_data.count == 0 || s->eval_every == 0))
+        return fail(NJ_E_ARG, "--early-stop-patience needs --eval-data and --eval-every");
+    TRY(run_check_temperature(s));
+    TRY(rollouts_check(s));
+    return run_check_output(s);
 }
 
 static int train(const struct settings *s, enum command bit)
@@ -35,8 +33,8 @@ static int train(const struct settings *s, enum command bit)
     const struct command_info *c = commands;
     while (c->bit != bit)
         c++;
-    const int err = check_settings(s, c->name, bit == CMD_DISTILL);
-    return err ? err : train_run(s, c);
+    TRY(check_settings(s, c->name, bit == CMD_DISTILL));
+    return train_run(s, c);
 }
 
 int cmd_distill(const struct settings *s)

@@ -48,13 +48,13 @@ static int open_probe(struct probe *p, struct run *r)
     const int ranks = r->group->place.size;
     *p = (struct probe){.r = r, .ranks = ranks, .each = PROBE_BYTES / (size_t)ranks / 16 * 16};
     const size_t bytes = p->each * (size_t)ranks, all = sizeof *p->rows * (size_t)ranks;
-    int err = nj_stream_create(ctx, &p->s);
-    err = err ? err : nj_event_create(ctx, &p->from);
-    err = err ? err : nj_event_create(ctx, &p->to);
+    TRY(nj_stream_create(ctx, &p->s));
+    TRY(nj_event_create(ctx, &p->from));
+    TRY(nj_event_create(ctx, &p->to));
     /* not of nj_comm_alloc(): kernels fill a link sooner than copy engines, which first agree */
-    err = err ? err : nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->sent);
-    err = err ? err : nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->received);
-    return err ? err : nj_alloc(ctx, NJ_MEM_HOST, all, (void **)&p->rows);
+    TRY(nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->sent));
+    TRY(nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->received));
+    return nj_alloc(ctx, NJ_MEM_HOST, all, (void **)&p->rows);
 }
 
 static void close_probe(struct probe *p)
@@ -90,15 +90,13 @@ static int by_time(const void *a, const void *b)
 static int measure(struct probe *p, int (*transfer)(struct probe *p), float *ms)
 {
     float each[REPEATS];
-    int err = transfer(p);
-    for (int i = 0; i < REPEATS && !err; i++) {
-        err = nj_event_record(p->from, p->s);
-        err = err ? err : transfer(p);
-        err = err ? err : nj_event_record(p->to, p->s);
-        err = err ? err : nj_event_elapsed_ms(p->from, p->to, &each[i]);
+    TRY(transfer(p));
+    for (int i = 0; i < REPEATS; i++) {
+        TRY(nj_event_record(p->from, p->s));
+        TRY(transfer(p));
+        TRY(nj_event_record(p->to, p->s));
+        TRY(nj_event_elapsed_ms(p->from, p->to, &each[i]));
     }
-    if (err)
-        return err;
     qsort(each, REPEATS, sizeof *each, by_time);
     *ms = each[REPEATS / 2];
     return 0;
@@ -123,19 +121,20 @@ static void describe(struct row *row, struct run *r)
 static int share(struct probe *p)
 {
     const size_t each = sizeof *p->rows;
-    int err = nj_copy(p->s, p->sent, p->rows, each);
-    err = err ? err : nj_all_gather(p->r->comm, p->s, p->received, p->sent, each);
-    err = err ? err : nj_copy(p->s, p->rows, p->received, each * (size_t)p->ranks);
-    return err ? err : nj_stream_sync(p->s);
+    TRY(nj_copy(p->s, p->sent, p->rows, each));
+    TRY(nj_all_gather(p->r->comm, p->s, p->received, p->sent, each));
+    TRY(nj_copy(p->s, p->rows, p->received, each * (size_t)p->ranks));
+    return nj_stream_sync(p->s);
 }
 
 static int probe_all(struct probe *p)
 {
     describe(p->rows, p->r);
-    int err = measure(p, exchange, &p->rows->exchange_ms);
-    err = err ? err : measure(p, gather, &p->rows->gather_ms);
+    int rc = measure(p, exchange, &p->rows->exchange_ms);
+    if (rc == 0)
+        rc = measure(p, gather, &p->rows->gather_ms);
     nj_gpu_links(p->r->ctx, &p->rows->links.gpu); /* now that the GPU is awake */
-    return err ? err : share(p);
+    return rc != 0 ? rc : share(p);
 }
 
 /* ---- printing ---- */
@@ -322,11 +321,11 @@ static int print_json(const struct probe *p, const struct findings *f)
         json_object_set_new(root, "nccl_code", code_json(f));
     char *text = root != NULL ? json_dumps(root, JSON_REAL_PRECISION(6)) : NULL;
     json_decref(root);
-    const int err = json_memory_end() || text == NULL ? fail(NJ_E_NOMEM, "out of memory") : 0;
-    if (!err)
+    const int rc = json_memory_end() || text == NULL ? fail(NJ_E_NOMEM, "out of memory") : 0;
+    if (rc == 0)
         puts(text);
     free(text);
-    return err;
+    return rc;
 }
 
 static int print_all(const struct probe *p)
@@ -344,37 +343,37 @@ static int print_all(const struct probe *p)
 static int check_rank(struct run *r)
 {
     struct probe p;
-    int err = open_probe(&p, r);
-    if (!err)
-        err = probe_all(&p);
-    if (err)
-        return fail_context(err, r->ctx, "trying the links between GPUs");
+    int rc = open_probe(&p, r);
+    if (rc == 0)
+        rc = probe_all(&p);
+    if (rc != 0)
+        return fail_context(rc, r->ctx, "trying the links between GPUs");
     if (group_leads(r->group))
-        err = print_all(&p);
+        rc = print_all(&p);
     close_probe(&p);
-    return err ? err : group_finish(r->group);
+    return rc != 0 ? rc : group_finish(r->group);
 }
 
 int doctor_gpus(const struct settings *s)
 {
     struct group g;
     struct run r;
-    int gpus, err = 0;
+    int gpus, rc = 0;
     if (s->device == (int)NJ_DEVICE_CPU || s->device == (int)NJ_DEVICE_VULKAN)
         return fail(NJ_E_ARG, "--gpus: %s has no links to check; leave --device out",
                     s->device == (int)NJ_DEVICE_CPU ? "a CPU" : "the Vulkan backend");
-    err = run_gpus(s, &gpus);
-    if (!err)
-        err = group_find(&g, "doctor", gpus);
-    if (err || g.parent)
-        return err;
+    rc = run_gpus(s, &gpus);
+    if (rc == 0)
+        rc = group_find(&g, "doctor", gpus);
+    if (rc != 0 || g.parent)
+        return rc;
     if (g.place.size == 1)
         return fail(NJ_E_ARG, "--gpus: there is one GPU here, and no link to check");
-    err = run_open(&r, s, &g, false);
-    if (!err)
-        err = check_rank(&r);
-    if (err)
-        group_fail(&g, err);
+    rc = run_open(&r, s, &g, false);
+    if (rc == 0)
+        rc = check_rank(&r);
+    if (rc != 0)
+        group_fail(&g, rc);
     run_close(&r);
-    return err;
+    return rc;
 }

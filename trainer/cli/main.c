@@ -54,9 +54,9 @@ static int call(enum command command, const struct settings *s)
     if (f->doing == NULL)
         return f->run(s);
     wait_begin("%s", f->doing);
-    const int err = f->run(s);
+    const int rc = f->run(s);
     wait_end();
-    return err;
+    return rc;
 }
 
 static const char *command_name;
@@ -78,22 +78,22 @@ static int run_command(const struct command_info *c, int argc, char **argv)
     command_name = c->name;
     notes_to(say_note);
     waits_to(say_wait, NULL);
-    int err = settings_parse(c, argc, argv, &s);
-    if (err == 1) {
+    int rc = settings_parse(c, argc, argv, &s);
+    if (rc == 1) {
         help_command(stdout, c);
-        err = 0;
-    } else if (!err) {
+        rc = 0;
+    } else if (rc == 0) {
         options_note_idle(c, &s);
-        err = call(c->bit, &s);
+        rc = call(c->bit, &s);
     }
     for (size_t i = 0; i + 1 < s.refused_count; i++)
         fprintf(stderr, "nojit %s: %s\n", c->name, s.refused[i]);
     settings_free(&s);
-    if (!err)
-        err = check_output();
-    if (err && err != NJ_INTERRUPTED)
+    if (rc == 0)
+        rc = check_output();
+    if (rc != 0 && rc != NJ_INTERRUPTED)
         fprintf(stderr, "nojit %s: %s\n", c->name, fail_text());
-    return fail_status(err);
+    return fail_status(rc);
 }
 
 /* OpenMP's threads spin for milliseconds when they run out of work, which takes the processor from

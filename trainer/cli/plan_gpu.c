@@ -39,17 +39,17 @@ int plan_gpu_find(const struct settings *s, struct plan_gpu *out)
 {
     char names[256];
     *out = (struct plan_gpu){0};
-    int err = check_options(s);
-    if (err || s->gpu == NULL)
-        return err;
+    int rc = check_options(s);
+    if (rc != 0 || s->gpu == NULL)
+        return rc;
     out->of = gpu_named(s->gpu);
     if (out->of == NULL)
         return fail(NJ_E_ARG,
                     "--gpu %s: not one of %s; for another GPU give its memory by --memory-budget",
                     s->gpu, gpu_names(names, sizeof names));
-    err = nj_device_of_sm(out->of->sm, &out->device);
-    if (err)
-        return fail(err, "the embedded kernel index is damaged; rebuild or reinstall the binary");
+    rc = nj_device_of_sm(out->of->sm, &out->device);
+    if (rc != 0)
+        return fail(rc, "the embedded kernel index is damaged; rebuild or reinstall the binary");
     snprintf(out->device.name, sizeof out->device.name, "%s", out->of->device);
     return 0;
 }

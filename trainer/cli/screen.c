@@ -53,9 +53,9 @@ static int end_text(void *screen)
 {
     struct screen *s = screen;
     put_pending(s, true);
-    const int err = fflush(s->to);
+    const int rc = fflush(s->to);
     free(s);
-    return err;
+    return rc;
 }
 
 FILE *screen_open(FILE *to)

@@ -98,24 +98,24 @@ static int shown_tokens(const struct show *s, int64_t first, int inputs)
 static int put_piece(struct show *s, int64_t row, int piece)
 {
     int64_t first;
-    int inputs, rc = NJ_OK;
+    int inputs, rc = 0;
     struct data_token next = {.begins = true};
     data_piece(s->d, row, piece, &first, &inputs);
     const int count = shown_tokens(s, first, inputs);
-    for (int i = 0; i < count && !rc; i++)
+    for (int i = 0; i < count && rc == 0; i++)
         rc = data_token(s->d, first + i, &s->token[i]);
-    if (!rc && first + count < data_tokens(s->d))
+    if (rc == 0 && first + count < data_tokens(s->d))
         rc = data_token(s->d, first + count, &next);
     /* A part of a document begins with a token that the part before it has shown as its last target. */
     const bool again = data_packing(s->d) != PACKING_WRAPPED && !s->token[0].begins;
-    for (int from = again, end; from < count && !rc; from = end) {
+    for (int from = again, end; from < count && rc == 0; from = end) {
         if (s->token[from].begins && s->shown == s->count)
-            return NJ_OK;
+            return 0;
         for (end = from + 1; end < count && !s->token[end].begins;)
             end++;
         put_document(s, from, end);
     }
-    if (!rc && !next.begins && s->left == 0)
+    if (rc == 0 && !next.begins && s->left == 0)
         fputs("(the sequence ends within the document)\n", s->to);
     return rc;
 }
@@ -124,7 +124,7 @@ static int put_row(struct show *s, int64_t row)
 {
     const int pieces = data_pieces(s->d, row);
     int64_t first, positions = 0;
-    int inputs, rc = NJ_OK;
+    int inputs, rc = 0;
     for (int i = 0; i < pieces; i++) {
         data_piece(s->d, row, i, &first, &inputs);
         positions += inputs;
@@ -132,7 +132,7 @@ static int put_row(struct show *s, int64_t row)
     snprintf(s->head, sizeof s->head,
              "---- sequence %" PRId64 " of %" PRId64 ": %" PRId64 " of %d positions\n", row + 1,
              data_windows(s->d), positions, s->seq_len);
-    for (int i = 0; i < pieces && !rc; i++)
+    for (int i = 0; i < pieces && rc == 0; i++)
         rc = put_piece(s, row, i);
     return rc;
 }
@@ -141,18 +141,18 @@ int show_data(const struct data *d, const struct tokenizer *t, int seq_len, int6
 {
     const bool dims = isatty(fileno(to)) && getenv("NO_COLOR") == NULL;
     struct show s = {.d = d, .t = t, .to = to, .dims = dims, .seq_len = seq_len, .count = count};
-    int rc = NJ_OK;
+    int rc = 0;
     s.screen = screen_open(to);
     s.token = calloc((size_t)seq_len + 1, sizeof *s.token);
     if (s.screen == NULL || s.token == NULL)
         rc = fail(NJ_E_NOMEM, "out of memory");
-    for (int64_t row = 0; row < data_windows(d) && s.shown < count && !rc; row++)
+    for (int64_t row = 0; row < data_windows(d) && s.shown < count && rc == 0; row++)
         rc = put_row(&s, row);
     put_left(&s);
     if (s.screen != NULL)
         fclose(s.screen);
     free(s.token);
-    if (!rc && (fflush(to) != 0 || ferror(to)))
+    if (rc == 0 && (fflush(to) != 0 || ferror(to)))
         rc = fail(NJ_E_IO, "the documents cannot be written");
     return rc;
 }

@@ -37,7 +37,7 @@ int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], in
         return nj_fail(ctx, NJ_E_NOMEM, "nj_comm_create: out of host memory");
     *c = (nj_comm){.ctx = ctx, .rank = rank, .ranks = ranks};
     rc = ctx->backend->comm_create(c, id);
-    if (rc) {
+    if (rc != 0) {
         nj_comm_destroy(c);
         return rc;
     }
@@ -47,15 +47,13 @@ int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], in
 
 int nj_comm_alloc(nj_comm *c, size_t bytes, void **out)
 {
-    int rc;
-
     if (!c || !out)
         return NJ_E_ARG;
     if (!c->ctx->backend->comm_alloc)
         return nj_alloc(c->ctx, NJ_MEM_DEVICE, bytes, out);
     *out = NULL;
-    rc = nj_budget_check(c->ctx, NJ_MEM_DEVICE, bytes);
-    return rc ? rc : c->ctx->backend->comm_alloc(c, bytes ? bytes : 1, out);
+    TRY(nj_budget_check(c->ctx, NJ_MEM_DEVICE, bytes));
+    return c->ctx->backend->comm_alloc(c, bytes ? bytes : 1, out);
 }
 
 void nj_comm_free(nj_comm *c, void *ptr)
@@ -105,10 +103,9 @@ static int transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t, const
     if ((places | t->bytes) % ALIGN != 0)
         return nj_fail(c->ctx, NJ_E_ARG, "%s: arrays and their %zu bytes must be multiples of %d",
                        name, t->bytes, (int)ALIGN);
-    const int rc = c->ctx->backend->transfer(c, s, t);
-    if (rc == 0)
-        c->received += of_others(c, t);
-    return rc;
+    TRY(c->ctx->backend->transfer(c, s, t));
+    c->received += of_others(c, t);
+    return 0;
 }
 
 uint64_t nj_comm_received(const nj_comm *c)
@@ -150,9 +147,9 @@ int nj_comm_join(nj_comm *c, nj_stream *s)
 int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes)
 {
     nj_stream *aside;
-    int rc = nj_comm_aside(c, s, &aside);
+    TRY(nj_comm_aside(c, s, &aside));
 
-    return rc ? rc : nj_all_gather(c, aside, recv, send, bytes);
+    return nj_all_gather(c, aside, recv, send, bytes);
 }
 
 int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root)

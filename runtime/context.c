@@ -36,7 +36,7 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
     ctx->backend = backend;
     ctx->info.backend = backend->name;
     rc = backend->open(ctx, options);
-    if (rc) {
+    if (rc != 0) {
         close_backend(ctx);
         return rc;
     }
@@ -45,7 +45,7 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
     if (rc == 0) /* less where a library has loaded its code for what was tried */
         ctx->info.budget_bytes = backend->budget(ctx, NJ_MEM_DEVICE);
     ctx->gemm_tune = options->gemm_tune;
-    if (rc)
+    if (rc != 0)
         close_backend(ctx);
     return rc;
 }
@@ -70,7 +70,7 @@ static int is_faster(nj_context *ctx, const struct nj_options *options, char *wh
     double gpu = 0, cpu = 0;
     int rc = nj_gemm_speed(ctx, &gpu);
 
-    if (rc) {
+    if (rc != 0) {
         snprintf(why, bytes, "%s", ctx->error);
         return 0;
     }
@@ -89,7 +89,7 @@ static int try_vulkan(nj_context *ctx, const struct nj_options *options, char *w
     int rc = open_backend(ctx, &nj_backend_vulkan, options);
 
     *taken = rc == 0;
-    if (rc) {
+    if (rc != 0) {
         snprintf(why, bytes, "%s", ctx->error);
         return rc == NJ_E_ARG ? rc : 0;
     }
@@ -107,11 +107,9 @@ static int open_auto(nj_context *ctx, const struct nj_options *options)
     if (!may_fall_back(rc))
         return rc;
     snprintf(cuda, sizeof cuda, "%s", ctx->error);
-    rc = try_vulkan(ctx, options, vulkan, sizeof vulkan, &taken);
-    if (rc == 0 && !taken)
-        rc = open_backend(ctx, &nj_backend_cpu, options);
-    if (rc)
-        return rc;
+    TRY(try_vulkan(ctx, options, vulkan, sizeof vulkan, &taken));
+    if (!taken)
+        TRY(open_backend(ctx, &nj_backend_cpu, options));
     snprintf(ctx->info.fallback, sizeof ctx->info.fallback, "%.500s; Vulkan: %.500s", cuda, vulkan);
     ctx->error[0] = '\0';
     return 0;

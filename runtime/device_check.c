@@ -177,7 +177,7 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options,
     rc = options->self_test(ctx, &t);
     nj_gemm_table_free(ctx);
     forget_gemms(&ctx->info);
-    if (rc)
+    if (rc != 0)
         return refuse(ctx, rc, &t);
     was->ms = (float)(clock_ms() - from);
     write_now(was->at);
@@ -260,7 +260,7 @@ int nj_tested(nj_context *ctx, const struct nj_options *options)
         nj_doing(options, "%.100s is timed", ctx->info.name);
         rc = time_device(ctx, &r.speed);
     }
-    if (rc)
+    if (rc != 0)
         return rc;
     if (kept && fits && (tried || (read && untimed))) {
         r.was = *now;

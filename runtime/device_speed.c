@@ -29,7 +29,7 @@ static int begin(nj_context *ctx, size_t bytes, struct trial *t)
         rc = nj_alloc(ctx, NJ_MEM_DEVICE, bytes, &t->b);
     if (rc == 0)
         rc = nj_alloc(ctx, NJ_MEM_DEVICE, bytes, &t->c);
-    return rc || !t->gemm ? rc : nj_gemm_prepare(ctx, t->gemm);
+    return rc != 0 || !t->gemm ? rc : nj_gemm_prepare(ctx, t->gemm);
 }
 
 static void end(nj_context *ctx, struct trial *t)
@@ -44,14 +44,12 @@ static void end(nj_context *ctx, struct trial *t)
 
 static int run(struct trial *t, float *ms)
 {
-    int rc = nj_event_record(t->from, t->s);
+    TRY(nj_event_record(t->from, t->s));
 
-    if (rc == 0)
-        rc = t->gemm ? nj_gemm_run(t->s, t->gemm, t->c, t->a, t->b)
-                     : nj_copy(t->s, t->c, t->a, COPY_BYTES);
-    if (rc == 0)
-        rc = nj_event_record(t->to, t->s);
-    return rc ? rc : nj_event_elapsed_ms(t->from, t->to, ms);
+    TRY(t->gemm ? nj_gemm_run(t->s, t->gemm, t->c, t->a, t->b)
+                : nj_copy(t->s, t->c, t->a, COPY_BYTES));
+    TRY(nj_event_record(t->to, t->s));
+    return nj_event_elapsed_ms(t->from, t->to, ms);
 }
 
 /* Work per second. gemm: or NULL for a copy. */
@@ -97,7 +95,7 @@ int nj_gemm_speed(nj_context *ctx, double *gflops)
 
 int nj_speed(nj_context *ctx, struct nj_speed *out)
 {
-    const int rc = time_gemm(ctx, &out->gemm_flops);
+    TRY(time_gemm(ctx, &out->gemm_flops));
 
-    return rc ? rc : measure(ctx, NULL, 2.0 * COPY_BYTES, &out->copy_bytes);
+    return measure(ctx, NULL, 2.0 * COPY_BYTES, &out->copy_bytes);
 }

@@ -169,7 +169,7 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
     rc = ctx->backend->gemm_prepare(ctx, plan);
     if (rc == 0 && plan->chosen)
         rc = nj_gemm_choose(ctx, text, plan->choice);
-    if (rc) {
+    if (rc != 0) {
         char why[NJ_SENTENCE_BYTES];
 
         snprintf(why, sizeof why, "%s", ctx->error);

@@ -127,7 +127,6 @@ static int read_rows(nj_context *ctx, FILE *f)
 
     while (fgets(line, sizeof line, f)) {
         char *colon = strstr(line, ": ");
-        int rc;
 
         if (!colon || colon - line >= NJ_GEMM_TEXT_BYTES || strlen(colon) < 2 + sizeof choice * 2 ||
             !read_hex(colon + 2, choice))
@@ -135,9 +134,7 @@ static int read_rows(nj_context *ctx, FILE *f)
         *colon = '\0';
         if (nj_gemm_choice(ctx, line))
             continue;
-        rc = nj_gemm_choose(ctx, line, choice);
-        if (rc)
-            return rc;
+        TRY(nj_gemm_choose(ctx, line, choice));
         count++;
     }
     return count;
@@ -315,19 +312,16 @@ static int replace(nj_context *ctx, const char *path, mode_t mode)
 int nj_gemm_table_write(nj_context *ctx, const char *path)
 {
     struct lock lock;
-    int rc;
 
     if (!ctx || !path)
         return NJ_E_ARG;
     if (ctx->choices.count == 0)
         return 0;
-    rc = take_lock(ctx, path, &lock);
-    if (rc)
-        return rc;
-    rc = merge(ctx, path);
+    TRY(take_lock(ctx, path, &lock));
+    int rc = merge(ctx, path);
     if (rc == 0)
         rc = replace(ctx, path, lock.info.st_mode);
-    if (rc && lock.made)
+    if (rc != 0 && lock.made)
         unlink(path);
     close(lock.fd);
     return rc;

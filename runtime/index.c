@@ -105,7 +105,6 @@ static int check_entry(const struct nj_index *x, uint32_t i, char *why)
     const struct nji_entry *e = &x->entries[i];
     uint32_t string_bytes = h->index_bytes - h->strings_off;
     const char *key;
-    int rc;
 
     if (e->key_str >= string_bytes || e->entry_str >= string_bytes)
         return damaged(why, "entry %u has a name outside of it", i);
@@ -123,8 +122,8 @@ static int check_entry(const struct nj_index *x, uint32_t i, char *why)
             return damaged(why, "%s names an arch that is not listed", key);
     if ((e->blob_bytes == 0) != (e->record_count == 0) || (e->spare_bytes && !e->blob_bytes))
         return damaged(why, "%s has code without records or records without code", key);
-    rc = check_code(x, e->blob_off, e->blob_bytes, e->blob_hash, key, why);
-    return rc ? rc : check_code(x, e->spare_off, e->spare_bytes, e->spare_hash, key, why);
+    TRY(check_code(x, e->blob_off, e->blob_bytes, e->blob_hash, key, why));
+    return check_code(x, e->spare_off, e->spare_bytes, e->spare_hash, key, why);
 }
 
 int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size_t blobs_bytes,
@@ -132,10 +131,7 @@ int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size
 {
     const unsigned char *base = index;
     const struct nji_header *h = index;
-    int rc = check_header(index, index_bytes, blobs_bytes, why);
-
-    if (rc)
-        return rc;
+    TRY(check_header(index, index_bytes, blobs_bytes, why));
     out->header = h;
     out->archs = (const void *)(base + h->archs_off);
     out->entries = (const void *)(base + h->entries_off);
@@ -143,10 +139,10 @@ int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size
     out->params = (const void *)(base + h->params_off);
     out->strings = (const char *)(base + h->strings_off);
     out->blobs = blobs;
-    rc = check_archs(out, why);
-    for (uint32_t i = 0; i < h->entry_count && rc == 0; i++)
-        rc = check_entry(out, i, why);
-    return rc;
+    TRY(check_archs(out, why));
+    for (uint32_t i = 0; i < h->entry_count; i++)
+        TRY(check_entry(out, i, why));
+    return 0;
 }
 
 int nj_index_embedded(struct nj_index *out, char *why)
@@ -229,12 +225,9 @@ int nj_embedded_read(struct nj_embedded *out)
 {
     char why[NJ_SENTENCE_BYTES];
     struct nj_index index;
-    int rc;
 
     memset(out, 0, sizeof *out);
-    rc = nj_index_embedded(&index, why);
-    if (rc)
-        return rc;
+    TRY(nj_index_embedded(&index, why));
     for (uint32_t i = 0; i < index.header->entry_count; i++)
         out->keys += index.entries[i].blob_bytes > 0;
     out->archs = index.header->arch_count;

@@ -15,6 +15,7 @@
 
 #include <sys/uio.h>
 
+#include "base/try.h"
 #include "index.h"
 #include "nojit.h"
 

@@ -22,8 +22,6 @@ int nj_budget_check(nj_context *ctx, enum nj_memory kind, size_t bytes)
 
 int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
 {
-    int rc;
-
     if (!ctx || !out)
         return NJ_E_ARG;
     *out = NULL;
@@ -31,8 +29,8 @@ int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
         return nj_fail(ctx, NJ_E_ARG, "nj_alloc: the context is not open");
     if (kind != NJ_MEM_DEVICE && kind != NJ_MEM_HOST)
         return nj_fail(ctx, NJ_E_ARG, "nj_alloc: memory kind %d is not known", (int)kind);
-    rc = nj_budget_check(ctx, kind, bytes);
-    return rc ? rc : ctx->backend->alloc(ctx, kind, bytes ? bytes : 1, out);
+    TRY(nj_budget_check(ctx, kind, bytes));
+    return ctx->backend->alloc(ctx, kind, bytes ? bytes : 1, out);
 }
 
 void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr)
@@ -79,7 +77,7 @@ int nj_stream_create(nj_context *ctx, nj_stream **out)
         return nj_fail(ctx, NJ_E_NOMEM, "nj_stream_create: out of host memory");
     s->ctx = ctx;
     rc = ctx->backend->stream_create(s);
-    if (rc) {
+    if (rc != 0) {
         nj_stream_destroy(s);
         return rc;
     }
@@ -125,7 +123,7 @@ int nj_event_create(nj_context *ctx, nj_event **out)
         return nj_fail(ctx, NJ_E_NOMEM, "nj_event_create: out of host memory");
     e->ctx = ctx;
     rc = ctx->backend->event_create(e);
-    if (rc) {
+    if (rc != 0) {
         free(e);
         return rc;
     }
@@ -178,16 +176,13 @@ int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
 
 int nj_graph_begin(nj_stream *s)
 {
-    int rc;
-
     if (!s)
         return NJ_E_ARG;
     if (s->ctx->graphs_off)
         return nj_fail(s->ctx, NJ_E_UNSUPPORTED, "graphs are switched off by NOJIT_GRAPH=0");
-    rc = s->ctx->backend->graph_begin(s);
-    if (rc == 0)
-        s->captured = 1;
-    return rc;
+    TRY(s->ctx->backend->graph_begin(s));
+    s->captured = 1;
+    return 0;
 }
 
 int nj_graph_end(nj_stream *s, nj_graph **out)
@@ -204,7 +199,7 @@ int nj_graph_end(nj_stream *s, nj_graph **out)
     g->ctx = s->ctx;
     rc = s->ctx->backend->graph_end(s, g);
     s->captured = 0;
-    if (rc) {
+    if (rc != 0) {
         free(g);
         return rc;
     }

@@ -111,13 +111,9 @@ static int check_room(nj_context *ctx)
 
 static int cpu_open(nj_context *ctx, const struct nj_options *options)
 {
-    int rc;
-
     (void)options;
     keep_to_thread_limit();
-    rc = check_room(ctx);
-    if (rc)
-        return rc;
+    TRY(check_room(ctx));
     read_name(ctx->info.name, sizeof ctx->info.name);
     ctx->info.f8 = NJ_F8_ROWS;
     ctx->info.multiprocessors = omp_get_max_threads();

@@ -163,9 +163,9 @@ int nj_cpu_comm_create(nj_comm *c, const unsigned char *id)
     g->bytes = (size_t)c->ranks * sizeof *g->place;
     memcpy(name, id, NJ_COMM_ID_BYTES);
     rc = open_object(c, name, g);
-    if (!rc)
+    if (rc == 0)
         rc = map_object(c, g);
-    if (!rc)
+    if (rc == 0)
         rc = meet(c, g);
     if (c->rank == 0) /* all have it open, or it is given up */
         shm_unlink(name);

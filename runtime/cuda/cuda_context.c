@@ -84,5 +84,5 @@ int nj_cuda_enter(nj_context *ctx)
     struct nj_cuda *cu = nj_cuda_of(ctx);
     int rc = cu->driver.cuCtxSetCurrent(cu->context);
 
-    return rc ? nj_cuda_check(ctx, rc, "making the GPU context current") : 0;
+    return rc != 0 ? nj_cuda_check(ctx, rc, "making the GPU context current") : 0;
 }

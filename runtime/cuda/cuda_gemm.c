@@ -33,14 +33,15 @@ int nj_cuda_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
 
     if (rc == 0 && plan->shape.ab_dtype == NJ_F8)
         rc = check_f8(ctx, &plan->shape);
-    if (rc)
+    if (rc != 0)
         return rc;
     plan->state = p = calloc(1, sizeof *p);
     if (!p)
         return nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
     rc = nj_lt_product_make(ctx, &plan->shape, p);
-    rc = rc ? rc : nj_lt_choose(ctx, plan, p);
-    if (rc)
+    if (rc == 0)
+        rc = nj_lt_choose(ctx, plan, p);
+    if (rc != 0)
         nj_cuda_gemm_release(ctx, plan);
     return rc;
 }
@@ -55,10 +56,7 @@ int nj_cuda_gemm_run(nj_stream *s, const struct nj_gemm_plan *plan,
                                    .b_scale = x->a_scale,
                                    .workspace = s->workspace,
                                    .stream = s->handle};
-    int rc = nj_cuda_enter(s->ctx);
-
-    if (rc)
-        return rc;
+    TRY(nj_cuda_enter(s->ctx));
     s->ctx->last_key = "a GEMM";
     return nj_lt_enqueue(s->ctx, plan->state, &at);
 }

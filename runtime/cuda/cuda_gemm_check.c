@@ -205,12 +205,11 @@ int nj_lt_fill_scales(nj_context *ctx, const struct nj_gemm *g, const struct nj_
 {
     enum { BLOCK_ONE = 127 }; /* UE8M0: 2^0 */
     const int blocks = ctx->info.f8 == NJ_F8_BLOCKS && !g->one_scale;
-    int rc = take_pinned(ctx);
+    TRY(take_pinned(ctx));
 
-    if (rc == 0)
-        rc = fill_ones(ctx, at, at->a_scale, bytes,
-                       blocks ? BLOCK_ONE : encode(format_of(NJ_CUDA_R_32F), 1), blocks ? 1 : 4);
-    return rc ? rc : wait_for(ctx, at);
+    TRY(fill_ones(ctx, at, at->a_scale, bytes,
+                  blocks ? BLOCK_ONE : encode(format_of(NJ_CUDA_R_32F), 1), blocks ? 1 : 4));
+    return wait_for(ctx, at);
 }
 
 /* ---- what to expect ---- */
@@ -283,7 +282,7 @@ int nj_lt_known_begin(nj_context *ctx, const struct nj_gemm *g, const struct nj_
         rc = fill_pattern(ctx, at, BLOCK_A, at->b, operand_bytes[1], &a, format_of(a_type));
     if (rc == 0)
         rc = fill_pattern(ctx, at, BLOCK_B, at->a, operand_bytes[0], &b, format_of(type));
-    return rc ? rc : wait_for(ctx, at);
+    return rc != 0 ? rc : wait_for(ctx, at);
 }
 
 void nj_lt_known_end(struct nj_lt_known *k)
@@ -310,7 +309,7 @@ int nj_lt_known_clear(nj_context *ctx, const struct nj_lt_known *k)
         rc = nj_cuda_check(
             ctx, nj_cuda_of(ctx)->driver.cuMemsetD8Async(c, 0xff, k->bytes, k->at->stream),
             "filling the result of a GEMM");
-    return rc ? rc : wait_for(ctx, k->at);
+    return rc != 0 ? rc : wait_for(ctx, k->at);
 }
 
 /* ---- comparing ---- */
@@ -444,14 +443,14 @@ static int compare_pieces(nj_context *ctx, struct nj_lt_known *k, const struct n
                                       .to_pitch = s->width,
                                       .width = s->width,
                                       .height = s->count};
-    int rc = nj_cuda_check(ctx, driver->cuMemcpy2DAsync(&copy, k->at->stream),
-                           "reading the result of a GEMM");
+    TRY(nj_cuda_check(ctx, driver->cuMemcpy2DAsync(&copy, k->at->stream),
+                      "reading the result of a GEMM"));
 
-    rc = rc ? rc : wait_for(ctx, k->at);
-    for (size_t i = 0; i < s->count && rc == 0 && !*wrong; i++)
+    TRY(wait_for(ctx, k->at));
+    for (size_t i = 0; i < s->count && !*wrong; i++)
         *wrong = piece_is_wrong(k, first + i * s->pitch / element, s->width / element,
                                 got + i * s->width, initial_bits(ctx, k));
-    return rc;
+    return 0;
 }
 
 int nj_lt_known_compare(nj_context *ctx, struct nj_lt_known *k, enum nj_lt_depth depth, int *wrong)

@@ -164,7 +164,7 @@ static int take_scratch(nj_context *ctx, struct trial *t, size_t operand_bytes[2
                       (void **)&t->memory);
         a = b = 0;
     }
-    if (rc)
+    if (rc != 0)
         return rc;
     t->at = (struct nj_lt_place){
         .workspace = t->memory,
@@ -179,7 +179,7 @@ static int take_scratch(nj_context *ctx, struct trial *t, size_t operand_bytes[2
     if (scales == 0)
         return 0;
     rc = nj_lt_fill_scales(ctx, g, &t->at, scales);
-    if (rc)
+    if (rc != 0)
         nj_free(ctx, NJ_MEM_DEVICE, t->memory);
     return rc;
 }
@@ -246,7 +246,8 @@ static int try_choice(nj_context *ctx, struct trial *t, int i, enum nj_lt_depth 
 
     cleared = clock_ms();
     t->p->choice = t->list[i];
-    rc = rc ? rc : run_once(ctx, t);
+    if (rc == 0)
+        rc = run_once(ctx, t);
     ran = clock_ms();
     if (rc == 0 && t->apart)
         rc = compare(ctx, t, i, depth);
@@ -279,7 +280,7 @@ static int capture_runs(nj_context *ctx, const struct trial *t, int runs, void *
         result = driver->cuGraphInstantiateWithFlags(out, graph, 0);
     if (graph)
         driver->cuGraphDestroy(graph);
-    return rc ? rc : nj_cuda_check(ctx, result, "timing a GEMM");
+    return rc != 0 ? rc : nj_cuda_check(ctx, result, "timing a GEMM");
 }
 
 /* Milliseconds a run, of `runs`. */
@@ -289,7 +290,7 @@ static int time_runs(nj_context *ctx, const struct trial *t, int runs, float *ms
     void *graph = NULL;
     int rc = capture_runs(ctx, t, runs, &graph), result;
 
-    if (rc)
+    if (rc != 0)
         return rc;
     *ms = 0;
     result = driver->cuGraphUpload(graph, t->at.stream);
@@ -333,14 +334,11 @@ struct best {
 static int time_choice(nj_context *ctx, struct trial *t, int i, struct best *best)
 {
     float first = 0, ms = 0;
-    int rc = time_runs(ctx, t, 1, &first);
-
-    if (rc)
-        return rc;
+    TRY(time_runs(ctx, t, 1, &first));
     t->ms[i] = ms = first;
     if (best->at >= 0 && first > HOPELESS * best->first)
         return 0;
-    rc = time_runs(ctx, t, TIMED_RUNS, &ms);
+    const int rc = time_runs(ctx, t, TIMED_RUNS, &ms);
     t->ms[i] = ms;
     if (rc == 0 && (best->at < 0 || ms < t->ms[best->at]))
         *best = (struct best){i, first};
@@ -356,7 +354,7 @@ static int time_all(nj_context *ctx, struct trial *t)
         if (t->ms[i] == LEFT_OUT)
             continue;
         rc = try_choice(ctx, t, i, NJ_LT_QUICK);
-        if (rc || t->ms[i] == LEFT_OUT)
+        if (rc != 0 || t->ms[i] == LEFT_OUT)
             continue;
         rc = time_choice(ctx, t, i, &best);
         if (rc == NJ_E_GEMM) { /* in a graph alone */
@@ -428,7 +426,7 @@ static int take_next(nj_context *ctx, struct trial *t)
         if (rc == 0 && t->ms[i] != LEFT_OUT)
             return 0;
     }
-    return rc ? rc : fail_all(ctx, t);
+    return rc != 0 ? rc : fail_all(ctx, t);
 }
 
 /* The stored choice, if it is among those that the library lists for this shape: bytes of a file
@@ -453,14 +451,16 @@ static int choose(nj_context *ctx, struct nj_gemm_plan *plan, struct trial *t)
     int stored, rc = take_stored(ctx, plan, t, &stored);
 
     plan->chosen = stored || tune;
-    if (rc || stored)
+    if (rc != 0 || stored)
         return rc;
     if (tune) {
         rc = open_timer(ctx, t);
-        rc = rc ? rc : time_all(ctx, t);
+        if (rc == 0)
+            rc = time_all(ctx, t);
         ctx->info.gemms_timed++;
     }
-    rc = rc ? rc : take_next(ctx, t);
+    if (rc == 0)
+        rc = take_next(ctx, t);
     close_timer(ctx, t);
     return rc;
 }
@@ -480,14 +480,14 @@ int nj_lt_choose(nj_context *ctx, struct nj_gemm_plan *plan, struct nj_lt_produc
     const double from = clock_ms();
     struct trial t = {.g = &plan->shape, .p = p};
     size_t operand_bytes[2];
-    int rc = take_scratch(ctx, &t, operand_bytes);
-
-    if (rc)
-        return rc;
-    rc = begin_known(ctx, &t, operand_bytes);
-    rc = rc ? rc : nj_lt_set_scales(ctx, p, &t.at);
-    rc = rc ? rc : list_algorithms(ctx, &t);
-    rc = rc ? rc : choose(ctx, plan, &t);
+    TRY(take_scratch(ctx, &t, operand_bytes));
+    int rc = begin_known(ctx, &t, operand_bytes);
+    if (rc == 0)
+        rc = nj_lt_set_scales(ctx, p, &t.at);
+    if (rc == 0)
+        rc = list_algorithms(ctx, &t);
+    if (rc == 0)
+        rc = choose(ctx, plan, &t);
     memcpy(plan->choice, &p->choice, sizeof plan->choice);
     say_left_out(ctx, &t);
     nj_lt_known_end(&t.known);

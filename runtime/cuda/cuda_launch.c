@@ -64,16 +64,13 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
                                       s->handle,
                                       &early,
                                       s->early && s->ctx->info.sm >= SM_OF_DEPENDENT_LAUNCH};
-    int rc;
 
     if (!cu->functions[id])
         return nj_fail(s->ctx, NJ_E_NO_KERNEL, "%s is for %s alone; %s runs code of %s",
                        kernel->key, kernel->only, s->ctx->info.name, s->ctx->info.arch);
-    rc = nj_cuda_enter(s->ctx);
-    if (rc)
-        return rc;
+    TRY(nj_cuda_enter(s->ctx));
     if (config.shared_bytes < cu->least_shared[id])
         config.shared_bytes = cu->least_shared[id];
-    rc = cu->driver.cuLaunchKernelEx(&config, cu->functions[id], NULL, extra);
-    return rc ? nj_cuda_check(s->ctx, rc, kernel->key) : 0;
+    const int rc = cu->driver.cuLaunchKernelEx(&config, cu->functions[id], NULL, extra);
+    return rc != 0 ? nj_cuda_check(s->ctx, rc, kernel->key) : 0;
 }

@@ -108,13 +108,11 @@ static int make_desc(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_prod
 
 int nj_lt_product_make(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_product *p)
 {
-    int rc;
-
     p->alpha = nj_gemm_scale(g);
     p->beta = g->beta;
     p->scaled = g->ab_dtype == NJ_F8;
-    rc = make_desc(ctx, g, p);
-    return rc ? rc : make_layouts(ctx, g, p);
+    TRY(make_desc(ctx, g, p));
+    return make_layouts(ctx, g, p);
 }
 
 void nj_lt_product_free(nj_context *ctx, struct nj_lt_product *p)
@@ -136,10 +134,8 @@ void nj_lt_product_free(nj_context *ctx, struct nj_lt_product *p)
 int nj_lt_enqueue(nj_context *ctx, const struct nj_lt_product *p, const struct nj_lt_place *at)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
-    int status, rc = nj_lt_set_scales(ctx, p, at);
-
-    if (rc)
-        return rc;
+    int status;
+    TRY(nj_lt_set_scales(ctx, p, at));
     status = cu->lt.cublasLtMatmul(cu->lt_handle, p->desc, &p->alpha, at->a, p->a, at->b, p->b,
                                    &p->beta, at->c, p->c, at->c, p->c, &p->choice.algo,
                                    p->choice.workspace_bytes ? at->workspace : NULL,

@@ -68,7 +68,7 @@ int nj_device_of_sm(int sm, struct nj_device_info *out)
     int arch, rc = nj_index_embedded(&index, why);
 
     *out = (struct nj_device_info){.backend = "cuda", .sm = sm, .lp = 1, .f8 = f8_of(sm)};
-    if (rc)
+    if (rc != 0)
         return rc;
     arch = nj_index_arch_for(&index, sm);
     out->lp_is_f16 = arch < 0 ? sm < 80 : index.archs[arch].lp_is_f16;
@@ -88,28 +88,30 @@ static int read_device(nj_context *ctx, int ordinal)
     if (rc == NJ_CUDA_ERROR_NO_DEVICE)
         return nj_fail(ctx, NJ_E_NO_DEVICE,
                        "the driver sees no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES");
-    if (rc) {
+    if (rc != 0) {
         nj_cuda_check(ctx, rc, "starting the driver (does nvidia-smi work?)");
         return NJ_E_DRIVER;
     }
     rc = driver->cuDeviceGetCount(&count);
-    if (rc)
+    if (rc != 0)
         return nj_cuda_check(ctx, rc, "cuDeviceGetCount");
     if (ordinal < 0 || ordinal >= count)
         return nj_fail(ctx, NJ_E_NO_DEVICE, "GPU %d wanted, the driver sees %d (counted from 0)",
                        ordinal, count);
     rc = driver->cuDeviceGet(&cu->device, ordinal);
-    rc = rc ? rc : driver->cuDeviceGetName(info->name, (int)sizeof info->name, cu->device);
-    rc = rc ? rc : driver->cuDeviceTotalMem(&info->memory_bytes, cu->device);
-    rc = rc ? rc
-            : driver->cuDeviceGetAttribute(&major, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                           cu->device);
-    rc = rc ? rc
-            : driver->cuDeviceGetAttribute(&minor, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-                                           cu->device);
-    rc = rc ? rc
-            : driver->cuDeviceGetAttribute(&info->multiprocessors,
-                                           NJ_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cu->device);
+    if (rc == 0)
+        rc = driver->cuDeviceGetName(info->name, (int)sizeof info->name, cu->device);
+    if (rc == 0)
+        rc = driver->cuDeviceTotalMem(&info->memory_bytes, cu->device);
+    if (rc == 0)
+        rc = driver->cuDeviceGetAttribute(&major, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                          cu->device);
+    if (rc == 0)
+        rc = driver->cuDeviceGetAttribute(&minor, NJ_CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+                                          cu->device);
+    if (rc == 0)
+        rc = driver->cuDeviceGetAttribute(&info->multiprocessors,
+                                          NJ_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, cu->device);
     info->sm = 10 * major + minor;
     info->lp = 1;
     info->f8 = f8_of(info->sm);
@@ -146,15 +148,12 @@ int nj_gpu_reaches(nj_context *ctx, int ordinal)
 static int open_cublaslt(nj_context *ctx)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
-    int rc = nj_cuda_open_cublaslt(ctx, &cu->lt);
-
-    if (rc)
-        return rc;
+    TRY(nj_cuda_open_cublaslt(ctx, &cu->lt));
     ctx->info.gemm_version = cu->lt.cublasLtGetVersion();
     nj_library_reports(ctx->info.gemm_version, ctx->info.sm, ctx->info.gemm_reports,
                        sizeof ctx->info.gemm_reports);
-    rc = cu->lt.cublasLtCreate(&cu->lt_handle);
-    if (rc)
+    const int rc = cu->lt.cublasLtCreate(&cu->lt_handle);
+    if (rc != 0)
         return nj_fail(ctx, NJ_E_LIBRARY, "%.500s: cublasLtCreate: %s", ctx->info.gemm_library,
                        cu->lt.cublasLtGetStatusName(rc));
     return 0;
@@ -164,7 +163,6 @@ static int cuda_open(nj_context *ctx, const struct nj_options *options)
 {
     struct nj_cuda *cu = calloc(1, sizeof *cu);
     struct nj_embedded embedded;
-    int rc;
 
     ctx->state = cu;
     if (!cu)
@@ -172,27 +170,19 @@ static int cuda_open(nj_context *ctx, const struct nj_options *options)
     cu->log = options->log;
     cu->log_user = options->log_user;
     read_driver_release(ctx->info.driver, sizeof ctx->info.driver);
-    rc = nj_cuda_open_driver(ctx, &cu->driver);
-    if (rc)
-        return rc;
-    rc = read_device(ctx, options->ordinal);
-    if (rc)
-        return rc;
-    rc = choose_memory(ctx, options);
-    if (rc)
-        return rc;
-    rc = cu->driver.cuDevicePrimaryCtxRetain(&cu->context, cu->device);
-    if (rc)
+    TRY(nj_cuda_open_driver(ctx, &cu->driver));
+    TRY(read_device(ctx, options->ordinal));
+    TRY(choose_memory(ctx, options));
+    int rc = cu->driver.cuDevicePrimaryCtxRetain(&cu->context, cu->device);
+    if (rc != 0)
         return nj_cuda_check(ctx, rc, "opening a context on the GPU");
     cu->retained = 1;
-    rc = nj_cuda_enter(ctx);
-    if (rc)
-        return rc;
-    rc = nj_cuda_load_modules(ctx, options);
-    rc = rc ? rc : open_cublaslt(ctx);
-    if (rc == 0 && nj_embedded_read(&embedded) == 0)
+    TRY(nj_cuda_enter(ctx));
+    TRY(nj_cuda_load_modules(ctx, options));
+    TRY(open_cublaslt(ctx));
+    if (nj_embedded_read(&embedded) == 0)
         nj_cuda_cache_key(ctx, embedded.index_hash);
-    return rc;
+    return 0;
 }
 
 static void cuda_close(nj_context *ctx)

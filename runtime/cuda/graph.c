@@ -8,11 +8,9 @@
 int nj_cuda_graph_begin(nj_stream *s)
 {
     struct nj_cuda *cu = nj_cuda_of(s->ctx);
-    int rc = nj_cuda_enter(s->ctx);
-
-    if (rc)
-        return rc;
-    rc = cu->driver.cuStreamBeginCapture(s->handle, NJ_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    TRY(nj_cuda_enter(s->ctx));
+    const int rc =
+        cu->driver.cuStreamBeginCapture(s->handle, NJ_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     return nj_cuda_check(s->ctx, rc, "nj_graph_begin");
 }
 
@@ -20,15 +18,11 @@ int nj_cuda_graph_end(nj_stream *s, nj_graph *g)
 {
     struct nj_cuda *cu = nj_cuda_of(s->ctx);
     void *graph = NULL;
-    int rc = nj_cuda_enter(s->ctx);
-
-    if (rc)
-        return rc;
-    rc = nj_cuda_check(s->ctx, cu->driver.cuStreamEndCapture(s->handle, &graph), "nj_graph_end");
-    if (rc)
-        return rc;
-    rc = nj_cuda_check(s->ctx, cu->driver.cuGraphInstantiateWithFlags(&g->handle, graph, 0),
-                       "nj_graph_end: making the graph executable");
+    TRY(nj_cuda_enter(s->ctx));
+    TRY(nj_cuda_check(s->ctx, cu->driver.cuStreamEndCapture(s->handle, &graph), "nj_graph_end"));
+    const int rc =
+        nj_cuda_check(s->ctx, cu->driver.cuGraphInstantiateWithFlags(&g->handle, graph, 0),
+                      "nj_graph_end: making the graph executable");
     cu->driver.cuGraphDestroy(graph);
     return rc;
 }
@@ -36,10 +30,7 @@ int nj_cuda_graph_end(nj_stream *s, nj_graph *g)
 int nj_cuda_graph_launch(nj_graph *g, nj_stream *s)
 {
     struct nj_cuda *cu = nj_cuda_of(s->ctx);
-    int rc = nj_cuda_enter(s->ctx);
-
-    if (rc)
-        return rc;
+    TRY(nj_cuda_enter(s->ctx));
     s->ctx->last_key = "a graph";
     return nj_cuda_check(s->ctx, cu->driver.cuGraphLaunch(g->handle, s->handle), "nj_graph_launch");
 }

@@ -216,7 +216,7 @@ int nj_library_describe(const char *path, struct nj_library_file *out)
     if (m.fd < 0)
         return 0;
     rc = read_segments(&m);
-    for (int i = 0; i < m.count && rc; i++) {
+    for (int i = 0; i < m.count && rc != 0; i++) {
         if (m.segment[i].p_type == PT_DYNAMIC)
             read_soname(&m, &m.segment[i], out->soname, sizeof out->soname);
         if (m.segment[i].p_type == PT_NOTE)

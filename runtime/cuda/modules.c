@@ -103,7 +103,7 @@ static int set_up_function(nj_context *ctx, const struct nj_kernel *kernel, void
         rc = driver->cuFuncGetAttribute(&version, NJ_CU_FUNC_ATTRIBUTE_BINARY_VERSION, function);
     if (rc == 0)
         rc = driver->cuFuncGetAttribute(&shared, NJ_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
-    if (rc)
+    if (rc != 0)
         return nj_cuda_check(ctx, rc, kernel->key);
     if (version / 10 != ctx->info.sm / 10 || version > ctx->info.sm)
         return nj_fail(ctx, NJ_E_NO_CODE, "%s: the driver loaded code of sm_%d on sm_%d",
@@ -112,7 +112,7 @@ static int set_up_function(nj_context *ctx, const struct nj_kernel *kernel, void
         return 0;
     rc = driver->cuFuncSetAttribute(function, NJ_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     (int)dynamic);
-    return rc ? nj_cuda_check(ctx, rc, kernel->key) : 0;
+    return rc != 0 ? nj_cuda_check(ctx, rc, kernel->key) : 0;
 }
 
 static void log_module(const struct nj_options *options, const struct nj_index *index,
@@ -150,10 +150,10 @@ static int load_code(nj_context *ctx, uint32_t id, const void *container, uint64
         return nj_fail(ctx, NJ_E_NO_CODE,
                        "%s has no machine code for %s; build it with: make ARCHS=%s", kernel->key,
                        ctx->info.arch, ctx->info.arch);
-    if (rc)
+    if (rc != 0)
         return nj_cuda_check(ctx, rc, kernel->key);
     rc = cu->driver.cuModuleGetFunction(function, *module, kernel->entry);
-    if (rc)
+    if (rc != 0)
         return nj_cuda_check(ctx, rc, kernel->entry);
     return set_up_function(ctx, kernel, *function, cu->least_shared[id]);
 }
@@ -183,7 +183,7 @@ static int open_index(nj_context *ctx, struct nj_index *index, int *arch)
     char why[NJ_SENTENCE_BYTES];
     const int rc = nj_index_embedded(index, why);
 
-    if (rc)
+    if (rc != 0)
         return nj_fail(ctx, rc, "%s", why);
     *arch = nj_index_arch_for(index, ctx->info.sm);
     return 0;
@@ -195,7 +195,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
     struct nj_index index;
     int arch, rc = open_index(ctx, &index, &arch);
 
-    if (rc)
+    if (rc != 0)
         return rc;
     if (arch < 0)
         return no_code(ctx, &index);
@@ -215,7 +215,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
         rc = check_entry(ctx, &index, kernel, entry);
         if (rc == 0)
             rc = load_kernel(ctx, &index, id, entry);
-        if (rc)
+        if (rc != 0)
             return rc;
         log_module(options, &index, entry, arch);
     }
@@ -228,15 +228,13 @@ int nj_cuda_load_spare(nj_context *ctx, uint32_t id)
     const struct nji_entry *entry;
     void *module = NULL, *function = NULL;
     struct nj_index index;
-    int arch, rc = open_index(ctx, &index, &arch);
-
-    if (rc)
-        return rc;
+    int arch;
+    TRY(open_index(ctx, &index, &arch));
     entry = nj_index_find(&index, nj_kernels[id].key);
     if (arch < 0 || !index.archs[arch].spare || !entry || !cu->functions[id])
         return nj_fail(ctx, NJ_E_NO_CODE, "%s has no spare code for %s", nj_kernels[id].key,
                        ctx->info.arch);
-    rc = nj_cuda_enter(ctx);
+    int rc = nj_cuda_enter(ctx);
     if (rc == 0)
         rc = load_code(ctx, id, index.blobs + entry->spare_off, entry->spare_bytes, &module,
                        &function);

@@ -28,16 +28,14 @@ static const char *const settings[] = {"NCCL_NVLS_ENABLE", "NCCL_RUNTIME_CONNECT
 static int open_nccl(nj_context *ctx)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
-    int version = 0, rc;
+    int version = 0;
 
     if (ctx->info.comm_version)
         return 0;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (setenv(settings[i], "0", 0) != 0)
             return nj_fail(ctx, NJ_E_NOMEM, "setting %s: out of host memory", settings[i]);
-    rc = nj_cuda_open_nccl(ctx, &cu->nccl);
-    if (rc)
-        return rc;
+    TRY(nj_cuda_open_nccl(ctx, &cu->nccl));
     cu->nccl.ncclGetVersion(&version);
     ctx->info.comm_version = (size_t)version;
     return 0;
@@ -64,7 +62,7 @@ static int settle_in(nj_comm *c, int result, int seconds, const char *what)
     while (result == NJ_ncclInProgress) {
         int rc = nccl->ncclCommGetAsyncError(c->handle, &result);
 
-        if (rc)
+        if (rc != 0)
             result = rc;
         if (result != NJ_ncclInProgress)
             break;
@@ -88,12 +86,9 @@ int nj_cuda_comm_id(nj_context *ctx, unsigned char *id)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(ctx)->nccl;
     struct nj_nccl_id made;
-    int rc = open_nccl(ctx);
-
-    if (rc)
-        return rc;
-    rc = nccl->ncclGetUniqueId(&made);
-    if (rc)
+    TRY(open_nccl(ctx));
+    const int rc = nccl->ncclGetUniqueId(&made);
+    if (rc != 0)
         return fail_result(ctx, NULL, rc, "nj_comm_id");
     memcpy(id, &made, sizeof made);
     return 0;
@@ -108,9 +103,9 @@ static int open_aside(nj_comm *c)
                       "nj_comm_create");
 
     c->aside.ctx = c->begun.ctx = c->ended.ctx = c->ctx;
-    if (!rc)
+    if (rc == 0)
         rc = nj_cuda_event_create(&c->begun);
-    return rc ? rc : nj_cuda_event_create(&c->ended);
+    return rc != 0 ? rc : nj_cuda_event_create(&c->ended);
 }
 
 static void close_aside(nj_comm *c)
@@ -146,17 +141,17 @@ int nj_cuda_comm_create(nj_comm *c, const unsigned char *id)
         .nvls_ctas = unset,
     };
 
-    if (!rc)
+    if (rc == 0)
         rc = nj_cuda_enter(c->ctx);
-    if (rc)
+    if (rc != 0)
         return rc;
     memcpy(&of, id, sizeof of);
     rc =
         nj_cuda_of(c->ctx)->nccl.ncclCommInitRankConfig(&c->handle, c->ranks, of, c->rank, &config);
     rc = settle(c, rc, "nj_comm_create");
-    if (rc)
+    if (rc != 0)
         c->handle = NULL;
-    return rc ? rc : open_aside(c);
+    return rc != 0 ? rc : open_aside(c);
 }
 
 int nj_cuda_comm_check(nj_comm *c)
@@ -164,9 +159,9 @@ int nj_cuda_comm_check(nj_comm *c)
     int result = NJ_ncclSuccess;
     int rc = nj_cuda_of(c->ctx)->nccl.ncclCommGetAsyncError(c->handle, &result);
 
-    if (!rc && result != NJ_ncclInProgress)
+    if (rc == 0 && result != NJ_ncclInProgress)
         rc = result;
-    return rc ? fail_result(c->ctx, c->handle, rc, "nj_comm_check") : 0;
+    return rc != 0 ? fail_result(c->ctx, c->handle, rc, "nj_comm_check") : 0;
 }
 
 /* Destroying alone would wait for the other ranks, and for graphs that hold its calls. */
@@ -195,7 +190,7 @@ static int register_window(nj_comm *c, struct nj_comm_memory *m, size_t bytes)
         c->handle, m->at, bytes, &m->window, NJ_NCCL_WIN_COLL_SYMMETRIC);
 
     /* 2.28 answers that all is well while it is still at it. */
-    return settle(c, rc ? rc : NJ_ncclInProgress, "nj_comm_alloc");
+    return settle(c, rc != 0 ? rc : NJ_ncclInProgress, "nj_comm_alloc");
 }
 
 int nj_cuda_comm_alloc(nj_comm *c, size_t bytes, void **out)
@@ -204,24 +199,22 @@ int nj_cuda_comm_alloc(nj_comm *c, size_t bytes, void **out)
     struct nj_comm_memory *m;
     int rc = nj_cuda_enter(c->ctx);
 
-    if (rc || c->ctx->info.managed || c->ctx->info.comm_version < COPY_ENGINES_FROM)
-        return rc ? rc : nj_cuda_alloc(c->ctx, NJ_MEM_DEVICE, bytes, out);
+    if (rc != 0 || c->ctx->info.managed || c->ctx->info.comm_version < COPY_ENGINES_FROM)
+        return rc != 0 ? rc : nj_cuda_alloc(c->ctx, NJ_MEM_DEVICE, bytes, out);
     m = calloc(1, sizeof *m);
     if (!m)
         return nj_fail(c->ctx, NJ_E_NOMEM, "nj_comm_alloc: out of host memory");
     rc = settle(c, nccl->ncclMemAlloc(&m->at, bytes), "nj_comm_alloc");
-    if (rc) {
+    if (rc != 0) {
         free(m);
         return rc;
     }
     m->next = c->memory;
     c->memory = m;
-    rc = nj_cuda_clear(c->ctx, (uint64_t)(uintptr_t)m->at, bytes, "nj_comm_alloc");
-    if (!rc)
-        rc = register_window(c, m, bytes);
-    if (!rc)
-        *out = m->at; /* else NCCL may still write to m: the process ends */
-    return rc;
+    TRY(nj_cuda_clear(c->ctx, (uint64_t)(uintptr_t)m->at, bytes, "nj_comm_alloc"));
+    TRY(register_window(c, m, bytes));
+    *out = m->at; /* else NCCL may still write to m: the process ends */
+    return 0;
 }
 
 void nj_cuda_comm_free(nj_comm *c, void *memory)
@@ -256,7 +249,7 @@ static int end_group(const nj_comm *c, int rc)
 {
     const int ended = nj_cuda_of(c->ctx)->nccl.ncclGroupEnd();
 
-    return rc ? rc : ended;
+    return rc != 0 ? rc : ended;
 }
 
 static int all_to_all_in_pairs(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
@@ -264,14 +257,14 @@ static int all_to_all_in_pairs(const nj_comm *c, nj_stream *s, const struct nj_t
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
     int rc = nccl->ncclGroupStart();
 
-    if (rc)
+    if (rc != 0)
         return rc;
-    for (int peer = 0; peer < c->ranks && !rc; peer++) {
+    for (int peer = 0; peer < c->ranks && rc == 0; peer++) {
         const size_t at = (size_t)peer * t->bytes;
 
         rc = begun(nccl->ncclSend((const char *)t->send + at, t->bytes, NJ_ncclUint8, peer,
                                   c->handle, s->handle));
-        if (!rc)
+        if (rc == 0)
             rc = begun(nccl->ncclRecv((char *)t->recv + at, t->bytes, NJ_ncclUint8, peer, c->handle,
                                       s->handle));
     }
@@ -293,9 +286,9 @@ static int all_gather_by_kernel(const nj_comm *c, nj_stream *s, const struct nj_
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
     int rc = nccl->ncclGroupStart();
 
-    if (rc)
+    if (rc != 0)
         return rc;
-    for (int root = 0; root < c->ranks && !rc; root++) {
+    for (int root = 0; root < c->ranks && rc == 0; root++) {
         char *to = (char *)t->recv + (size_t)root * t->bytes;
 
         rc = begun(nccl->ncclBroadcast(root == c->rank ? t->send : to, to, t->bytes, NJ_ncclUint8,
@@ -321,16 +314,16 @@ static int broadcast(const nj_comm *c, nj_stream *s, const struct nj_transfer *t
 /* `later` goes on when what `first` holds now is done. */
 static int follow(nj_stream *later, nj_stream *first, nj_event *e)
 {
-    const int rc = nj_cuda_event_record(e, first);
+    TRY(nj_cuda_event_record(e, first));
 
-    return rc ? rc : nj_cuda_stream_wait(later, e);
+    return nj_cuda_stream_wait(later, e);
 }
 
 int nj_cuda_comm_join(nj_comm *c, nj_stream *s)
 {
     int rc = c->under_way ? nj_cuda_enter(c->ctx) : 0;
 
-    if (!rc && c->under_way)
+    if (rc == 0 && c->under_way)
         rc = follow(s, &c->aside, &c->ended);
     c->under_way = 0;
     return rc;
@@ -340,7 +333,7 @@ int nj_cuda_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out)
 {
     int rc = nj_cuda_enter(c->ctx);
 
-    if (!rc)
+    if (rc == 0)
         rc = follow(&c->aside, s, &c->begun);
     c->under_way = 1;
     *out = &c->aside;
@@ -363,9 +356,9 @@ static int run(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 
 int nj_cuda_transfer(nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
-    int rc = nj_cuda_enter(c->ctx);
+    TRY(nj_cuda_enter(c->ctx));
 
-    if (!rc && s != &c->aside)
-        rc = nj_cuda_comm_join(c, s);
-    return rc ? rc : run(c, s, t);
+    if (s != &c->aside)
+        TRY(nj_cuda_comm_join(c, s));
+    return run(c, s, t);
 }

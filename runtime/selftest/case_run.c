@@ -96,7 +96,7 @@ static int make_buffer(struct run *r, struct buffer *b, const void *values)
     b->data_bytes = (size_t)a->elements * nj_case_type_bytes(a->type);
     b->bytes = GUARD + 2 * align + b->data_bytes + GUARD;
     int rc = nj_alloc(r->ctx, NJ_MEM_DEVICE, b->bytes, &b->device);
-    if (rc)
+    if (rc != 0)
         return device_failed(r, "allocation", rc);
     /* Aligned to `align`, not to twice that. */
     b->data_at = GUARD;
@@ -112,7 +112,7 @@ static int make_buffer(struct run *r, struct buffer *b, const void *values)
     else
         memset(b->image + b->data_at, POISON_BYTE, b->data_bytes);
     rc = nj_copy(r->stream, b->device, b->image, b->bytes);
-    return rc ? device_failed(r, "upload", rc) : 0;
+    return rc != 0 ? device_failed(r, "upload", rc) : 0;
 }
 
 static int make_buffers(struct run *r, void **values)
@@ -149,15 +149,15 @@ static int launch(struct run *r)
         nj_case_set_pointer(r->s, params, i, b->device ? (char *)b->device + b->data_at : NULL);
     }
     int rc = r->s->c->launch(r->stream, params);
-    if (rc)
+    if (rc != 0)
         return device_failed(r, "launch", rc);
-    for (uint32_t i = 0; i < r->s->c->arg_count && !rc; i++) {
+    for (uint32_t i = 0; i < r->s->c->arg_count && rc == 0; i++) {
         struct buffer *b = &r->buffer[i];
         if (b->device)
             rc = nj_copy(r->stream, b->after, b->device, b->bytes);
     }
     const int sync = nj_stream_sync(r->stream);
-    return rc || sync ? device_failed(r, "run", sync ? sync : rc) : 0;
+    return rc != 0 || sync ? device_failed(r, "run", sync ? sync : rc) : 0;
 }
 
 /* First byte of [from, to) that the launch changed, or -1. */

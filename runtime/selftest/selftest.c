@@ -96,7 +96,7 @@ int nj_self_test(nj_context *ctx, struct nj_self_test *t)
     int rc = nj_stream_create(ctx, &s);
 
     t->kernels = t->gemms = t->failed = t->spares = 0;
-    if (rc)
+    if (rc != 0)
         snprintf(t->why, sizeof t->why, "%.690s", nj_context_error(ctx));
     if (rc == 0)
         rc = nj_selftest_gemms(ctx, s, t);

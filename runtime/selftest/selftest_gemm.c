@@ -155,9 +155,9 @@ static void fill(const struct trial *t, int i, struct matrix *m)
 
 static int send(nj_context *ctx, nj_stream *s, void **device, const void *bytes, size_t count)
 {
-    const int rc = nj_alloc(ctx, NJ_MEM_DEVICE, count, device);
+    TRY(nj_alloc(ctx, NJ_MEM_DEVICE, count, device));
 
-    return rc ? rc : nj_copy(s, *device, bytes, count);
+    return nj_copy(s, *device, bytes, count);
 }
 
 static int make(nj_context *ctx, nj_stream *s, struct trial *t, int i)
@@ -372,7 +372,7 @@ static int run(nj_context *ctx, nj_stream *s, struct trial *t)
     if (rc == 0)
         rc = nj_copy(s, m[2].stored, m[2].device, bytes_of(&m[2]));
     sync = nj_stream_sync(s);
-    return rc ? rc : sync;
+    return rc != 0 ? rc : sync;
 }
 
 /* Whether a library lacks a GEMM of FP8, which it need not have, whatever its version promises: training is in 16 bits
@@ -428,7 +428,7 @@ static int try_types(nj_context *ctx, nj_stream *s, enum nj_gemm_kind kind,
         shape(kind, types, shapes->mnk[i], shapes->multiple, &t);
         rc = try_shape(ctx, s, &t, &out, wrong, sizeof wrong);
         out.ms = (float)(clock_ms() - from);
-        rc = rc ? nj_selftest_no_memory(test, &out) : nj_selftest_count(ctx, test, &out);
+        rc = rc != 0 ? nj_selftest_no_memory(test, &out) : nj_selftest_count(ctx, test, &out);
     }
     return rc;
 }

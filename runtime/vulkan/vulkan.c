@@ -10,24 +10,17 @@
 static int vk_open(nj_context *ctx, const struct nj_options *options)
 {
     struct nj_vk *vk = calloc(1, sizeof *vk);
-    int rc;
 
     if (!vk)
         return nj_fail(ctx, NJ_E_NOMEM, "opening Vulkan: out of host memory");
     ctx->state = vk;
     vk->service.ctx = ctx;
-    rc = nj_vk_switched_off(ctx);
-    if (rc == 0)
-        rc = nj_vk_open_library(ctx);
-    if (rc == 0)
-        rc = nj_vk_choose_device(ctx, options);
-    if (rc == 0)
-        rc = nj_vk_open_device(ctx);
-    if (rc == 0)
-        rc = nj_vk_commands_create(&vk->service);
-    if (rc == 0)
-        rc = nj_vk_load_shaders(ctx, options);
-    return rc;
+    TRY(nj_vk_switched_off(ctx));
+    TRY(nj_vk_open_library(ctx));
+    TRY(nj_vk_choose_device(ctx, options));
+    TRY(nj_vk_open_device(ctx));
+    TRY(nj_vk_commands_create(&vk->service));
+    return nj_vk_load_shaders(ctx, options);
 }
 
 static void vk_close(nj_context *ctx)

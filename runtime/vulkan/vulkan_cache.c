@@ -112,7 +112,7 @@ int nj_vk_cache_open(nj_context *ctx, const char *folder)
     info.pInitialData = data;
     rc = nj_vk_check(ctx, vk->api.CreatePipelineCache(vk->device, &info, NULL, &vk->cache),
                      "loading shaders");
-    if (rc)
+    if (rc != 0)
         vk->cache = VK_NULL_HANDLE;
     vk->cached = rc == 0 && data && vk->has_compile_control;
     free(data);
@@ -132,7 +132,7 @@ int nj_vk_cache_write(nj_context *ctx, const char *folder)
         return 0;
     rc = nj_vk_check(ctx, vk->api.GetPipelineCacheData(vk->device, vk->cache, &bytes, NULL),
                      "keeping the pipelines");
-    if (rc || bytes > CACHE_BYTES_MOST)
+    if (rc != 0 || bytes > CACHE_BYTES_MOST)
         return rc;
     data = malloc(bytes ? bytes : 1);
     if (!data)

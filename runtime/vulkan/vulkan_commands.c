@@ -115,19 +115,15 @@ int nj_vk_submit(nj_stream *s)
                                .pCommandBuffers = &own->commands[own->at],
                                .signalSemaphoreCount = 1,
                                .pSignalSemaphores = &vk->done};
-    int rc;
 
     if (!own->open)
         return 0;
     put_barrier(vk, own->commands[own->at], 1);
     own->open = 0;
-    rc =
-        nj_vk_check(s->ctx, vk->api.EndCommandBuffer(own->commands[own->at]), "recording commands");
-    if (rc == 0)
-        rc = nj_vk_check(s->ctx, vk->api.QueueSubmit(vk->queue, 1, &info, VK_NULL_HANDLE),
-                         "submitting commands");
-    if (rc)
-        return rc;
+    TRY(nj_vk_check(s->ctx, vk->api.EndCommandBuffer(own->commands[own->at]),
+                    "recording commands"));
+    TRY(nj_vk_check(s->ctx, vk->api.QueueSubmit(vk->queue, 1, &info, VK_NULL_HANDLE),
+                    "submitting commands"));
     vk->submitted = value;
     own->value[own->at] = value;
     own->at = (own->at + 1) % NJ_VK_BATCHES;

@@ -240,7 +240,7 @@ static int create_device(nj_context *ctx)
     queue.queueFamilyIndex = vk->family;
     rc = nj_vk_check(ctx, vk->api.CreateDevice(vk->physical, &info, NULL, &vk->device),
                      "opening the GPU");
-    if (rc) {
+    if (rc != 0) {
         vk->device = NULL;
         return rc;
     }
@@ -269,11 +269,9 @@ static int read_submit(nj_context *ctx)
 
 int nj_vk_open_device(nj_context *ctx)
 {
-    int rc;
-
     describe(ctx);
-    rc = read_submit(ctx);
-    return rc ? rc : create_device(ctx);
+    TRY(read_submit(ctx));
+    return create_device(ctx);
 }
 
 /* The slower of multiplying and of moving bytes decides, as most launches do one or the other. */

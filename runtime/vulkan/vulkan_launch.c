@@ -60,7 +60,7 @@ static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], c
         const double share = operations * rows / r.count;
 
         rc = nj_vk_begin(s, &commands);
-        if (rc)
+        if (rc != 0)
             return rc;
         vk->api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
         vk->api.CmdPushConstants(commands, vk->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes,

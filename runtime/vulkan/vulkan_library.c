@@ -79,7 +79,6 @@ int nj_vk_open_library(nj_context *ctx)
         nj_loader_is_safe(why, sizeof why) ? dlopen(LOADER_NAME, RTLD_NOW | RTLD_LOCAL) : NULL;
     PFN_vkGetInstanceProcAddr get = NULL;
     void *symbol = library ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
-    int rc;
 
     if (!symbol)
         return nj_fail(ctx, NJ_E_DRIVER,
@@ -89,8 +88,7 @@ int nj_vk_open_library(nj_context *ctx)
                        : library ? "no vkGetInstanceProcAddr in " LOADER_NAME
                                  : dlerror());
     memcpy(&get, &symbol, sizeof get);
-    rc = resolve_loader(ctx, get, &vk->api);
-    if (rc == 0)
-        rc = create_instance(ctx, vk);
-    return rc ? rc : resolve(ctx, get, vk);
+    TRY(resolve_loader(ctx, get, &vk->api));
+    TRY(create_instance(ctx, vk));
+    return resolve(ctx, get, vk);
 }

@@ -49,20 +49,16 @@ static int create_buffer(nj_context *ctx, struct nj_vk_memory *m, size_t bytes, 
     VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
                                  .pNext = &addressed};
     VkMemoryRequirements needs;
-    int type, rc;
+    int type;
 
-    rc = nj_vk_check(ctx, vk->api.CreateBuffer(vk->device, &buffer, NULL, &m->buffer), what);
-    if (rc)
-        return rc;
+    TRY(nj_vk_check(ctx, vk->api.CreateBuffer(vk->device, &buffer, NULL, &m->buffer), what));
     vk->api.GetBufferMemoryRequirements(vk->device, m->buffer, &needs);
     type = choose_type(vk, m->kind, needs.memoryTypeBits);
     if (type < 0)
         return nj_fail(ctx, NJ_E_NOMEM, "%s: the driver has no such memory", what);
     info.allocationSize = needs.size;
     info.memoryTypeIndex = (uint32_t)type;
-    rc = nj_vk_check(ctx, vk->api.AllocateMemory(vk->device, &info, NULL, &m->memory), what);
-    if (rc)
-        return rc;
+    TRY(nj_vk_check(ctx, vk->api.AllocateMemory(vk->device, &info, NULL, &m->memory), what));
     return nj_vk_check(ctx, vk->api.BindBufferMemory(vk->device, m->buffer, m->memory, 0), what);
 }
 
@@ -79,7 +75,7 @@ static int place(nj_context *ctx, struct nj_vk_memory *m, const char *what)
     if (m->kind == NJ_MEM_HOST)
         rc = nj_vk_check(
             ctx, vk->api.MapMemory(vk->device, m->memory, 0, VK_WHOLE_SIZE, 0, &mapped), what);
-    if (rc)
+    if (rc != 0)
         return rc;
     start =
         mapped ? (uintptr_t)mapped : (uintptr_t)vk->api.GetBufferDeviceAddress(vk->device, &info);
@@ -97,14 +93,12 @@ static void release(struct nj_vk *vk, struct nj_vk_memory *m)
 
 static int clear(nj_context *ctx, const struct nj_vk_memory *m)
 {
-    int rc;
-
     if (m->kind == NJ_MEM_HOST) {
         memset(m->caller, 0, m->bytes);
         return 0;
     }
-    rc = nj_vk_zero(&nj_vk_of(ctx)->service, m->caller, m->bytes);
-    return rc ? rc : nj_vk_finish(&nj_vk_of(ctx)->service);
+    TRY(nj_vk_zero(&nj_vk_of(ctx)->service, m->caller, m->bytes));
+    return nj_vk_finish(&nj_vk_of(ctx)->service);
 }
 
 int nj_vk_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
@@ -131,14 +125,14 @@ int nj_vk_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
     rc = create_buffer(ctx, m, rounded + NJ_VK_ALIGN, what);
     if (rc == 0)
         rc = place(ctx, m, what);
-    if (rc) {
+    if (rc != 0) {
         release(vk, m);
         return rc;
     }
     m->next = vk->allocations;
     vk->allocations = m;
     rc = clear(ctx, m);
-    if (rc)
+    if (rc != 0)
         nj_vk_free(ctx, kind, m->caller);
     else
         *out = m->caller;
@@ -206,10 +200,7 @@ static int copy_buffers(nj_stream *s, VkBuffer to, size_t to_offset, VkBuffer fr
 {
     const VkBufferCopy region = {from_offset, to_offset, bytes};
     VkCommandBuffer commands;
-    int rc = nj_vk_begin(s, &commands);
-
-    if (rc)
-        return rc;
+    TRY(nj_vk_begin(s, &commands));
     nj_vk_of(s->ctx)->api.CmdCopyBuffer(commands, from, to, 1, &region);
     return nj_vk_recorded(s, 2 * NJ_VK_BYTE_OPERATIONS * (double)bytes);
 }
@@ -228,7 +219,7 @@ static int stage(nj_stream *s, size_t *bytes, size_t *offset)
     } else if (own->staged == STAGING_BYTES) {
         rc = nj_vk_finish(s);
     }
-    if (rc)
+    if (rc != 0)
         return rc;
     if (*bytes > STAGING_BYTES - own->staged)
         *bytes = STAGING_BYTES - own->staged;
@@ -250,13 +241,11 @@ static int fetch_part(nj_stream *s, unsigned char *dst, const struct nj_vk_memor
                       size_t staged, size_t bytes)
 {
     const struct nj_vk_memory *staging = nj_vk_stream_of(s)->staging;
-    int rc = copy_buffers(s, staging->buffer, staging->offset + staged, from->buffer, at, bytes);
+    TRY(copy_buffers(s, staging->buffer, staging->offset + staged, from->buffer, at, bytes));
 
-    if (rc == 0)
-        rc = nj_vk_finish(s);
-    if (rc == 0)
-        memcpy(dst, staging->caller + staged, bytes);
-    return rc;
+    TRY(nj_vk_finish(s));
+    memcpy(dst, staging->caller + staged, bytes);
+    return 0;
 }
 
 /* From src to a place in m, or, with dst, from there to dst, which waits, as memory that is not pinned may make a copy
@@ -272,7 +261,7 @@ static int by_staging(nj_stream *s, const struct nj_vk_memory *m, size_t at, uns
         if (rc == 0)
             rc = dst ? fetch_part(s, dst + done, m, at + done, staged, part)
                      : send_part(s, m, at + done, src + done, staged, part);
-        if (rc)
+        if (rc != 0)
             return rc;
     }
     return 0;
@@ -283,7 +272,6 @@ int nj_vk_copy(nj_stream *s, void *dst, const void *src, size_t bytes)
     struct nj_vk *vk = nj_vk_of(s->ctx);
     size_t to_offset = 0, from_offset = 0;
     const struct nj_vk_memory *to = find(vk, dst, &to_offset), *from = find(vk, src, &from_offset);
-    int rc;
 
     if (to && from)
         return copy_buffers(s, to->buffer, to_offset, from->buffer, from_offset, bytes);
@@ -291,10 +279,9 @@ int nj_vk_copy(nj_stream *s, void *dst, const void *src, size_t bytes)
         return by_staging(s, to, to_offset, NULL, src, bytes);
     if (from)
         return by_staging(s, from, from_offset, dst, NULL, bytes);
-    rc = nj_vk_finish(s);
-    if (rc == 0)
-        memmove(dst, src, bytes);
-    return rc;
+    TRY(nj_vk_finish(s));
+    memmove(dst, src, bytes);
+    return 0;
 }
 
 int nj_vk_zero(nj_stream *s, void *dst, size_t bytes)
@@ -315,15 +302,12 @@ int nj_vk_zero(nj_stream *s, void *dst, size_t bytes)
     /* A fill takes whole words; what lies before and after them is copied. */
     before = (4 - offset % 4) % 4 < bytes ? (4 - offset % 4) % 4 : bytes;
     whole = (bytes - before) / 4 * 4;
-    rc = by_staging(s, m, offset, NULL, zeros, before);
-    if (rc == 0)
-        rc = by_staging(s, m, offset + before + whole, NULL, zeros, bytes - before - whole);
-    if (rc == 0 && whole > 0) {
-        rc = nj_vk_begin(s, &commands);
-        if (rc)
-            return rc;
+    TRY(by_staging(s, m, offset, NULL, zeros, before));
+    TRY(by_staging(s, m, offset + before + whole, NULL, zeros, bytes - before - whole));
+    if (whole > 0) {
+        TRY(nj_vk_begin(s, &commands));
         vk->api.CmdFillBuffer(commands, m->buffer, offset + before, whole, 0);
-        rc = nj_vk_recorded(s, NJ_VK_BYTE_OPERATIONS * (double)whole);
+        TRY(nj_vk_recorded(s, NJ_VK_BYTE_OPERATIONS * (double)whole));
     }
-    return rc;
+    return 0;
 }

@@ -63,13 +63,10 @@ static int load(nj_context *ctx, const struct nj_index *index, const struct nji_
         .layout = vk->layout};
     const char *key = index->strings + entry->key_str;
     VkShaderModule module = VK_NULL_HANDLE;
-    int rc = nj_vk_check(ctx, vk->api.CreateShaderModule(vk->device, &code, NULL, &module), key);
-
-    if (rc)
-        return rc;
+    TRY(nj_vk_check(ctx, vk->api.CreateShaderModule(vk->device, &code, NULL, &module), key));
     info.stage.module = module;
-    rc = nj_vk_check(ctx, create(ctx, &info, out), key);
-    if (rc)
+    const int rc = nj_vk_check(ctx, create(ctx, &info, out), key);
+    if (rc != 0)
         *out = VK_NULL_HANDLE;
     vk->api.DestroyShaderModule(vk->device, module, NULL);
     ctx->info.kernels_loaded += rc == 0;
@@ -145,7 +142,7 @@ int nj_vk_load_shaders(nj_context *ctx, const struct nj_options *options)
     struct nj_index index;
     int rc = nj_shaders_embedded(&index, why);
 
-    if (rc)
+    if (rc != 0)
         return nj_fail(ctx, rc, "%s", why);
     vk->pipelines = calloc(nj_kernel_count, sizeof *vk->pipelines);
     if (!vk->pipelines)

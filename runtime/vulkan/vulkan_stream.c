@@ -46,7 +46,7 @@ int nj_vk_event_create(nj_event *e)
         return nj_fail(e->ctx, NJ_E_NOMEM, "nj_event_create: out of host memory");
     rc = nj_vk_check(e->ctx, vk->api.CreateQueryPool(vk->device, &info, NULL, &own->query),
                      "nj_event_create");
-    if (rc)
+    if (rc != 0)
         free(own);
     else
         e->handle = own;
@@ -68,18 +68,14 @@ int nj_vk_event_record(nj_event *e, nj_stream *s)
     struct nj_vk *vk = nj_vk_of(s->ctx);
     struct vk_event *own = e->handle;
     VkCommandBuffer commands;
-    int rc = nj_vk_begin(s, &commands);
-
-    if (rc)
-        return rc;
+    TRY(nj_vk_begin(s, &commands));
     if (vk->ns_per_tick > 0) {
         vk->api.CmdResetQueryPool(commands, own->query, 0, 1);
         vk->api.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, own->query, 0);
     }
-    rc = nj_vk_submit(s);
-    if (rc == 0)
-        own->value = vk->submitted;
-    return rc;
+    TRY(nj_vk_submit(s));
+    own->value = vk->submitted;
+    return 0;
 }
 
 int nj_vk_stream_wait(nj_stream *s, nj_event *e)
@@ -102,10 +98,7 @@ static int read_ticks(nj_event *e, uint64_t *out)
 {
     struct nj_vk *vk = nj_vk_of(e->ctx);
     const struct vk_event *own = e->handle;
-    int rc = nj_vk_event_sync(e);
-
-    if (rc)
-        return rc;
+    TRY(nj_vk_event_sync(e));
     return nj_vk_check(
         e->ctx,
         vk->api.GetQueryPoolResults(vk->device, own->query, 0, 1, sizeof *out, out, sizeof *out,
@@ -117,15 +110,11 @@ int nj_vk_event_elapsed_ms(nj_event *from, nj_event *to, float *ms)
 {
     struct nj_vk *vk = nj_vk_of(to->ctx);
     uint64_t first, last;
-    int rc;
 
     if (vk->ns_per_tick <= 0)
         return nj_fail(to->ctx, NJ_E_UNSUPPORTED, "this Vulkan queue has no timestamps");
-    rc = read_ticks(from, &first);
-    if (rc == 0)
-        rc = read_ticks(to, &last);
-    if (rc)
-        return rc;
+    TRY(read_ticks(from, &first));
+    TRY(read_ticks(to, &last));
     *ms = (float)((double)((last - first) & vk->ticks_most) * (double)vk->ns_per_tick * 1e-6);
     return 0;
 }

@@ -146,7 +146,7 @@ int model_keys_read(const char *model, const struct key_table *keys, struct mode
         return -1;
     int rc = read_config(config, out, reason);
     json_decref(config);
-    if (rc)
+    if (rc != 0)
         return fail(why, "%.100s: %.140s", path, reason);
     out->used = calloc(keys->count, sizeof(*out->used));
     if (!out->used)

@@ -218,7 +218,7 @@ int archs_parse(struct span text, struct nji_arch out[MAX_ARCHS], uint32_t *coun
         return fail(why, "arch list has %u lines (1 to %d)", lines, MAX_ARCHS);
     char *copy = copy_text(text), *at = copy;
     int rc = copy ? 0 : fail(why, "no memory for the arch list");
-    for (uint32_t i = 0; i < lines && !rc; i++) {
+    for (uint32_t i = 0; i < lines && rc == 0; i++) {
         if (!parse_arch(cut(&at, '\n'), &out[i]))
             rc = fail(why, "arch list, line %u: malformed", i + 1);
         else if (i && out[i - 1].sm >= out[i].sm)

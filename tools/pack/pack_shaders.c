@@ -51,9 +51,9 @@ static int read_inputs(struct pack *p, char why[WHY_BYTES])
     uint32_t params = 0;
     int rc = file_read(p->options.keys, &text, why) || keys_parse(text, &p->keys, why) ? -1 : 0;
     file_free(&text);
-    p->packed = rc ? NULL : calloc(p->keys.count, sizeof(*p->packed));
+    p->packed = rc != 0 ? NULL : calloc(p->keys.count, sizeof(*p->packed));
     if (!p->packed)
-        return rc ? rc : fail(why, "no memory for %u keys", p->keys.count);
+        return rc != 0 ? rc : fail(why, "no memory for %u keys", p->keys.count);
     for (uint32_t i = 0; i < p->keys.count; i++) {
         struct packed *k = &p->packed[i];
         k->key = &p->keys.keys[i];

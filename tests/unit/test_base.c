@@ -2,6 +2,7 @@
  *
  * test_base.c: the small functions of base/ that all programs share.
  */
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/edit_distance.h"
 #include "base/float8.h"
@@ -10,6 +11,10 @@
 #include "unit.h"
 
 #include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void quotients_are_rounded_up(void **state)
 {
@@ -71,6 +76,30 @@ static void the_clock_goes_forward(void **state)
     assert_true(clock_ns() >= ns);
 }
 
+static void a_broken_invariant_ends_the_process(void **state)
+{
+    (void)state;
+    char said[200] = "";
+    int pipe_to_parent[2], status;
+    assert_int_equal(pipe(pipe_to_parent), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        signal(SIGABRT, SIG_DFL);
+        dup2(pipe_to_parent[1], STDERR_FILENO);
+        CHECK(child == 0);
+        CHECK(child == 1);
+        _exit(0);
+    }
+    close(pipe_to_parent[1]);
+    assert_true(read(pipe_to_parent[0], said, sizeof said - 1) > 0);
+    close(pipe_to_parent[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    assert_non_null(strstr(said, "internal error: child == 1 does not hold"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -78,6 +107,7 @@ int main(void)
         cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(each_byte_is_its_number),
         cmocka_unit_test(the_clock_goes_forward),
+        cmocka_unit_test(a_broken_invariant_ends_the_process),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  */
 #include "batch/packing.h"
 
+#include "base/check.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@ static int no_memory(const struct packed *p)
 
 static int add_piece(struct packed *p, int64_t first, int32_t inputs)
 {
+    CHECK(inputs > 0 && inputs <= p->S); /* best_fit() counts rows by it */
     if (p->count == p->capacity) {
         const size_t grown = 2 * p->capacity + 1024;
         struct piece *more = realloc(p->piece, grown * sizeof *more);

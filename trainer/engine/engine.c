@@ -5,6 +5,7 @@
  */
 #include "engine/engine.h"
 
+#include "base/check.h"
 #include "base/checked.h"
 #include "io/error.h"
 #include "model/model_open.h"
@@ -145,6 +146,9 @@ static void lay_out(struct engine *e, struct carve device, void *host)
     struct plan again = {0};
     plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o, device, host, &e->mem,
                 &again);
+    const size_t carved = again.total_bytes + e->o.workspace_bytes;
+    CHECK(device.pieces != NULL || carved == e->plan.total_bytes);
+    CHECK(again.host_bytes == e->plan.host_bytes);
     connect_nets(e);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "net/carve.h"
 
+#include "base/check.h"
 #include "base/checked.h"
 
 #include <string.h>
@@ -75,6 +76,7 @@ void carve_take_series(struct carve *c, size_t count, size_t each, struct carve_
 
 void *carve_item(const struct carve_series *s, size_t i)
 {
+    CHECK(i / s->in_run < CARVE_CELLS);
     return s->run[i / s->in_run] + i % s->in_run * s->each;
 }
 

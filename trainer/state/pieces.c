@@ -4,6 +4,8 @@
  */
 #include "state/pieces.h"
 
+#include "base/check.h"
+
 /* Of a shard, so that each begins where any access may. */
 enum { SHARD_ELEMENTS = 64 };
 
@@ -95,6 +97,7 @@ size_t pieces_received(const struct pieces *s, size_t wire, size_t weight)
 
 struct shard pieces_held(const struct pieces *s, const struct params *p, int piece, int rank)
 {
+    CHECK(rank < s->ranks && pieces_elements(s, piece) % s->ranks == 0);
     const int64_t each = pieces_elements(s, piece) / s->ranks;
     struct shard out = {
         .first = s->first[piece] + rank * each, .kept = s->first[piece] / s->ranks, .each = each};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * apr.c: see apr.h. Every offset and size is held against the bytes of the file before anything is read by it.
+ * apr.c: see apr.h. Every offset and size is checked against the size of the file before it is
+ * used to read.
  */
 #include "formats/apr.h"
 
@@ -23,8 +24,8 @@
 
 enum {
     HEADER_BYTES = 64,
-    CHECKSUM_AT = 40, /* of the header's other bytes */
-    FOOTER_BYTES = 4, /* the checksum of all before it */
+    CHECKSUM_AT = 40, /* offset of the checksum of the header's other bytes */
+    FOOTER_BYTES = 4, /* size of the checksum of all bytes before it */
     ALIGNMENT = 64,
     METADATA_MOST = 16 << 20,
     NAME_MOST = 127,
@@ -97,7 +98,7 @@ static int check_flags(const char *path, uint64_t flags)
 
 /* ---- metadata ---- */
 
-/* Where so many bytes from an offset on lie. */
+/* Move the cursor to an offset that is followed by this many bytes. */
 static int seek(struct cursor *c, uint64_t offset, uint64_t bytes, const char *what)
 {
     const uint64_t all = (uint64_t)(c->end - c->base);
@@ -110,7 +111,7 @@ static int seek(struct cursor *c, uint64_t offset, uint64_t bytes, const char *w
     return 0;
 }
 
-/* Writers repeat keys; the last counts, as it does for aprender. */
+/* Parse the metadata. Writers repeat keys; the last counts, as it does for aprender. */
 static int take_metadata(struct cursor *c, const struct header *h, struct apr *a)
 {
     char where[PATH_BYTES + 16];
@@ -145,7 +146,7 @@ const char *apr_key(const struct apr *a, const char *const *keys, int count)
 
 /* ---- tensors ---- */
 
-/* Where a tensor's bytes lie, and what they are. */
+/* Location and type of a tensor's bytes. */
 struct place {
     uint64_t offset, bytes;
     const struct type_row *type;
@@ -154,8 +155,8 @@ struct place {
 enum { REFUSED = -1 };
 static const struct type_row {
     const char *name;
-    unsigned char id, old_id; /* old_id: before the numbers below 128 were ggml's */
-    int type;                 /* of nojit, as it lies in the file */
+    unsigned char id, old_id; /* old_id: id from before the numbers below 128 were ggml's */
+    int type;                 /* tensor type of nojit for the bytes in the file */
     enum apr_blocks blocks;
 } types[] = {
     {"F32", 0, 0, NJ_TYPE_F32, APR_NONE},     {"F16", 1, 1, NJ_TYPE_F16, APR_NONE},
@@ -225,7 +226,7 @@ static int take_shape(struct cursor *c, struct tensor *t, uint64_t *elements)
     return rc;
 }
 
-/* The file says how many bytes a tensor has; type and shape must agree. */
+/* Check the number of bytes that the file gives for a tensor against its type and shape. */
 static int check_bytes(const struct cursor *c, const struct tensor *t, const struct place *p,
                        uint64_t elements)
 {
@@ -263,7 +264,7 @@ static int take_tensor(struct cursor *c, struct tensor *t, struct place *p)
     return check_bytes(c, t, p, elements);
 }
 
-/* Names ascend, so none comes twice. */
+/* Read the index; names ascend, so none occurs twice. */
 static int take_index(struct cursor *c, struct tensors *w, struct place *place, uint64_t count)
 {
     for (; w->count < count; w->count++) {
@@ -310,7 +311,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
 }
 
-/* The index is in the order of names, and so is the list once more when overlaps have been looked for. */
+/* Fill in the tensors. The index is sorted by name, and so is the list again after the check for
+ * overlaps. */
 static int fill(struct cursor *c, const struct header *h, struct tensors *w, struct place *place)
 {
     TRY(take_index(c, w, place, h->tensors));

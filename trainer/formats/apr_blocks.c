@@ -22,7 +22,7 @@ static const unsigned char *q4_at(const struct packed *p, int64_t element)
     return p->part[0].data + element / ELEMENTS * Q4_BYTES;
 }
 
-/* ggml has elements 0 to 15 in the low bits, and 16 to 31 in the high ones. */
+/* Convert a block. ggml has elements 0 to 15 in the low bits, and 16 to 31 in the high ones. */
 static void q4_block(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
 {
     const unsigned char *from = q4_at(p, row * p->columns + column);

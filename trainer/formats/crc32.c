@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * crc32.c: the remainder of a polynomial over GF(2), whose bits lie reversed: the highest power of x is bit 0.
- * Chunks are divided side by side; appending bytes multiplies by a power of x, so their remainders add up.
+ * crc32.c: the remainder of a polynomial over GF(2), whose bits are reversed: the highest power
+ * of x is bit 0. Chunks are divided in parallel; appending bytes multiplies by a power of x, so
+ * their remainders add up.
  */
 #include "formats/crc32.h"
 
@@ -10,7 +11,7 @@
 enum { LANES = 8, CHUNK_BYTES = 1 << 20, CHUNKS = 64 };
 static const uint32_t divisor = 0xedb88320, one = 0x80000000;
 
-/* table[k][b]: the remainder of byte b with k zeros behind it. */
+/* table[k][b]: remainder of byte b followed by k zeros. */
 struct tables {
     uint32_t table[LANES][256];
 };
@@ -57,7 +58,7 @@ static uint32_t times(uint32_t a, uint32_t b)
     return product;
 }
 
-/* x^(8 * bytes) */
+/* Return x^(8 * bytes). */
 static uint32_t power_of(size_t bytes)
 {
     uint32_t power = one, square = one >> 8;

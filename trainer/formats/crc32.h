@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Every core works on it. */
+/* Return the CRC-32 of the data, computed on all cores. */
 uint32_t crc32_of(const void *data, size_t bytes);
 
 #endif

@@ -34,7 +34,7 @@ int cursor_open(const char *path, const char *kind, size_t least, const char *re
         w->map->bytes = bytes;
         rc = mapped_begin(path, fd, bytes, &w->map->base);
     }
-    if (rc == 0) { /* hints only: a refusal changes nothing but the speed */
+    if (rc == 0) { /* only hints: if they are refused, only the speed changes */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
         (void)madvise(w->map->base, bytes, MADV_WILLNEED);
         const unsigned char *base = w->map->base;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cursor.h: files of binary fields, read from a mapping: each read is held against the bytes that are left.
+ * cursor.h: files of binary fields, read from a mapping: each read is checked against the number
+ * of bytes left.
  */
 #ifndef NOJIT_TRAINER_CURSOR_H
 #define NOJIT_TRAINER_CURSOR_H
@@ -15,20 +16,21 @@ struct cursor {
     const unsigned char *base, *at, *end;
 };
 
-/* Maps the file, which has `least` bytes at least, for w, which owns the mapping even after a failure, and puts c
- * at its begin. kind: "a GGUF", for a sentence; remedy: for a file that cannot be opened. */
+/* Map the file, which must have at least `least` bytes, for w, which owns the mapping even after
+ * a failure, and set c to its beginning. kind: "a GGUF", for a sentence; remedy: for a file that
+ * cannot be opened. */
 int cursor_open(const char *path, const char *kind, size_t least, const char *remedy,
                 struct tensors *w, struct cursor *c);
 static inline size_t cursor_left(const struct cursor *c)
 {
     return (size_t)(c->end - c->at);
 }
-/* NJ_E_FORMAT, with a sentence that names what is being read. */
+/* Return NJ_E_FORMAT, with a sentence that names the item being read. */
 int cursor_short(const struct cursor *c, const char *what);
-/* Little-endian, of 1 to 8 bytes. */
+/* Read a little-endian number of 1 to 8 bytes. */
 int cursor_number(struct cursor *c, size_t bytes, const char *what, uint64_t *out);
 
-/* Refuses tensors that overlap in their file; puts them in the order in which they lie there. */
+/* Refuse tensors that overlap in their file, and sort them by their position in it. */
 int tensors_check_overlap(const char *path, struct tensor *t, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf.c: see gguf.h. Metadata are read in gguf_values.c.
+ * gguf.c: see gguf.h. gguf_values.c reads metadata.
  */
 #include "formats/gguf.h"
 
@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #define FETCH "fetch the file again"
-enum { PARTS_MOST = 1000 }; /* of a split file */
+enum { PARTS_MOST = 1000 }; /* maximum number of parts of a split file */
 
-/* Moves the tensors and the mapping of a part to those of the whole. */
+/* Move the tensors and the mapping of a part to those of the whole. */
 static int append_part(struct gguf *g, struct gguf *part)
 {
     struct tensors *to = &g->tensors, *from = &part->tensors;
@@ -34,17 +34,18 @@ static int append_part(struct gguf *g, struct gguf *part)
     memcpy(map + to->map_count, from->map, from->map_count * sizeof *map);
     to->count += from->count;
     to->map_count += from->map_count;
-    from->map_count = 0; /* it is the whole's */
+    from->map_count = 0; /* the whole now owns it */
     return 0;
 }
 
-/* "-00001-of-00004.gguf" */
+/* Write the end of a part's name: "-00001-of-00004.gguf". */
 static void part_name(char out[32], int64_t part, int64_t parts)
 {
     snprintf(out, 32, "-%05d-of-%05d.gguf", (int)part, (int)parts);
 }
 
-/* What each part says of the whole. missing: of a key that is optional, the value that is due. */
+/* Check a key of a part against its value for the whole. missing: value of an optional key that
+ * is absent. */
 static int check_key(const struct gguf *part, const char *key, int64_t missing, int64_t due)
 {
     int64_t value;
@@ -74,7 +75,8 @@ static int open_other(struct gguf *g, const char *stem, int64_t no, int64_t part
     return rc;
 }
 
-/* *stem: the path without the name that the first of so many parts has. */
+/* Check the first part. stem: its path without the end of the name that the first of this many
+ * parts has. */
 static int check_first(const struct gguf *g, int64_t parts, char stem[PATH_BYTES])
 {
     char name[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_file.c: reads one GGUF file. Every count and size is held against the bytes that are left before anything is
- * allocated or read by it. What the metadata say is in gguf_values.c.
+ * gguf_file.c: reads one GGUF file. Every count and size is checked against the bytes that are
+ * left before it is used to allocate or read. gguf_values.c interprets the metadata.
  */
 #include "formats/gguf_file.h"
 
@@ -16,16 +16,16 @@
 
 #define FETCH "fetch the file again"
 enum {
-    NAME_MOST = 63,                       /* bytes of a tensor's name */
-    KEY_MOST = 65535,                     /* of a key */
-    COUNT_MOST = 1 << 30,                 /* elements of an array, bytes of a string */
-    VALUE_LEAST = 8 + 1 + 4 + 1,          /* bytes of a key and its value */
-    TENSOR_LEAST = 8 + 1 + 4 + 8 + 4 + 8, /* of a tensor's entry */
+    NAME_MOST = 63,                       /* maximum size of a tensor's name */
+    KEY_MOST = 65535,                     /* maximum size of a key */
+    COUNT_MOST = 1 << 30,                 /* maximum elements of an array, bytes of a string */
+    VALUE_LEAST = 8 + 1 + 4 + 1,          /* minimum size of a key and its value */
+    TENSOR_LEAST = 8 + 1 + 4 + 8 + 4 + 8, /* minimum size of a tensor's entry */
 };
 
-/* By ggml's number; type -1: not supported. */
+/* Tensor types by ggml's number; type -1: not supported. */
 static const struct ggml_type {
-    const char *name; /* NULL: there is none */
+    const char *name; /* name of the type; NULL: there is none */
     int type;
 } ggml_types[] = {
     [0] = {"F32", NJ_TYPE_F32},
@@ -141,7 +141,7 @@ static int take_type(struct cursor *c, const char *key, struct gguf_value *v)
 
 static int take_value(struct cursor *c, struct gguf_value *v)
 {
-    char key[65]; /* for sentences */
+    char key[65]; /* key, for sentences */
     int rc = take_text(c, KEY_MOST, "a metadata key", &v->key);
     if (rc == 0 && v->key.bytes == 0)
         rc = fail(NJ_E_FORMAT, "%s: a metadata key is empty; " FETCH, c->path);
@@ -197,7 +197,7 @@ static int take_name(struct cursor *c, struct tensor *t)
     return 0;
 }
 
-/* The file has the size that runs fastest first. */
+/* Read the shape; the file has the fastest-running size first. */
 static int take_shape(struct cursor *c, struct tensor *t, uint64_t *elements)
 {
     uint64_t rank, size;
@@ -238,7 +238,7 @@ static int take_tensor_type(struct cursor *c, struct tensor *t)
     return 0;
 }
 
-/* An entry; `data` still holds an offset. */
+/* Read an entry; *offset is that of its data. */
 static int take_tensor(struct cursor *c, struct tensor *t, uint64_t *offset)
 {
     uint64_t elements;
@@ -256,7 +256,7 @@ static int take_tensor(struct cursor *c, struct tensor *t, uint64_t *offset)
     return 0;
 }
 
-/* Points t at its bytes in the data, which begin at c. */
+/* Point t at its bytes in the data, which begin at c. */
 static int place_tensor(const struct cursor *c, struct tensor *t, uint64_t offset, size_t alignment)
 {
     if (offset % alignment != 0)

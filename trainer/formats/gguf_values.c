@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_values.c: what the metadata of a GGUF file say. gguf_open() has held every length against the file.
+ * gguf_values.c: values of the metadata of a GGUF file. gguf_open() has checked every length
+ * against the file.
  */
 #include "formats/gguf_file.h"
 #include "io/error.h"
@@ -59,7 +60,8 @@ static int refuse(const struct gguf *g, const struct gguf_value *v, const char *
                 types[v->type].name, wanted);
 }
 
-/* The element's bits, with the sign extended; of u64 from 2^63 on, a negative number. */
+/* Return the element's bits with the sign extended; a u64 from 2^63 on becomes a negative
+ * number. */
 static int64_t int_at(const struct gguf_value *v, uint64_t i)
 {
     const struct type_row *t = &types[v->type];
@@ -121,8 +123,8 @@ int gguf_bool(const struct gguf *g, const char *key, bool missing, bool *out)
     return 0;
 }
 
-/* The text at *at, which is moved to the next. Its length was checked when the file was opened, and is read again
- * here: others may have written to the file meanwhile. */
+/* Read the text at *at, which moves to the next one. Its length was checked when the file was
+ * opened, and is checked again here: others may have written to the file meanwhile. */
 static int text_at(const struct gguf *g, const struct gguf_value *v, const unsigned char **at,
                    struct gguf_text *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_write.c: see gguf_write.h. ggml's reader wants each tensor where the one before it ends, rounded up to
- * the alignment.
+ * gguf_write.c: see gguf_write.h. ggml's reader requires each tensor to start where the one
+ * before it ends, rounded up to the alignment.
  */
 #include "formats/gguf_write.h"
 
@@ -19,13 +19,13 @@ enum { ALIGNMENT = 32 };
 
 struct gguf_writer {
     struct verified_file file;
-    char *meta; /* keys and values, then the list of tensors */
+    char *meta; /* keys and values, followed by the list of tensors */
     size_t meta_bytes, room;
-    bool no_memory; /* for all of it */
+    bool no_memory; /* whether memory ran out for any of it */
     uint64_t values;
     const struct st_declared *tensor;
-    size_t count, now; /* tensors; the one whose data come next */
-    size_t left;       /* bytes of it */
+    size_t count, now; /* number of tensors; index of the one whose data come next */
+    size_t left;       /* bytes of its data that are left */
 };
 
 int gguf_write_begin(const char *path, struct gguf_writer **out)
@@ -61,7 +61,7 @@ static void put(struct gguf_writer *w, const void *data, size_t bytes)
     w->meta_bytes += bytes;
 }
 
-/* Little-endian. */
+/* Append a little-endian number. */
 static void put_number(struct gguf_writer *w, uint64_t x, size_t bytes)
 {
     unsigned char number[8];
@@ -155,7 +155,7 @@ static int put_padding(struct gguf_writer *w)
     return rest == 0 ? 0 : verified_put(&w->file, zeros, ALIGNMENT - rest);
 }
 
-/* Magic, version and counts, before what is in meta. */
+/* Write magic, version and counts, which precede meta. */
 static int put_head(struct gguf_writer *w)
 {
     unsigned char head[24] = {'G', 'G', 'U', 'F', 3};
@@ -212,7 +212,7 @@ int gguf_write_data(struct gguf_writer *w, const void *data, size_t bytes)
     return 0;
 }
 
-/* What any reader of it does first. */
+/* Open the file as any reader does. */
 static int open_again(const struct gguf_writer *w)
 {
     struct gguf g;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mapped.c: see mapped.h. Bytes that a file no longer has, or that its disk does not give, come as SIGBUS,
- * in whichever thread looks at them.
+ * mapped.c: see mapped.h. Reading bytes that a file no longer has, or that its disk fails to
+ * deliver, raises SIGBUS in the thread that reads them.
  */
 #include "formats/mapped.h"
 
@@ -22,8 +22,8 @@ static struct mapping {
     char *path;
     struct mapping *next;
 } * mappings;
-/* Held while the list is read or changed, which never touches mapped bytes: so a thread that is in
- * on_loss() cannot hold it already. */
+/* Lock of the list, held while it is read or changed, which never touches mapped bytes: so a
+ * thread that is in on_loss() cannot hold it already. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -47,7 +47,7 @@ static void on_loss(int sig, siginfo_t *info, void *context)
 {
     const struct mapping *m = mapping_of(info->si_addr);
     (void)context;
-    if (m == NULL) { /* none of ours: the access is repeated, and ends the process as ever */
+    if (m == NULL) { /* not one of these mappings: the access recurs and ends the process */
         signal(sig, SIG_DFL);
         return;
     }

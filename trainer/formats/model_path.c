@@ -45,7 +45,7 @@ static int refuse_foreign(const char *model)
     return 0;
 }
 
-/* The first file of this ending, in the order of names; "" where there is none. */
+/* Find the first file with this ending, in the order of names; "" if there is none. */
 static void first_file(const char *dir, const char *ending, char *out, size_t bytes)
 {
     const struct dirent *entry;
@@ -58,7 +58,7 @@ static void first_file(const char *dir, const char *ending, char *out, size_t by
         closedir(d);
 }
 
-/* Says what a folder without config.json holds instead, if that is a model of another format. */
+/* Name the contents of a folder without config.json, if that is a model of another format. */
 static int check_folder(const char *dir)
 {
     static const struct {
@@ -69,7 +69,7 @@ static int check_folder(const char *dir)
     if (access(path, F_OK) == 0)
         return 0;
     snprintf(path, sizeof path, "%s/adapter_config.json", dir);
-    if (access(path, F_OK) == 0) /* whoever reads config.json says so */
+    if (access(path, F_OK) == 0) /* the code that reads config.json reports it */
         return 0;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         first_file(dir, files[i].ending, name, sizeof name);
@@ -80,8 +80,8 @@ static int check_folder(const char *dir)
     return 0;
 }
 
-/* ORG/NAME: one slash, with letters, digits, '.', '_' and '-' around it, starting with a letter or
- * digit. */
+/* Return whether this is ORG/NAME: one slash, with letters, digits, '.', '_' and '-' around it,
+ * starting with a letter or digit. */
 static int is_hub_name(const char *model)
 {
     const char *slash = strchr(model, '/');
@@ -94,8 +94,8 @@ static int is_hub_name(const char *model)
     return 1;
 }
 
-/* The cache folder as huggingface_hub finds it, which takes a `~` that no shell has replaced for the home; "" if there
- * is no home either. */
+/* Find the cache folder as huggingface_hub does, which expands a `~` that no shell has expanded;
+ * "" if there is no home folder either. */
 static void hub_cache(char *out, size_t bytes)
 {
     const struct {
@@ -115,7 +115,7 @@ static void hub_cache(char *out, size_t bytes)
     }
 }
 
-/* The first line of a file; "" where there is none. */
+/* Read the first line of a file; "" if there is none. */
 static int read_line(const char *path, char *out, size_t bytes)
 {
     FILE *file;
@@ -135,7 +135,7 @@ static int is_shown_folder(const struct dirent *e)
     return e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN);
 }
 
-/* The folders that a folder holds, as a sentence lists them. */
+/* List the subfolders of a folder for a sentence. */
 static const char *list_folders(const char *path, char *out, size_t bytes)
 {
     struct dirent **entry = NULL;
@@ -160,7 +160,8 @@ static bool has_parent(const char *model)
            folder_is(parent);
 }
 
-/* Refuses a folder that is not there while the one it would lie in is, as a checkpoint that was removed. */
+/* Refuse a folder that does not exist although its parent does, as a checkpoint that was
+ * removed. */
 static int fail_beside(const char *model)
 {
     char parent[PATH_BYTES], list[256];

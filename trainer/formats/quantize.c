@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantize.c: rows -> blocks, and the blocks of 32, which have one scale, or a scale and a minimum. The
- * scale divides before it is rounded to float16.
+ * quantize.c: conversion of rows to blocks, and the blocks of 32, which have one scale, or a
+ * scale and a minimum. The scale divides before it is rounded to float16.
  */
 #include "formats/quantize.h"
 
@@ -15,7 +15,8 @@
 
 enum { BLOCK = 32 };
 
-/* Of finite values, magnitudes are in the order of their bits, which vectorises. */
+/* Return the largest magnitude; those of finite values are ordered as their bits are, which
+ * vectorizes. */
 static float largest_magnitude(const float *x)
 {
     uint32_t most = 0;
@@ -31,17 +32,19 @@ static float largest_magnitude(const float *x)
 static bool quantize_q8_0(const float *x, unsigned char *block)
 {
     const float d = largest_magnitude(x) / 127, inverse = d > 0 ? 1 / d : 0;
-    /* Where 1 / d is infinite, d is 0 in float16. */
+    /* If 1 / d is infinite, d is 0 in float16. */
     const float scale = isfinite(inverse) ? inverse : 0;
     for (int i = 0; i < BLOCK; i++) {
-        /* roundf() without the call: halves go away from zero, and 0.49999997 does not reach 1. */
+        /* This is roundf() without the call: halves go away from zero, and 0.49999997 does not
+         * reach 1. */
         const float q = x[i] * scale;
         block[2 + i] = (unsigned char)(int)(q + copysignf(0x1.fffffep-2f, q));
     }
     return put_half(d, block);
 }
 
-/* Element i of the first half is the low nibble of byte i; of the second half, the high one. */
+/* Pack nibbles: element i of the first half is the low nibble of byte i; of the second half, the
+ * high one. */
 static void put_nibbles(const unsigned char *q, unsigned char *dst)
 {
     for (int i = 0; i < BLOCK / 2; i++)
@@ -56,8 +59,8 @@ static void put_fifth_bits(const unsigned char *q, unsigned char *dst)
     memcpy(dst, &bits, sizeof bits);
 }
 
-/* q: from 0 to 2 * half - 1, half for zero. The value of the largest magnitude, the first if there are several,
- * becomes 0. */
+/* Quantize with a scale: q is from 0 to 2 * half - 1, half for zero. The value of the largest
+ * magnitude, the first if there are several, becomes 0. */
 static bool symmetric(const float *x, int half, unsigned char *q, unsigned char *dst)
 {
     const float most = largest_magnitude(x);
@@ -66,7 +69,7 @@ static bool symmetric(const float *x, int half, unsigned char *q, unsigned char 
         at++;
     const float extreme = most > 0 ? x[at] : 0; /* never -0 */
     const float d = extreme / (float)-half, inverse = d != 0 ? 1 / d : 0;
-    if (!isfinite(inverse)) { /* d is 0 in float16; of what ggml computes, x86 keeps zeros */
+    if (!isfinite(inverse)) { /* d is 0 in float16; ggml's results become zeros on x86 */
         memset(q, 0, BLOCK);
         return put_half(d, dst);
     }
@@ -95,7 +98,8 @@ static bool quantize_q5_0(const float *x, unsigned char *block)
     return fits;
 }
 
-/* The least of 8 interleaved runs first, and then its first place: -0 and 0 differ once they are stored. */
+/* Return the first of the least values: the minima of 8 interleaved runs first, then the first
+ * position: -0 and 0 differ once they are stored. */
 static float first_least(const float *x, float sign)
 {
     float least[8];
@@ -111,7 +115,7 @@ static float first_least(const float *x, float sign)
     return x[at];
 }
 
-/* q: from 0, the least value, to top. */
+/* Quantize with a scale and a minimum: q is from 0, for the least value, to top. */
 static bool affine(const float *x, int top, unsigned char *q, unsigned char *dst)
 {
     const float lo = first_least(x, 1), hi = first_least(x, -1);
@@ -173,7 +177,7 @@ bool quantize_supports(enum nj_tensor_type type)
     return quantizers[type] != NULL;
 }
 
-/* NaN is above all. */
+/* Return whether all magnitudes are below the limit; NaN counts as above. */
 static bool all_below(float limit, const float *x, int64_t count)
 {
     const uint32_t limit_bits = float_bits(limit);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantize_k.c: blocks of 256, whose parts of 32 or 16 have scales of their own, which are integers times a
- * scale of the block. Each part is fitted by least squares, from several spacings. Sums go in the order of the
- * elements, as ggml's do, so that bytes are equal; four parts are fitted side by side, one per lane of a vector.
+ * quantize_k.c: blocks of 256, whose parts of 32 or 16 have scales of their own, which are
+ * integers times a scale of the block. Each part is fitted by least squares, from several
+ * spacings. Sums are in the order of the elements, as ggml's are, so that bytes are equal; four
+ * parts are fitted in parallel, one per lane of a vector.
  */
 #include "base/float16.h"
 #include "formats/quantize_block.h"
@@ -17,7 +18,7 @@ enum { BLOCK = 256, LANES = 4 };
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t ints __attribute__((vector_size(4 * LANES)));
 
-static const float shift = 0x1.8p23f; /* added to x, its last bit is that of the nearest integer */
+static const float shift = 0x1.8p23f; /* x + shift has the nearest integer in its low bits */
 
 static ints pick_int(ints mask, ints yes, ints no)
 {
@@ -29,8 +30,8 @@ static lanes pick(ints mask, lanes yes, lanes no)
     return (lanes)pick_int(mask, (ints)yes, (ints)no);
 }
 
-/* To the nearest integer, halves to even, and then into [least, most]. From 2^22 on bits are lost as ggml loses
- * them: infinities and NaN become some integer, too. */
+/* Round to the nearest integer, halves to even, and clamp to [least, most]. From 2^22 on bits
+ * are lost as ggml loses them: infinities and NaN become some integer, too. */
 static ints nearest_lanes(lanes x, int least, int most)
 {
     const ints n = ((ints)(x + shift) & 0x7fffff) - 0x400000;
@@ -51,7 +52,7 @@ static int clamp(int x, int least, int most)
     return x < least ? least : x > most ? most : x;
 }
 
-/* Element i of LANES parts of so many elements each. */
+/* Interleave LANES parts of this many elements each: element i of all parts, then the next. */
 static void side_by_side(const float *x, int elements, lanes *out)
 {
     for (int i = 0; i < elements; i++)
@@ -101,8 +102,8 @@ static lanes weighted_error(const struct part *p, const lanes *level, lanes scal
     return sum;
 }
 
-/* Least squares of scale and lo over the levels that `inverse` gives; of scale alone where lo would be
- * positive. Returns where there is a solution. */
+/* Fit scale and lo by least squares over the levels that `inverse` gives; scale alone if lo
+ * would be positive. Return for which lanes there is a solution. */
 static ints solve(const struct part *p, int top, lanes inverse, lanes from, lanes *level,
                   lanes *scale, lanes *lo)
 {
@@ -163,8 +164,8 @@ static void affine_fit(const float *x, const struct spacings *s, struct affine *
     }
 }
 
-/* Of each part 6 bits of scale and 6 of least: those of the last four parts have their upper 2 bits beside the
- * first four's. */
+/* Pack 6 bits of scale and 6 of least for each part; the upper 2 bits of the last four parts are
+ * beside the first four parts' bits. */
 static void put_scales(const uint8_t *scale, const uint8_t *least, unsigned char *dst)
 {
     for (int j = 0; j < 4; j++) {
@@ -182,7 +183,7 @@ static float largest(const float *x, int count)
     return most;
 }
 
-/* x[PARTS], none above most, in units of most / 63. */
+/* Quantize x[PARTS], none above most, in units of most / 63. */
 static void quantize_scales(const float *x, float most, uint8_t *q)
 {
     const float inverse = most > 0 ? 63 / most : 0;
@@ -192,8 +193,8 @@ static void quantize_scales(const float *x, float most, uint8_t *q)
     }
 }
 
-/* Levels by the scales as they are stored; by the fit where that scale is zero. Writes what Q4_K and Q5_K
- * begin with. */
+/* Compute levels from the scales as they are stored, or from the fit if that scale is zero.
+ * Write the beginning of Q4_K and Q5_K blocks. */
 static bool affine_block(const float *x, const struct spacings *s, unsigned char *block,
                          uint8_t *level)
 {
@@ -219,7 +220,7 @@ static bool affine_block(const float *x, const struct spacings *s, unsigned char
     return true;
 }
 
-/* Bytes of 32 low nibbles of a part with those of the next. */
+/* Pack the 32 low nibbles of a part with those of the next. */
 static void put_low_bits(const uint8_t *level, unsigned char *dst)
 {
     for (int j = 0; j < BLOCK; j += 2 * PART)
@@ -253,7 +254,7 @@ bool quantize_q5_k(const float *x, unsigned char *block)
 
 enum { PART6 = 16, PARTS6 = BLOCK / PART6, LOW = -32, HIGH = 31 };
 
-static const float least_magnitude = 1e-15f; /* below it all is zero */
+static const float least_magnitude = 1e-15f; /* magnitude below which all values are zero */
 
 struct symmetric {
     float scale[PARTS6];
@@ -261,7 +262,7 @@ struct symmetric {
     bool zero[PARTS6];
 };
 
-/* Sums of x * level and level^2, weighted by x^2. */
+/* Compute sums of x * level and level^2, weighted by x^2. */
 static void correlate(const lanes *x, lanes inverse, lanes *sum_lx, lanes *sum_ll)
 {
     *sum_lx = *sum_ll = (lanes){0};
@@ -301,7 +302,8 @@ static void symmetric_fit(const float *from, struct symmetric *out, int at)
     }
 }
 
-/* 4 low bits of each level, two levels of a half to a byte, and then 2 high bits, four to a byte. */
+/* Pack the 4 low bits of each level, two levels of a half to a byte, and then the 2 high bits,
+ * four to a byte. */
 static void put_q6_bits(const uint8_t *level, unsigned char *low, unsigned char *high)
 {
     for (int half = 0; half < BLOCK; half += 128, level += 128, low += 64, high += 32) {

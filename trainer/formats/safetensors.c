@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * safetensors.c: opening weights. A file is accepted only if its header explains every byte of it:
- * nothing overlaps, nothing is left over, nothing is counted twice. Writing is in
- * safetensors_write.c.
+ * safetensors.c: opens weights. A file is accepted only if its header explains every byte of it:
+ * nothing overlaps, nothing is left over, nothing is counted twice. safetensors_write.c writes
+ * weights.
  */
 #include "formats/safetensors.h"
 
@@ -28,7 +28,7 @@
 
 /* ---- one file ---- */
 
-/* Maps a file and reads its header length. Header and data then lie at base + 8 and base + 8 +
+/* Map a file and read its header length. Header and data are then at base + 8 and base + 8 +
  * length. */
 static int map_file(const char *path, struct tensor_map *map, uint64_t *header_bytes)
 {
@@ -59,7 +59,7 @@ done:
     return rc;
 }
 
-/* What weights are not read from as they are. */
+/* Types of parts, which are not read as weights directly. */
 static const struct part_type {
     const char *name;
     size_t bytes;
@@ -93,7 +93,7 @@ static int refuse_parts(const char *path, const struct tensors *w)
     return 0;
 }
 
-/* Its number and the bytes of an element; -1 if there is none. */
+/* Return the type's number and the bytes of an element; -1 if there is none. */
 static int type_of(const char *name, size_t *bytes)
 {
     for (int i = 0; i < ST_TYPES - NJ_TYPES; i++)
@@ -108,7 +108,7 @@ static int type_of(const char *name, size_t *bytes)
     return type;
 }
 
-/* Reads the shape; *elements is its product. */
+/* Read the shape; *elements is its product. */
 static int parse_shape(const char *path, const json_t *shape, struct tensor *t, uint64_t *elements)
 {
     if (!json_is_array(shape))
@@ -137,7 +137,7 @@ static int parse_shape(const char *path, const json_t *shape, struct tensor *t, 
     return 0;
 }
 
-/* data_offsets, checked against the data's size and the shape. */
+/* Read data_offsets and check them against the data's size and the shape. */
 static int parse_offsets(const char *path, const json_t *offsets, uint64_t shape_bytes,
                          size_t data_bytes, const unsigned char *data, struct tensor *t)
 {
@@ -194,7 +194,7 @@ static int compare_data(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Sorts by place and checks that the tensors tile the data from `data` to `end`. */
+/* Sort by position and check that the tensors tile the data from `data` to `end`. */
 static int check_tiling(const char *path, struct tensor *t, size_t count, const unsigned char *data,
                         const unsigned char *end)
 {
@@ -217,7 +217,7 @@ static int check_tiling(const char *path, struct tensor *t, size_t count, const 
     return 0;
 }
 
-/* Appends the tensors of a parsed header. */
+/* Append the tensors of a parsed header. */
 static int append_tensors(const char *path, json_t *header, const struct tensor_map *map,
                           uint64_t header_bytes, struct tensors *w)
 {
@@ -247,7 +247,7 @@ static int append_tensors(const char *path, json_t *header, const struct tensor_
                         base + map->bytes);
 }
 
-/* Maps one file and appends its tensors to w. w->map must have room for one more. */
+/* Map one file and append its tensors to w. w->map must have room for one more. */
 static int open_file(const char *path, struct tensors *w)
 {
     struct tensor_map *map = &w->map[w->map_count++];
@@ -289,15 +289,15 @@ static int sort_names(const char *dir, struct tensors *w)
     return 0;
 }
 
-/* The tensors whose data lie in the mapped file m. */
+/* Return whether the tensor's data are in the mapped file m. */
 static int lies_in(const struct tensor *t, const struct tensor_map *m)
 {
     const char *data = t->data, *base = m->base;
     return data >= base && data <= base + m->bytes;
 }
 
-/* Holds the index's word: each tensor in the shard it names, and no tensor more. Its total_size is often that of
- * another type; nothing reads it. */
+/* Check the index: each tensor is in the shard it names, and there are no other tensors. Its
+ * total_size is often that of another type; nothing reads it. */
 static int check_index(const char *path, json_t *map, char **shard, const struct tensors *w)
 {
     const char *name;
@@ -321,7 +321,7 @@ static int check_index(const char *path, json_t *map, char **shard, const struct
     return 0;
 }
 
-/* The distinct file names of the index, sorted. Strings belong to map. */
+/* List the distinct file names of the index, sorted. Strings belong to map. */
 static int list_shards(const char *path, json_t *map, char ***out, size_t *count)
 {
     size_t n = 0;
@@ -378,7 +378,7 @@ done:
     return rc;
 }
 
-/* Says what a folder without safetensors holds instead, if that is known. */
+/* Refuse a folder without safetensors and name its contents, if they are known. */
 static int refuse_folder(const char *dir)
 {
     static const char *const pickles[] = {"pytorch_model.bin", "pytorch_model.bin.index.json",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * safetensors.h: weights of a Hugging Face folder, one file or sharded.
+ * safetensors.h: weights of a Hugging Face folder, in one file or sharded.
  */
 #ifndef NOJIT_TRAINER_SAFETENSORS_H
 #define NOJIT_TRAINER_SAFETENSORS_H
@@ -9,12 +9,13 @@
 
 #include <stdbool.h>
 
-/* Maps DIR/model.safetensors, or the shards that DIR/model.safetensors.index.json names. Checks
- * header length, JSON, dtypes, shapes against offsets, overlaps, holes, end of file, duplicate
- * names. Nothing stays open on failure. Returns 0, NJ_E_IO, NJ_E_FORMAT, NJ_E_UNSUPPORTED,
- * NJ_E_NOMEM. */
+/* Map DIR/model.safetensors, or the shards that DIR/model.safetensors.index.json names. Check
+ * header length, JSON, dtypes, shapes against offsets, overlaps, holes, end of file and
+ * duplicate names. Nothing stays open on failure. Return 0, NJ_E_IO, NJ_E_FORMAT,
+ * NJ_E_UNSUPPORTED, NJ_E_NOMEM. */
 int st_open(const char *dir, struct tensors *out);
-/* The same where tensors may be parts of quantised ones, of the types below as well: for who makes tensors of them. */
+/* Types that the parts of a quantized tensor may have, too. st_open_parts() opens a folder as
+ * st_open() does and accepts them, for code that assembles tensors from parts. */
 enum st_part_type {
     ST_U8 = NJ_TYPES,
     ST_I8,
@@ -30,18 +31,19 @@ enum st_part_type {
     ST_F64,
     ST_TYPES
 };
-/* The name of any of these types. */
+/* Return the name of any of these types. */
 const char *st_type_name(enum nj_tensor_type type);
 int st_open_parts(const char *dir, struct tensors *out);
-/* Asks the system to read the mapped files ahead. */
+/* Ask the system to read the mapped files ahead. */
 void st_read_ahead(const struct tensors *w);
-/* Whether the folder has a file that st_open() begins with. */
+/* Return whether the folder has a file that st_open() begins with. */
 bool st_is_there(const char *dir);
-/* The same of one file. */
+/* Open one file as st_open() opens a folder. */
 int st_open_file(const char *path, struct tensors *out);
 
-/* Writing: declare every tensor, then stream the data in the same order. The file appears under its
- * name only after st_write_end() has flushed it, read it back and checked its length and hash. */
+/* Write a file: declare every tensor, then stream the data in the same order. The file appears
+ * under its name only after st_write_end() has flushed it, read it back and checked its length
+ * and hash. */
 struct st_writer;
 struct st_declared {
     const char *name;
@@ -53,20 +55,20 @@ int st_write_begin(const char *path, const struct st_declared *tensors, size_t c
                    struct st_writer **out);
 int st_write_data(struct st_writer *w, const void *data, size_t bytes);
 int st_write_end(struct st_writer *w);    /* frees w, also on failure (then no file is left) */
-void st_write_abort(struct st_writer *w); /* NULL is fine */
+void st_write_abort(struct st_writer *w); /* w may be NULL */
 
-/* The same into a folder: DIR/model.safetensors, or numbered shards of at most shard_bytes of data
- * (one tensor at least) and their index. `tensors` must stay valid until the end; data may be cut
- * anywhere. */
+/* Write to a folder in the same way: DIR/model.safetensors, or numbered shards of at most
+ * shard_bytes of data (at least one tensor each) and their index. `tensors` must stay valid
+ * until the end; data may be split anywhere. */
 struct st_folder_writer;
 int st_folder_begin(const char *dir, const struct st_declared *tensors, size_t count,
                     int64_t shard_bytes, struct st_folder_writer **out);
 int st_folder_data(struct st_folder_writer *w, const void *data, size_t bytes);
 int st_folder_end(
     struct st_folder_writer *w); /* frees w; on failure the shards of this call are removed */
-void st_folder_abort(struct st_folder_writer *w); /* the same, without an error; NULL is fine */
+void st_folder_abort(struct st_folder_writer *w); /* removes the shards, frees w; w may be NULL */
 
-/* Bytes of a declared tensor's data. */
+/* Return the size of a declared tensor's data. */
 size_t st_declared_bytes(const struct st_declared *t);
 
 #endif

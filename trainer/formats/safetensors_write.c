@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * safetensors_write.c: weights to disk (verified_file.h).
+ * safetensors_write.c: writes weights to disk (verified_file.h).
  */
 #include "formats/safetensors.h"
 
@@ -24,7 +24,7 @@
 
 struct st_writer {
     struct verified_file file;
-    uint64_t data_bytes, written; /* of tensor data: declared, so far */
+    uint64_t data_bytes, written; /* bytes of tensor data: declared, and written so far */
 };
 
 size_t st_declared_bytes(const struct st_declared *t)
@@ -46,11 +46,12 @@ static json_t *entry_of(const struct st_declared *t, uint64_t begin)
                      "data_offsets", (json_int_t)begin, (json_int_t)(begin + st_declared_bytes(t)));
 }
 
-/* The header as text, padded with spaces so that the data starts at a multiple of 8; malloc'ed. */
+/* Return the header as text, padded with spaces so that the data starts at a multiple of 8;
+ * malloc'ed. */
 static char *header_text(const struct st_declared *tensors, size_t count, size_t *bytes,
                          uint64_t *data_bytes)
 {
-    json_memory_begin(); /* else a shape may lack a number */
+    json_memory_begin(); /* otherwise a shape may lack a number */
     json_t *root = json_pack("{s:{s:s}}", "__metadata__", "format", "pt");
     *data_bytes = 0;
     for (size_t i = 0; i < count; i++) {
@@ -149,9 +150,9 @@ struct st_folder_writer {
     char dir[PATH_BYTES - 80]; /* leaves room for a shard's name */
     const struct st_declared *tensor;
     size_t count;
-    size_t *first;      /* tensor that each shard starts with; first[shards] is count */
-    size_t shards, now; /* now: the shard that is open */
-    size_t left;        /* bytes that it still takes */
+    size_t *first;      /* first tensor of each shard; first[shards] is count */
+    size_t shards, now; /* now: index of the open shard */
+    size_t left;        /* bytes that the open shard still takes */
     struct st_writer *writer;
 };
 
@@ -170,7 +171,7 @@ static void shard_path(const struct st_folder_writer *w, size_t shard, char *out
     snprintf(out, bytes, "%s/%s", w->dir, name);
 }
 
-/* Fills shards one tensor after the other; a tensor is never cut. */
+/* Fill shards with one tensor after the other; a tensor is never split. */
 static void divide(struct st_folder_writer *w, int64_t shard_bytes)
 {
     size_t used = 0;

@@ -35,8 +35,8 @@ bool side_file_name(const char *name)
     return false;
 }
 
-/* The folder `real` that a file must lie in: the model's; in the Hugging Face cache, CACHE/models--NAME of
- * its CACHE/models--NAME/snapshots/REVISION. */
+/* Widen `real`, the folder that a file must lie in: from the model's folder to
+ * CACHE/models--NAME, if it is CACHE/models--NAME/snapshots/REVISION of the Hugging Face cache. */
 static void widen(char *real)
 {
     static const char above[] = "/snapshots";
@@ -51,7 +51,8 @@ static void widen(char *real)
         *snapshots = '/';
 }
 
-/* Where the open file lies: a name could lead elsewhere by the time it is opened. */
+/* Check the location of the open file itself: its name could lead elsewhere by the time it is
+ * opened. */
 static int check_place(const char *from, const char *path, int fd)
 {
     char link[64], real[PATH_BYTES], root[PATH_BYTES];
@@ -81,7 +82,7 @@ static int check_file(const char *path, int fd, struct stat *info)
     return 0;
 }
 
-/* *fd: -1 where there is none. */
+/* Open the source; fd: -1 if there is none. */
 static int open_source(const char *from, const char *name, int *fd, struct stat *info)
 {
     char path[PATH_BYTES];
@@ -123,7 +124,7 @@ int side_file_copy(const char *from, const char *to, const char *name)
     if (rc != 0 || in < 0)
         return rc;
     snprintf(target, sizeof target, "%s/%s", to, name);
-    /* This user reads it again, to flush it and later on. */
+    /* This user reads the file again, to flush it and later on. */
     const mode_t mode = (info.st_mode & 0666) | S_IRUSR;
     const int out = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (out < 0)
@@ -138,7 +139,8 @@ int side_file_copy(const char *from, const char *to, const char *name)
     return rc;
 }
 
-/* Templates for more than plain conversations lie in a folder of their own; what is saved has none. */
+/* Note templates for more than plain conversations, which are in a folder of their own that is
+ * not saved. */
 static void note_templates(const char *from)
 {
     char path[PATH_BYTES];

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * side_files.h: the files beside a model's weights that go with it: tokenizer, chat template, generation
- * settings. One is copied only from the model's own folder, or from the files of that model in the Hugging
- * Face cache, where a snapshot is links to blobs: what a link elsewhere leads to may be a secret.
+ * side_files.h: files that belong to a model beside its weights: tokenizer, chat template,
+ * generation settings. A file is copied only from the model's own folder, or from the files of
+ * that model in the Hugging Face cache, where a snapshot consists of links to blobs: a link to
+ * anywhere else may lead to a secret.
  */
 #ifndef NOJIT_TRAINER_SIDE_FILES_H
 #define NOJIT_TRAINER_SIDE_FILES_H
 
 #include <stdbool.h>
 
-/* Whether it is the name of one of these files. */
+/* Return whether this is the name of such a file. */
 bool side_file_name(const char *name);
-/* Copies a file of that name, if it is there, with the permissions it has, as far as umask leaves them. */
+/* Copy the file of this name, if it exists, with its permissions as far as umask allows. */
 int side_file_copy(const char *from, const char *to, const char *name);
-/* Copies all that `from` has into `to`. */
+/* Copy all side files of `from` to `to`. */
 int side_files_copy(const char *from, const char *to);
-/* Refuses what side_files_copy() would refuse in `from`. */
+/* Refuse any file in `from` that side_files_copy() would refuse. */
 int side_files_check(const char *from);
 
 #endif

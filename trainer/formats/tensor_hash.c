@@ -13,9 +13,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define PASS_BYTES ((size_t)256 << 10) /* of which a core's second cache holds two */
+#define PASS_BYTES ((size_t)256 << 10) /* bytes per pass: half of a core's L2 cache */
 
-/* Hashes of chunks are combined a group at a time. */
+/* Number of chunk hashes that are combined at a time. */
 enum { GROUP = 256 };
 
 static size_t chunks_of(size_t bytes)
@@ -52,7 +52,7 @@ int tensor_hashes_begin(const struct tensors *w, struct tensor_hashes *out)
     return 0;
 }
 
-/* The bytes of a chunk, which of a packed tensor lie in one of its parts. */
+/* Return the bytes of a chunk, which for a packed tensor are in one of its parts. */
 static const unsigned char *chunk_data(const struct tensor *t, size_t chunk, size_t *bytes)
 {
     const unsigned char *data = t->data;
@@ -98,7 +98,7 @@ static uint64_t hash_parts(const uint64_t *part, size_t count, uint64_t h)
     return h;
 }
 
-/* Name, type, order of rows and shape of one tensor, hashed with what came before. */
+/* Hash the name, type, order of rows and shape of one tensor with the preceding hash. */
 static uint64_t hash_head(const struct tensor *t, uint64_t before)
 {
     uint64_t h = XXH3_64bits_withSeed(t->name, strlen(t->name) + 1, before);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensor_rows.c: rows and elements of a tensor, in Hugging Face's order of rows whatever the file's is.
+ * tensor_rows.c: rows and elements of a tensor, in Hugging Face's order of rows for any order in
+ * the file.
  */
 #include "base/float16.h"
 #include "formats/tensors.h"
@@ -15,7 +16,7 @@ static int64_t columns_of(const struct tensor *t)
     return t->rank == 2 ? t->shape[1] : 1;
 }
 
-/* Where a row lies in the file. */
+/* Return the index of a row in the file. */
 static int64_t place_of(const struct tensor *t, int64_t row)
 {
     const int64_t head_dim = t->shape[0] / t->pairs, at = row % head_dim;
@@ -23,7 +24,8 @@ static int64_t place_of(const struct tensor *t, int64_t row)
     return row - at + 2 * place + half;
 }
 
-/* The elements from `first` on, `count` at most, that lie together in the file, and where. */
+/* Return how many elements from `first` on, `count` at most, are contiguous in the file, and set
+ * *from to their position. */
 static int64_t run_of(const struct tensor *t, int64_t first, int64_t count, int64_t *from)
 {
     *from = first;
@@ -34,7 +36,8 @@ static int64_t run_of(const struct tensor *t, int64_t first, int64_t count, int6
     return count < columns - column ? count : columns - column;
 }
 
-/* Rows side by side: what the files hold together is often the same columns of several. */
+/* Make blocks of several rows together: files often store the same columns of several rows
+ * together. */
 static void packed_rows(const struct tensor *t, int64_t first, int64_t count, unsigned char *to)
 {
     const struct packed *p = t->packed;
@@ -64,7 +67,7 @@ void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst
     }
 }
 
-/* Element i of possibly unaligned data. */
+/* Load element i of possibly unaligned data. */
 static uint16_t load_16(const unsigned char *data, int64_t i)
 {
     uint16_t x;
@@ -72,7 +75,7 @@ static uint16_t load_16(const unsigned char *data, int64_t i)
     return x;
 }
 
-/* The block that begins at this element; room: for one that must be made. */
+/* Return the block that begins at this element; room: space for one that must be made. */
 static const unsigned char *block_at(const struct tensor *t, int64_t element,
                                      unsigned char room[BLOCK_BYTES_MOST])
 {
@@ -82,7 +85,7 @@ static const unsigned char *block_at(const struct tensor *t, int64_t element,
     return room;
 }
 
-/* Of blocks, or of what is made; first and count may lie within them. */
+/* Convert elements of stored or made blocks; first and count may lie within blocks. */
 static void blocks_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
     const int64_t elements = t->packed ? t->packed->elements : tensor_type_block(t->dtype);
@@ -100,7 +103,7 @@ static void blocks_to_f32(const struct tensor *t, int64_t first, int64_t count, 
     }
 }
 
-/* The usual case of weights that are trained: the loop becomes vectors. */
+/* Convert bfloat16, the usual type of weights that are trained: the loop is vectorized. */
 static void bf16_to_f32(const unsigned char *data, int64_t count, float *dst)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -109,7 +112,7 @@ static void bf16_to_f32(const unsigned char *data, int64_t count, float *dst)
     }
 }
 
-/* Elements that lie together, from element `first` of the file on. */
+/* Convert contiguous elements, from element `first` of the file on. */
 static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
 {
     const unsigned char *data = t->data;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensors.h: the weights of a model as files hold them, whatever the format of the files. Names are those of
- * Hugging Face.
+ * tensors.h: the weights of a model as its files hold them, in any file format. Names are those
+ * of Hugging Face.
  */
 #ifndef NOJIT_TRAINER_TENSORS_H
 #define NOJIT_TRAINER_TENSORS_H
@@ -16,67 +16,69 @@ struct tensor {
     enum nj_tensor_type dtype;
     int rank;
     int64_t shape[4];
-    const void *data; /* in the mapped file; little-endian, row-major; may be unaligned */
+    const void *data; /* data in the mapped file; little-endian, row-major; may be unaligned */
     size_t bytes;
     const struct packed
-        *packed; /* NULL: data holds the rows; else blocks are made while they are read */
-    int pairs; /* 0: rows lie in Hugging Face's order; else in so many heads, of each of which the rows of the
-                  two halves alternate (query and key of GGUF's llama, which rotates neighbours) */
+        *packed; /* source of blocks that are made while they are read; NULL: data holds the rows */
+    /* number of heads in each of which the rows of the two halves alternate (query and key of
+     * GGUF's llama, which rotates neighbors); 0: rows are in Hugging Face's order */
+    int pairs;
 };
 
-/* A quantised tensor that its files hold in a layout of their own: numbers, scales and the like apart. Of type F32
- * where no type of blocks has its numbers. */
+/* Quantized tensor that its files hold in a layout of their own: numbers, scales and the like
+ * apart. Its type is F32 if no block type has its numbers. */
 enum { PACKED_PARTS = 6 };
 struct packed {
-    /* The block of this row that begins at this column. */
+    /* Make the block at this row that begins at this column. */
     void (*block)(const struct packed *p, int64_t row, int64_t column, unsigned char *to);
     struct packed_part {
-        const unsigned char *data; /* in the mapped file; may be unaligned. NULL: absent */
+        const unsigned char *data; /* data in the mapped file; may be unaligned. NULL: absent */
         size_t bytes;
         int type;
     } part[PACKED_PARTS];
-    const char *type; /* what the file calls numbers that become F32; NULL of blocks */
-    int elements;     /* of a block */
-    int zero_more;    /* what is added to the stored number that stands for 0 */
+    const char *type; /* the file's name for numbers that become F32; NULL for blocks */
+    int elements;     /* elements of a block */
+    int zero_more;    /* number added to the stored number that stands for 0 */
     int64_t rows, columns;
-    int64_t group_rows, group_columns; /* so many share a scale */
-    int64_t nested;                    /* scales that share a scale, where they are quantised */
-    float offset;                      /* what is added to each of those */
+    int64_t group_rows, group_columns; /* rows and columns of a group that shares a scale */
+    int64_t nested;                    /* number of quantized scales that share a scale */
+    float offset;                      /* number added to each of those scales */
 };
 
 struct tensors {
-    struct tensor *tensor; /* sorted by name */
-    struct packed *packed; /* what some of them are made from */
+    struct tensor *tensor; /* tensors, sorted by name */
+    struct packed *packed; /* sources from which some tensors are made */
     size_t count;
     struct tensor_map *map; /* mapped files */
     size_t map_count;
 };
 
 struct tensor_map {
-    void *base; /* NULL: not mapped */
+    void *base; /* start of the mapping; NULL: not mapped */
     size_t bytes;
 };
 
 void tensors_close(struct tensors *w);
 const struct tensor *tensors_find(const struct tensors *w, const char *name); /* NULL: absent */
-/* The type that its weights are written as elsewhere: BF16 where they are quantised, else their own. */
+/* Return the type in which other formats store the weights: BF16 if they are quantized, else
+ * their own. */
 enum nj_tensor_type tensor_expanded(const struct tensor *t);
-/* Reading is in Hugging Face's order of rows. Copies `count` rows of whole blocks, as the file has them, from row
- * `first` on. */
+/* Copy `count` rows of whole blocks, as the file has them, from row `first` on. This and the
+ * functions below read rows in Hugging Face's order. */
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst);
-/* Converts `count` elements from `first` on into dst (float, or 16-bit patterns). Rounds to nearest even, once:
- * the values of quantised types are those of ggml in float32. */
+/* Convert `count` elements from `first` on into dst (float, or 16-bit patterns), rounded to
+ * nearest even once: the values of quantized types are those of ggml in float32. */
 void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst);
 void tensor_to_16(const struct tensor *t, int64_t first, int64_t count, int to_f16, uint16_t *dst);
 
-/* "F32", "Q4_K", ...; a type by its name, or -1. */
+/* Return the name of a type ("F32", "Q4_K", ...), and the type with a name, or -1. */
 const char *tensor_type_name(enum nj_tensor_type type);
 int tensor_type_find(const char *name);
-/* Of F32, BF16 and F16, as config.json calls them. */
+/* Return the name that config.json has for F32, BF16 or F16. */
 const char *tensor_type_torch(enum nj_tensor_type type);
-/* Elements of a block: 1 of the three that are not quantised. */
+/* Return the number of elements of a block: 1 for the three unquantized types. */
 int tensor_type_block(enum nj_tensor_type type);
-/* Bytes of so many elements, which are whole blocks. */
+/* Return the size of the given number of elements, which are whole blocks. */
 size_t tensor_type_bytes(enum nj_tensor_type type, int64_t elements);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unpack.c: see unpack.h. gzip is zlib's and Zstandard libzstd's; the blocks of Snappy and LZ4 are read here.
+ * unpack.c: see unpack.h. zlib reads gzip and libzstd Zstandard; the blocks of Snappy and LZ4
+ * are read here.
  */
 #include "formats/unpack.h"
 
@@ -18,7 +19,7 @@
 
 struct unpacker {
     enum packing_of_bytes kind;
-    bool whole; /* between two streams */
+    bool whole; /* whether the position is between two streams */
     z_stream gzip;
     ZSTD_DStream *zstd;
 };
@@ -61,7 +62,7 @@ static int unpack_gzip(struct unpacker *u, const void *in, size_t bytes, size_t 
                        size_t room, size_t *made)
 {
     z_stream *z = &u->gzip;
-    z->next_in = (z_const Bytef *)(uintptr_t)in; /* zlib's type is older than const */
+    z->next_in = (z_const Bytef *)(uintptr_t)in; /* zlib's type predates const */
     z->avail_in = at_most(bytes);
     z->next_out = out;
     z->avail_out = at_most(room);
@@ -76,7 +77,7 @@ static int unpack_gzip(struct unpacker *u, const void *in, size_t bytes, size_t 
     return rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR ? 0 : NJ_E_FORMAT;
 }
 
-/* What an error of Zstandard comes to. */
+/* Return the code for an error of Zstandard. */
 static int zstd_code(size_t rc)
 {
     if (!ZSTD_isError(rc))
@@ -113,7 +114,7 @@ size_t unpack_most(size_t packed_bytes)
 
 /* ---- blocks ---- */
 
-/* A block that is being unpacked. */
+/* Block that is being decompressed. */
 struct block {
     const unsigned char *in, *end;
     unsigned char *out;
@@ -130,7 +131,7 @@ static bool copy_literal(struct block *b, size_t bytes)
     return true;
 }
 
-/* Copies from `back` bytes before; the copy may read what it has written. */
+/* Copy from `back` bytes before; the copy may read bytes that it has written. */
 static bool copy_back(struct block *b, size_t back, size_t bytes)
 {
     if (back == 0 || back > b->made || bytes > b->room - b->made)
@@ -147,7 +148,7 @@ static bool copy_back(struct block *b, size_t back, size_t bytes)
     return true;
 }
 
-/* Reads a number of n bytes, the lowest first. */
+/* Read a number of n bytes, the lowest first. */
 static bool read_number(struct block *b, size_t n, size_t *out)
 {
     *out = 0;
@@ -158,7 +159,7 @@ static bool read_number(struct block *b, size_t n, size_t *out)
     return true;
 }
 
-/* One element of Snappy: a tag, whose two lowest bits are its kind, and what belongs to it. */
+/* Read one element of Snappy: a tag, whose two lowest bits are its kind, and its data. */
 static bool snappy_element(struct block *b)
 {
     const unsigned tag = *b->in++;
@@ -188,7 +189,7 @@ static bool unpack_snappy(struct block *b)
     return good;
 }
 
-/* A length of LZ4: four bits, then, where all are set, bytes up to the first that is not 255. */
+/* Read a length of LZ4: four bits, then, if all are set, bytes up to the first that is not 255. */
 static bool lz4_length(struct block *b, size_t bits, size_t *out)
 {
     size_t byte = 255;
@@ -217,7 +218,7 @@ static bool unpack_lz4(struct block *b)
     return true;
 }
 
-/* A block may be several streams of gzip, as some writers leave it. */
+/* Decompress a block, which may be several streams of gzip, as some writers leave it. */
 static int unpack_streams(const void *in, size_t bytes, void *out, size_t room)
 {
     struct unpacker *u = unpacker_open(BYTES_GZIP);

@@ -29,7 +29,8 @@ static void find(char *out, size_t bytes)
     snprintf(out + n, bytes - (size_t)n, "%s", own);
 }
 
-/* A group of the number of its only user, as most systems give each user one, holds nobody else. */
+/* Return whether no other user owns the file or can write to it; root may own it. A group with
+ * the number of its only user, as most systems give each user one, contains nobody else. */
 static bool is_private(const struct stat *s, const char *path, char *why, size_t bytes)
 {
     const bool group = (s->st_mode & S_IWGRP) && s->st_gid != 0 && s->st_gid != s->st_uid;
@@ -41,7 +42,8 @@ static bool is_private(const struct stat *s, const char *path, char *why, size_t
     return why[0] == '\0';
 }
 
-/* The folder's own state first: from then on nobody else changes what is in it. */
+/* Check the folder and its files, the folder first: once it is private, nobody else can change
+ * its contents. */
 static bool is_all_private(DIR *d, const char *folder, char *why, size_t bytes)
 {
     struct stat info;
@@ -66,7 +68,7 @@ void cache_folder(char *out, size_t bytes, char *why, size_t why_bytes)
     find(out, bytes);
     DIR *d = out[0] != '\0' ? opendir(out) : NULL;
     if (d == NULL)
-        return; /* it is made when something is kept */
+        return; /* the folder is created when something is stored */
     if (!is_all_private(d, out, why, why_bytes))
         out[0] = '\0';
     closedir(d);

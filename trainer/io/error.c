@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * error.c: the last sentence that went wrong, one per thread; what a code means as an exit status.
+ * error.c: the last error sentence of each thread, and the exit status of each code.
  */
 #include "io/error.h"
 
@@ -13,7 +13,7 @@ static _Thread_local char sentence[1024];
 
 int fail(int code, const char *format, ...)
 {
-    /* Formatted aside first: callers may pass fail_text() itself. */
+    /* Format into a copy first: callers may pass fail_text() itself. */
     char text[sizeof sentence];
     va_list args;
     va_start(args, format);

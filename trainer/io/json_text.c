@@ -17,8 +17,8 @@
 #include "io/error.h"
 #include "io/regular.h"
 
-/* Returns how many bytes that are no UTF-8 one U+FFFD stands for, as in Python and in Unicode's recommendation: the
- * beginning of a code point that is cut short, or one byte. */
+/* Return how many invalid bytes one U+FFFD stands for, as in Python and in Unicode's
+ * recommendation: the beginning of a truncated code point, or one byte. */
 static size_t bad_bytes(const unsigned char *s, size_t left)
 {
     const unsigned char c = s[0], low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
@@ -55,7 +55,7 @@ json_t *json_text(const char *text, size_t bytes)
 /* ---- memory ---- */
 
 static _Thread_local bool watched, refused, spent;
-static _Thread_local size_t left; /* bytes that may still be asked for */
+static _Thread_local size_t left; /* bytes that may still be allocated */
 
 static void *allocate(size_t bytes)
 {
@@ -82,8 +82,8 @@ static void begin(size_t most)
     watched = true;
 }
 
-/* A text may take so many bytes for each of its own: lists of words take 20, lists of empty objects 70.
- * What is small may take as much as a mebibyte. */
+/* Memory that a text may take for each of its bytes: lists of words take 20 bytes, lists of
+ * empty objects 70. A small text may take up to a mebibyte. */
 enum { MEMORY_OF_A_BYTE = 32, SMALL = 1 << 20 };
 
 static size_t memory_of(size_t bytes)
@@ -115,7 +115,7 @@ bool json_memory_end(void)
 
 /* ---- reading ---- */
 
-/* What a read since begin(most) came to. */
+/* Return the result of a read since begin(most). */
 static int read_result(const char *where, size_t most, const json_error_t *error,
                        const char *remedy, json_t **out)
 {
@@ -133,7 +133,7 @@ static int read_result(const char *where, size_t most, const json_error_t *error
                 error->text, remedy);
 }
 
-/* Reads all of an open file; *bytes is what it holds at most, and then what was read. */
+/* Read all of an open file, at most `most` bytes; *bytes receives the number read. */
 static int read_all(const char *path, FILE *f, size_t most, const char *remedy, char **out,
                     size_t *bytes)
 {
@@ -214,7 +214,7 @@ char *json_shown(const json_t *value, size_t flags)
     return text;
 }
 
-/* The text of a value, which is freed; NULL without memory. */
+/* Return the text of a value, which is freed, or NULL if memory runs out. */
 static char *take_text(json_t *value, size_t flags)
 {
     char *text = json_shown(value, flags);
@@ -231,7 +231,7 @@ static int refuse_write(const char *where, int error)
                 strerror(error));
 }
 
-/* Writes a text, freed here, with what ends it; false with errno. */
+/* Write a text, which is freed here, followed by `end`; return false with errno on failure. */
 static bool put_text(FILE *f, char *text, const char *end)
 {
     const bool written = fputs(text, f) != EOF && fputs(end, f) != EOF;
@@ -239,7 +239,8 @@ static bool put_text(FILE *f, char *text, const char *end)
     return written;
 }
 
-/* Returns the digits that a number needs to read back as it is: 15 where these do, so that 1e-05 stays short. */
+/* Return the number of digits with which a number reads back unchanged: 15 if that suffices, so
+ * that 1e-05 stays short. */
 static size_t digits_of_real(double x)
 {
     enum { FEWEST = 15, MOST = 17 };
@@ -253,7 +254,7 @@ static size_t digits_of_real(double x)
     return (size_t)digits;
 }
 
-/* Returns the most that a number of the value needs, 0 if it has none. */
+/* Return the maximum number of digits for any number in the value, 0 if it has none. */
 static size_t digits_of(json_t *value)
 {
     const char *key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * line.h: the lines of a file that a run wrote, one at a time.
+ * line.h: the lines of a file that a run wrote, one at a time. /
  */
 #ifndef NOJIT_TRAINER_LINE_H
 #define NOJIT_TRAINER_LINE_H
@@ -9,12 +9,13 @@
 #include <stdio.h>
 
 struct line {
-    char *text; /* with its end, if it has one, and a NUL; whoever reads frees it */
+    char *text; /* text with its line ending, if it has one, and a NUL; the caller frees it */
     size_t bytes, capacity;
-    size_t number; /* from 1 on */
+    size_t number; /* number of the line, counted from 1 */
 };
 
-/* Reads the next line; bytes is 0 where there is none. One of 16 MiB or more is NJ_E_FORMAT. */
+/* Read the next line; bytes is 0 at the end of the file. A line of 16 MiB or more is
+ * NJ_E_FORMAT. */
 int line_read(FILE *f, const char *path, struct line *l);
 
 #endif

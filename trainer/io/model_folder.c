@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_folder.c: how output folders are checked and published.
+ * model_folder.c: checks and publishes output folders.
  */
 #include "io/model_folder.h"
 
@@ -31,7 +31,7 @@ bool folder_is(const char *path)
 
 /* ---- output folders ---- */
 
-/* Takes the last name off a path. */
+/* Remove the last name from a path. */
 static void go_up(char *place, size_t bytes)
 {
     char *slash = strrchr(place, '/');
@@ -41,7 +41,7 @@ static void go_up(char *place, size_t bytes)
         slash[slash == place] = '\0';
 }
 
-/* The nearest folder at or above path that exists. */
+/* Find the nearest folder at or above path that exists. */
 static int nearest(const char *path, char *place, size_t bytes)
 {
     struct stat info;
@@ -58,7 +58,7 @@ static int nearest(const char *path, char *place, size_t bytes)
     return fail(NJ_E_IO, "%s: %s is a file; name a folder", path, place);
 }
 
-/* Creates the folders above path. */
+/* Create the folders above path. */
 static int make_parents(const char *path)
 {
     char copy[PATH_BYTES];
@@ -74,7 +74,7 @@ static int make_parents(const char *path)
     return 0;
 }
 
-/* Number of entries of a folder, 1 at most; -1 with errno if it cannot be read. */
+/* Return the number of entries of a folder, at most 1; -1 with errno if it cannot be read. */
 static int has_entries(const char *path)
 {
     DIR *dir = opendir(path);
@@ -102,7 +102,7 @@ void folder_unmake(const char *path, const char *before)
 {
     char place[PATH_BYTES];
     snprintf(place, sizeof place, "%s", path);
-    /* What is not there, and the end of "a/.", are names to take off. */
+    /* Names that do not exist, and the end of "a/.", are removed from the path, too. */
     while (strcmp(place, before) != 0 && (rmdir(place) == 0 || errno == ENOENT || errno == EINVAL))
         go_up(place, sizeof place);
 }
@@ -133,7 +133,7 @@ int folder_make(const char *path, char *before, size_t bytes)
     return rc;
 }
 
-/* Makes f->temp, and the folders above it that are absent. */
+/* Create f->temp, and the missing folders above it. */
 static int make_temp(struct folder *f)
 {
     char above[PATH_BYTES];
@@ -161,8 +161,8 @@ int folder_begin(struct folder *f, const char *path)
     return make_temp(f);
 }
 
-/* A file or folder: 0, or -1 with errno. Some file systems cannot flush a folder (EINVAL, ENOTSUP): then
- * there is nothing to wait for. */
+/* Flush a file or folder; return 0, or -1 with errno. Some file systems cannot flush a folder
+ * (EINVAL, ENOTSUP): then there is nothing to wait for. */
 static int flush(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -174,7 +174,7 @@ static int flush(const char *path)
     return rc != 0 && (error == EINVAL || error == ENOTSUP) ? 0 : rc;
 }
 
-/* Called by nftw. */
+/* Flush one entry; called by nftw(). */
 static int flush_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
     (void)info;
@@ -182,7 +182,7 @@ static int flush_entry(const char *path, const struct stat *info, int type, stru
     return type == FTW_F || type == FTW_DP ? flush(path) : 0;
 }
 
-/* Called by nftw. */
+/* Remove one entry; called by nftw(). */
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
 {
     (void)info;
@@ -200,7 +200,7 @@ int folder_flush(const struct folder *f)
 
 int folder_flush_names(const char *dir)
 {
-    /* One that may be written but not read cannot be opened to be flushed. */
+    /* A folder that may be written but not read cannot be opened to be flushed. */
     if (flush(dir) == 0 || errno == EACCES)
         return 0;
     return fail(NJ_E_IO,
@@ -244,7 +244,7 @@ bool folder_holds(const char *dir, const char *path)
     if (!realpath(place, in) || !realpath(dir, above) || !folder_is(above))
         return false;
     size_t length = strlen(above);
-    length -= length == 1; /* of / */
+    length -= length == 1; /* length of / */
     return strncmp(in, above, length) == 0 && (in[length] == '/' || in[length] == '\0');
 }
 
@@ -264,13 +264,13 @@ static int check_space(const char *path, uint64_t bytes)
 {
     char place[PATH_BYTES];
     struct statvfs info;
-    /* On the same file system. */
+    /* The folder's place is on the same file system. */
     TRY(nearest(path, place, sizeof place));
     if (statvfs(place, &info) != 0)
         return fail(NJ_E_IO, "%s: its file system cannot be asked for free space: %s", path,
                     strerror(errno));
     uint64_t free_bytes = (uint64_t)info.f_bavail * info.f_frsize;
-    if (info.f_blocks > 0 && free_bytes < bytes) /* one without blocks does not say */
+    if (info.f_blocks > 0 && free_bytes < bytes) /* some file systems do not report a size */
         return fail(NJ_E_IO, "%s: %.0f MiB are needed, %.0f MiB are free; choose another folder",
                     path, ceil((double)bytes / 0x1p20), floor((double)free_bytes / 0x1p20));
     return 0;
@@ -278,5 +278,5 @@ static int check_space(const char *path, uint64_t bytes)
 
 int folder_check_model_space(const char *path, uint64_t weights)
 {
-    return check_space(path, weights + (weights >> 6)); /* what lies beside them is less */
+    return check_space(path, weights + (weights >> 6)); /* the other files of the model take less */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * notes.c: see notes.h. A model's files are opened many times in a run.
+ * notes.c: see notes.h. Each note is given once because a model's files are opened many times in
+ * a run.
  */
 #include "io/notes.h"
 
@@ -19,10 +20,10 @@ enum { SAID_MOST = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*hears)(const char *sentence);
-static uint64_t said[SAID_MOST]; /* hashes */
+static uint64_t said[SAID_MOST]; /* hashes of the notes that were given */
 static int count;
 
-/* Whether the sentence is new; one beyond the room for hashes always is. */
+/* Return whether the sentence is new; once there is no room for hashes, every sentence is. */
 static bool is_new(const char *sentence)
 {
     const uint64_t hash = XXH3_64bits(sentence, strlen(sentence));

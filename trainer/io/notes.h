@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * notes.h: sentences on what was read otherwise than a file says, for the user. Readers add them, whoever runs
- * a command
- * decides where they go. Each is said once.
+ * notes.h: notes to the user about input that was read differently from what a file says.
+ * Readers add notes; the code that runs a command decides where they go. Each note is given
+ * once.
  */
 #ifndef NOJIT_TRAINER_NOTES_H
 #define NOJIT_TRAINER_NOTES_H
 
-/* Says a sentence unless it was said before; like fail(), of at most 1,023 bytes. */
+/* Give a note unless it was given before. Like the sentence of fail(), it has at most 1,023
+ * bytes. */
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Sets who hears of notes; without, nobody does. Forgets what was said. */
+/* Set the callback that receives notes; without one, notes are dropped. Forgets which notes were
+ * given. */
 void notes_to(void (*say)(const char *sentence));
 
 #endif

@@ -28,7 +28,7 @@ static int check(const char *path, int fd, size_t most, const char *remedy, size
 
 int regular_fd(const char *path, size_t most, const char *remedy, int *fd, size_t *bytes)
 {
-    /* Not blocking, so that a pipe is refused instead of waited for. */
+    /* The file is opened without blocking, so that a pipe is refused instead of waited for. */
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (*fd < 0) {
         const int error = errno;

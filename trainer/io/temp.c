@@ -12,11 +12,11 @@
 
 #include "io/unfinished.h"
 
-enum { PROCESSES = 1 << 22, TRIES = 100 }; /* Linux numbers no process higher */
+enum { PROCESSES = 1 << 22, TRIES = 100 }; /* maximum process number of Linux */
 
 static int make_file(const char *temp)
 {
-    return open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); /* follows no link */
+    return open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666); /* O_EXCL follows no link */
 }
 
 static int make_folder(const char *temp)

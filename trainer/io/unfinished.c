@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unfinished.c: see unfinished.h. A handler may not allocate, so folders are read by the system call itself.
+ * unfinished.c: see unfinished.h. A signal handler may not allocate, so folders are read with
+ * the system call itself.
  */
 #include "io/unfinished.h"
 
@@ -19,13 +20,14 @@
 
 enum { MOST = 8, DEPTH = 4, PASSES = 3 };
 
-/* More at a time are not noted, and stay as after a kill. */
+/* Files and folders being written. If there are more at a time, they are not recorded, and stay
+ * as after a kill. */
 static struct {
     volatile sig_atomic_t there;
     char path[PATH_BYTES + 256];
 } unfinished[MOST];
 
-/* As getdents64() fills it. */
+/* Directory entry as getdents64() writes it. */
 struct entry {
     uint64_t inode;
     int64_t offset;
@@ -49,7 +51,8 @@ static void remove_entries(int folder, int depth)
         }
 }
 
-/* Several times, as other threads may still write. Links are removed, not followed. */
+/* Remove a file or folder, in several passes, as other threads may still write. Links are
+ * removed, not followed. */
 static void remove_at(int at, const char *name, int depth)
 {
     if (unlinkat(at, name, 0) == 0 || depth == 0)
@@ -82,7 +85,7 @@ static void note(const char *path)
         }
 }
 
-/* The signals that ask a process to end. */
+/* Signals that ask a process to end. */
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXCPU};
 enum { ENDS = sizeof ends / sizeof *ends };
 
@@ -93,7 +96,7 @@ static void fill(sigset_t *set)
         sigaddset(set, ends[i]);
 }
 
-/* They wait until it is noted. */
+/* Block signals until the path is recorded. */
 int unfinished_make(const char *path, int (*make_one)(const char *path))
 {
     sigset_t held, before;
@@ -114,7 +117,8 @@ void unfinished_done(const char *path)
             unfinished[i].there = false;
 }
 
-/* The action is the default again, and comes when the handler has returned. */
+/* Remove unfinished files and raise the signal again: its default action is restored and takes
+ * effect when the handler has returned. */
 static void on_signal(int sig)
 {
     const int error = errno;

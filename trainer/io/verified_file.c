@@ -55,7 +55,7 @@ int verified_put(struct verified_file *f, const void *data, size_t bytes)
     return 0;
 }
 
-/* Of all that the file holds; -1 with errno. */
+/* Hash the whole file; return -1 with errno on failure. */
 static int hash_file(int fd, uint64_t *hash)
 {
     XXH3_state_t state;
@@ -69,7 +69,7 @@ static int hash_file(int fd, uint64_t *hash)
     return n < 0 ? -1 : 0;
 }
 
-/* Reads the file back and compares it with what was written. */
+/* Read the file back and compare it with the bytes written. */
 static int compare(const struct verified_file *f)
 {
     int fd = open(f->temp, O_RDONLY | O_CLOEXEC);

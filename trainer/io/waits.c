@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * waits.c: see waits.h. The thread begins with the first wait; without one there are no words. It looks from time to
- * time, since to wake it for each wait would cost more than most of them. A process that is forked has none until its
- * own first wait.
+ * waits.c: see waits.h. The thread starts with the first wait; without one there are no
+ * messages. It polls, because waking it for each wait would cost more than most waits. A forked
+ * process has no thread until its own first wait.
  */
 #include "io/waits.h"
 
@@ -22,13 +22,13 @@ enum { DEPTH = 4, FIRST_SECONDS = 4, NEXT_SECONDS = 60 };
 /* `mutex` guards everything below except the callback, which `speaking` guards. Take `speaking` first; it is held
  * during the callback. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, speaking = PTHREAD_MUTEX_INITIALIZER;
-static bool started; /* the thread was, or cannot be */
+static bool started; /* whether the thread was started, or cannot be */
 static double first_seconds, spoke;
-static int depth; /* beyond DEPTH nothing is named */
+static int depth; /* number of nested operations; those beyond DEPTH have no name */
 static struct wait {
     char what[256], detail[128];
     int behind;        /* rank that has not begun it, or -1 */
-    double began, due; /* due: seconds of silence before the next word */
+    double began, due; /* due: seconds of silence before the next message */
 } waits[DEPTH];
 static void (*hears)(void *user, const char *line);
 static void *hearer;
@@ -54,7 +54,7 @@ static double due_at(const struct wait *w)
     return (w->began > spoke ? w->began : spoke) + w->due;
 }
 
-/* Makes the word that is due; false: none is. */
+/* Format the message that is due; return false if none is. */
 static bool make_word(char *out, size_t bytes)
 {
     pthread_mutex_lock(&mutex);
@@ -70,7 +70,7 @@ static bool make_word(char *out, size_t bytes)
     return due;
 }
 
-/* Sleeps for an eighth of the silence that brings a word, half a second at most. */
+/* Sleep for an eighth of the silence after which a message is due, at most half a second. */
 static void doze(void)
 {
     const double most = 0.5, part = first_seconds / 8;
@@ -125,7 +125,7 @@ static void begin_anew(void)
     unlock_all();
 }
 
-/* Starts the thread; `mutex` is held. */
+/* Start the thread; `mutex` must be held. */
 static void start(void)
 {
     static bool forks;
@@ -162,7 +162,8 @@ void wait_begin(const char *format, ...)
     pthread_mutex_unlock(&mutex);
 }
 
-/* What is due is said here if the thread is late, so that it does not depend on when the thread runs. */
+/* End the wait. If the thread is late with a message that is due, print it here, so that it does
+ * not depend on the thread's schedule. */
 void wait_end(void)
 {
     say_due();

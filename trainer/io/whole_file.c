@@ -37,7 +37,8 @@ int whole_file_begin(struct whole_file *w, const char *path)
     return fail(NJ_E_NOMEM, "out of memory for %s", path);
 }
 
-/* Unlike rename(), link() replaces nothing that appeared in the meantime; some file systems have no links. */
+/* Give the file its final name. Unlike rename(), link() does not replace a file that appeared in
+ * the meantime; some file systems have no links. */
 static int give_name(const struct whole_file *w)
 {
     const int linked = w->must_be_new ? link(w->temp, w->path) : -1;
@@ -50,7 +51,7 @@ int whole_file_end(struct whole_file *w, int rc)
 {
     if (rc == 0 && (fflush(w->f) != 0 || fsync(fileno(w->f)) != 0))
         rc = refuse(w, errno);
-    if (rc == 0 && ferror(w->f)) /* an earlier write, whose errno is gone */
+    if (rc == 0 && ferror(w->f)) /* an earlier write failed, and its errno is gone */
         rc = refuse(w, EIO);
     if (fclose(w->f) != 0 && rc == 0)
         rc = refuse(w, errno);

@@ -18,7 +18,7 @@ static FILE *open_of(long pid, const char *what)
     return fopen(path, "r");
 }
 
-/* 1 or 0; -1: another user's, or it is gone. */
+/* Return 1 or 0; -1: the process belongs to another user, or is gone. */
 static int was_started_with(long pid, const char *variable)
 {
     const size_t length = strlen(variable);
@@ -35,7 +35,7 @@ static int was_started_with(long pid, const char *variable)
     return found;
 }
 
-/* 0: it has none, or is gone. */
+/* Return the parent of a process; 0: it has none, or is gone. */
 static long parent_of(long pid)
 {
     char line[256];

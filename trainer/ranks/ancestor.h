@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ancestor.h: the process of a launcher that started this one, perhaps by scripts, found by what these inherit from it.
+ * ancestor.h: finds the launcher process that started this one, perhaps through scripts, by the
+ * variables that its descendants inherit.
  */
 #ifndef NOJIT_TRAINER_ANCESTOR_H
 #define NOJIT_TRAINER_ANCESTOR_H
 
-/* Returns the nearest process above this one that was started without the variable; 0: /proc does not tell. */
+/* Return the nearest ancestor of this process that was started without the variable, or 0 if
+ * /proc does not tell. */
 long ancestor_without(const char *variable);
 
 #endif

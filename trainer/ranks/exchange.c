@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exchange.c: the channel between ranks that stays open when they have met.
+ * exchange.c: the connections between ranks, which stay open after they have met.
  */
 #include "ranks/exchange.h"
 
@@ -17,7 +17,7 @@
 #include "ranks/wire.h"
 
 enum { SHARE_MS = 60000 };
-/* Signs of life that are due in the time that a rank may be silent. */
+/* Number of signs of life due in the time that a rank may be silent. */
 enum { BEATS = 12 };
 
 static bool has_room(const struct exchange *x)
@@ -73,7 +73,7 @@ int exchange_open(const struct meeting *m, struct exchange **out)
     return rc;
 }
 
-/* ---- afterwards ---- */
+/* ---- after the meeting ---- */
 
 static void keep_shared(struct exchange *x, const struct frame *f)
 {
@@ -92,7 +92,7 @@ static void keep_shared(struct exchange *x, const struct frame *f)
     x->shared_bytes += FRAME_PART;
 }
 
-/* Rank 0 has no use for the data of others, and keeps none. */
+/* Keep shared data from rank 0; rank 0 itself has no use for data of others, and keeps none. */
 static void take_payload(struct exchange *x, int i)
 {
     if (x->rank > 0) {
@@ -103,14 +103,14 @@ static void take_payload(struct exchange *x, int i)
     exchange_record(x, NJ_E_IO, i, fail_text(), -1);
 }
 
-/* Rank i, without a word; the sentence is set. */
+/* Record that rank i is gone without a message; the sentence is set. */
 static void lose(struct exchange *x, int i)
 {
     x->lost = x->rc == 0 ? i : x->lost;
     exchange_record(x, NJ_E_IO, i, fail_text(), i);
 }
 
-/* What comes with a barrier: the number of a rank, or nothing. */
+/* Record the payload of a barrier: the number of a rank with trouble, or nothing. */
 static void note_trouble(struct exchange *x, const char *text)
 {
     const int rank = (int)strtol(text, NULL, 10);
@@ -173,7 +173,7 @@ int exchange_behind(const struct exchange *x, int64_t stage)
     return -1;
 }
 
-/* Time is counted in own beats: a process that was suspended has not waited for anybody. */
+/* Count time in beats of this process: a process that was suspended has not waited for anybody. */
 static void beat(struct exchange *x)
 {
     if (x->silence == 0 || now_ms() < x->beat_at)
@@ -290,7 +290,7 @@ static bool all_here(const struct exchange *x)
     return true;
 }
 
-/* The others tell rank 0 that they are here, which tells them once all are. */
+/* Report to rank 0 that this rank is here; rank 0 tells the others once all are. */
 static void come(struct exchange *x, int kind, bool trouble)
 {
     char rank[16] = "";
@@ -309,7 +309,7 @@ static int leave(struct exchange *x, int kind)
     char rank[16] = "";
     if (first >= 0)
         snprintf(rank, sizeof rank, "%d", first);
-    x->trouble = -1; /* before those who are told come to the next one */
+    x->trouble = -1; /* reset before those who are told come to the next barrier */
     if (x->rank == 0)
         exchange_tell(x, kind, 0, rank, -1);
     return first;
@@ -323,7 +323,7 @@ int exchange_awaited(const struct exchange *x)
     return x->rank;
 }
 
-/* Only rank 0 hears of each. */
+/* Report the awaited rank; only rank 0 is told when each rank comes. */
 void exchange_say_awaited(struct exchange *x, int64_t began, int *said)
 {
     if (x->rank == 0 && !all_here(x) && word_is_due(began, said))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exchange.h: the ranks of a run find each other, compare what they are, and stay in touch. Rank 0 listens; every
- * other rank has one connection, to it.
+ * exchange.h: the ranks of a run find each other, compare what they are, and stay in touch. Rank
+ * 0 listens; every other rank has one connection, to it. /
  */
 #ifndef NOJIT_TRAINER_EXCHANGE_H
 #define NOJIT_TRAINER_EXCHANGE_H
@@ -11,67 +11,71 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EXCHANGE_PAYLOAD_BYTES = 1023 }; /* what one frame holds */
+enum { EXCHANGE_PAYLOAD_BYTES = 1023 }; /* bytes of payload in one frame */
 
-/* What must be the same on all ranks. */
+/* Property that must be the same on all ranks. */
 struct identity {
     const char *name, *value;
 };
 
 struct exchange;
 
-/* What a rank brings when it meets the others. */
+/* Arguments with which a rank meets the others. */
 struct meeting {
     const struct place *place;
-    int listener;    /* of wire_listen(), taken over; -1: rank 0 makes it */
-    const char *run; /* its name; a process of another run, or with another secret, is sent away */
+    int listener;    /* listening socket of wire_listen(), taken over; -1: rank 0 opens one */
+    const char *run; /* name of the run; a process with another run or secret is turned away */
     const struct identity *ids;
     size_t count;
-    int seconds;   /* in which all must have come */
-    void *payload; /* rank 0's, which all get */
+    int seconds;   /* number of seconds within which all ranks must have come */
+    void *payload; /* payload of rank 0, which all ranks receive */
     size_t bytes;
     void (*say)(void *user,
-                const char *line); /* for whom a wait lasts, where it is long; or NULL */
+                const char *line); /* callback for messages about a long wait; or NULL */
     void *user;
 };
 
-/* Waits, on all ranks, until each has said who it is.
- * Returns 0, or NJ_E_IO (a rank did not come), NJ_E_ARG (ranks differ: the sentence is the same on all), NJ_E_NOMEM. */
+/* Wait, on all ranks, until each has identified itself. Return 0, or NJ_E_IO (a rank did not
+ * come), NJ_E_ARG (ranks differ: the sentence is the same on all), NJ_E_NOMEM. */
 int exchange_open(const struct meeting *m, struct exchange **out);
 
-/* From here on a rank that is silent for so many seconds counts as gone; others hear of this one if it polls. */
+/* Treat a rank that is silent for this many seconds from here on as gone; the other ranks hear
+ * from this one while it polls. */
 void exchange_silence(struct exchange *x, int seconds);
-/* How far this rank is, which rank 0 hears. */
+/* Report to rank 0 how far this rank is. */
 void exchange_reached(struct exchange *x, int64_t stage);
-/* Of rank 0: a rank that is not as far, by what it said last; -1: none. */
+/* Return, on rank 0, a rank that has not reached the stage according to its last report; -1:
+ * none. */
 int exchange_behind(const struct exchange *x, int64_t stage);
-/* Handles what came, waiting up to wait_ms for the first of it. NJ_E_IO: a rank failed or is gone; the sentence says
- * which, and all other ranks get it, if rank 0 polls. */
+/* Handle received messages, waiting up to wait_ms for the first. NJ_E_IO: a rank failed or is
+ * gone; the sentence says which, and all other ranks get it, if rank 0 polls. */
 int exchange_poll(struct exchange *x, int wait_ms);
-/* Somebody asked for a stop. */
+/* Return whether a rank has requested a stop. */
 bool exchange_stopping(const struct exchange *x);
-/* Every rank learns it at its next poll. */
+/* Request a stop; every rank learns of it at its next poll. */
 void exchange_stop(struct exchange *x);
 void exchange_fail(struct exchange *x, const char *sentence);
-/* Of rank 0: what all get; of the others: room for it. All call it, in the same order, with the same number of bytes.
- * NJ_E_IO as above. */
+/* Send data from rank 0 to all other ranks, which provide room for it. All ranks call it, in the
+ * same order and with the same number of bytes. NJ_E_IO as above. */
 int exchange_share(struct exchange *x, void *data, size_t bytes, int seconds);
-/* The same for one rank alone, which may be rank 0. All call it, or rank 0 and that one. */
+/* Send data from rank 0 to one rank, which may be rank 0 itself. Called by all ranks, or by rank
+ * 0 and that one. */
 int exchange_deal(struct exchange *x, int rank, void *data, size_t bytes, int seconds);
-/* The rank that this process has found to be gone without a word; -1: none. */
+/* Return the rank that this process has found gone without a message; -1: none. */
 int exchange_lost(const struct exchange *x);
-/* Waits until every rank has come here. NJ_E_IO as above, or one has not come in time. */
+/* Wait until every rank has called this. NJ_E_IO as above, or if a rank has not come in time. */
 int exchange_wait(struct exchange *x, int seconds);
-/* The same in two parts: this rank is here, and whether something keeps it from going on; are all here? Then *first is
- * the first rank with such trouble, -1: none. */
+/* Wait in two parts: exchange_come() reports that this rank is here, and whether it has trouble
+ * and cannot continue; exchange_came() returns whether all ranks are here, and then sets *first
+ * to the first rank with trouble, -1: none. */
 void exchange_come(struct exchange *x, bool trouble);
 bool exchange_came(struct exchange *x, int *first);
-/* A rank that is not here yet, as far as this one knows. */
+/* Return a rank that is not here yet, as far as this one knows. */
 int exchange_awaited(const struct exchange *x);
-/* Says on rank 0 for which rank it waits, where that has taken long. began: by now_ms(); *said: how often, 0 at
- * first. */
+/* Report on rank 0 which rank it waits for, if the wait has become long. began: start of the
+ * wait by now_ms(); *said: number of reports so far, 0 at first. */
 void exchange_say_awaited(struct exchange *x, int64_t began, int *said);
-/* The same, at the end: a rank may go from here on. */
+/* Wait as exchange_wait() does, at the end: a rank may exit after this. */
 int exchange_finish(struct exchange *x, int seconds);
 void exchange_close(struct exchange *x);
 

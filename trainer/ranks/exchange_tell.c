@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exchange_tell.c: what a rank tells the others when the run fails, and its user when it waits.
+ * exchange_tell.c: messages of a rank to the other ranks when the run fails, and to its user
+ * when it waits.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -10,12 +10,13 @@
 
 #include "io/error.h"
 
-/* Before the name of the run, and names and values of the identity, each with a NUL. Head and name are the same from
- * version 2 on, as frames are, so that each can refuse the other with a sentence. */
+/* Head of a greeting; the name of the run and the names and values of the identity follow it,
+ * each with a NUL. Head and name are the same from version 2 on, as frames are, so that versions
+ * can refuse each other with a sentence. */
 struct head {
     char magic[7];
     unsigned char version;
-    uint32_t rank, size, bytes; /* bytes: behind the head */
+    uint32_t rank, size, bytes; /* bytes: size of the part after the head */
     unsigned char secret[SECRET_BYTES];
 };
 static const char magic[7] = "nojitrk";
@@ -103,7 +104,7 @@ int greeting_rank(const char *own, const char *data, int *rank)
     return 0;
 }
 
-/* The next text of a greeting; "" at its end, which is a NUL. */
+/* Return the next text of a greeting; "" at its end, which is a NUL. */
 static const char *next_text(const char **at, const char *end)
 {
     const char *text = *at;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * greeting.h: what a rank says of itself to rank 0 before all else, and what rank 0 reads in it.
+ * greeting.h: the first message that a rank sends to rank 0, which says what it is; rank 0
+ * parses it here.
  */
 #ifndef NOJIT_TRAINER_GREETING_H
 #define NOJIT_TRAINER_GREETING_H
@@ -10,21 +11,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { GREETING_BYTES = 65536 }; /* the longest */
+enum { GREETING_BYTES = 65536 }; /* maximum size of a greeting */
 
-/* Returns NULL where there is no memory. */
+/* Make a greeting; return NULL if memory runs out. */
 char *greeting_make(const struct place *p, const char *run, const struct identity *ids,
                     size_t count, size_t *bytes);
-/* Bytes of the greeting whose first `have` there are; while its head is not whole, those of the head. 0: it is none. */
+/* Return the size of the greeting that begins with these `have` bytes, or the size of its head
+ * while that is incomplete; 0: it is not a greeting. */
 size_t greeting_bytes(const char *data, size_t have);
 
-/* Of whole greetings, own: that of rank 0. */
-/* Whether both have the same secret. How long this takes says nothing of where they differ. */
+/* The functions below take complete greetings; own: that of rank 0. */
+/* Return whether both greetings have the same secret, in a time that does not reveal where the
+ * secrets differ. */
 bool greeting_trusted(const char *own, const char *data);
 const char *greeting_run(const char *data);
-/* Which rank it is, or NJ_E_ARG: it can be none of this run. */
+/* Read which rank the greeting is from; NJ_E_ARG: it cannot be a rank of this run. */
 int greeting_rank(const char *own, const char *data, int *rank);
-/* NJ_E_ARG: the identities differ; names the first difference. */
+/* Compare the identities; NJ_E_ARG: they differ, and the sentence names the first difference. */
 int greeting_compare(const char *own, const char *data);
 
 #endif

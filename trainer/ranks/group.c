@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * group.c: see group.h. While the main thread computes, or waits for a GPU that waits for a rank that is gone, another
- * one listens to the exchange.
+ * group.c: see group.h. While the main thread computes, or waits for a GPU that waits for a rank
+ * that is gone, another thread listens to the exchange.
  */
 #include "ranks/group.h"
 
@@ -19,17 +19,17 @@
 
 enum { WATCH_MS = 50, SHARE_SECONDS = 24 * 3600, FINISH_SECONDS = 24 * 3600 };
 
-/* What the two threads share. */
+/* State shared by the two threads. */
 struct link {
     struct exchange *exchange;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of all below; whoever ends the process keeps it */
+    pthread_mutex_t mutex; /* guards all fields below; the thread that ends the process keeps it */
     bool finished;
-    char what[64]; /* is expected of all ranks, as number `stage` of such things */
+    char what[64]; /* operation expected of all ranks, the one with number `stage` */
     const char *setting;
     int64_t stage;
     int seconds,
-        left_ms; /* in turns of the thread, of which one that is suspended has none; 0: for ever */
+        left_ms; /* time left, in turns of the thread, which stop if it is suspended; 0: no limit */
 };
 
 bool group_leads(const struct group *g)
@@ -37,9 +37,10 @@ bool group_leads(const struct group *g)
     return g->place.rank == 0;
 }
 
-/* ---- finding ---- */
+/* ---- finding the ranks ---- */
 
-/* Ranks that this process is to make, by --gpus and what a launcher has made. */
+/* Find the number of ranks that this process is to start, from --gpus and the launcher's
+ * processes. */
 static int ranks_to_make(const struct place *p, int gpus, int *out)
 {
     *out = gpus;
@@ -79,7 +80,7 @@ int group_find(struct group *g, const char *command, int gpus)
 
 /* ---- failures ---- */
 
-/* Ends the process without closing anything of a GPU, which may wait for a rank that is gone. */
+/* End the process without releasing GPU resources, which may wait for a rank that is gone. */
 static void end(const struct group *g, int code)
 {
     if (g->leave)
@@ -96,7 +97,8 @@ static void say(const struct group *g, int code)
         fprintf(stderr, "nojit %s: %s\n", g->command, fail_text());
 }
 
-/* A rank that has failed says why itself. Of one that is gone without a word speaks the first that is left. */
+/* End the process after a failure of another rank. A rank that failed reports why itself; for
+ * one that is gone without a message, the first remaining rank does. */
 static void end_by_another(const struct group *g, int code)
 {
     const int first = exchange_lost(g->link->exchange) == 0 ? 1 : 0;
@@ -105,7 +107,7 @@ static void end_by_another(const struct group *g, int code)
     end(g, code);
 }
 
-/* Says why the run ends, here and to the other ranks, and ends this process. */
+/* Report why the run ends, here and to the other ranks, and end this process. */
 static void fail_all(const struct group *g, int code, const char *why)
 {
     fail(code, g->supervisor >= 0 ? "%s" : "rank %2$d: %1$s", why, g->place.rank);
@@ -115,14 +117,14 @@ static void fail_all(const struct group *g, int code, const char *why)
     end(g, code);
 }
 
-/* How long a failure waits for that of another rank, which is the cause: a device fails when a rank that it waits for
- * is gone. */
+/* Return how long a failure waits for that of another rank, which is the cause: a device fails
+ * when a rank that it waits for is gone. */
 static int patience_ms(int code)
 {
     return code == NJ_ELSEWHERE ? 600000 : code == NJ_E_DEVICE ? 2000 : 0;
 }
 
-/* Waits for the failure of another rank; signs of life, which come meanwhile, are none. */
+/* Wait for the failure of another rank, ignoring the signs of life that come meanwhile. */
 static int hear_cause(struct exchange *x, int ms)
 {
     const int64_t end = now_ms() + ms;
@@ -229,7 +231,8 @@ void group_done(struct group *g)
     pthread_mutex_unlock(&g->link->mutex);
 }
 
-/* Names the rank that has not begun what rank 0 waits for, if there is one. The mutex is held. */
+/* Name the rank that has not begun the operation that rank 0 waits for, if there is one. The
+ * mutex must be held. */
 static void name_behind(const struct group *g)
 {
     const struct link *l = g->link;
@@ -255,7 +258,7 @@ static void *watch(void *group)
     return NULL;
 }
 
-/* ---- together ---- */
+/* ---- joint operations ---- */
 
 static void link_free(struct group *g)
 {
@@ -356,7 +359,7 @@ int group_wait(struct group *g)
     return 0;
 }
 
-/* While rank 0 waits here, its thread cannot see what is overdue. */
+/* Agree with the other ranks. While rank 0 waits here, its thread cannot see overdue operations. */
 static int agree(const struct group *g, int *first)
 {
     struct link *l = g->link;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launchers.c: the launchers that are known, and the variables by which each numbers its processes.
+ * launchers.c: the supported launchers, and the variables with which each numbers its processes.
  */
 #include "ranks/launchers.h"
 
@@ -15,19 +15,21 @@
 #include "ranks/ancestor.h"
 #include "ranks/pmix.h"
 
-/* Above the ports that Linux gives to connections (32768 to 60999). */
+/* Ports above those that Linux gives to connections (32768 to 60999). */
 enum { PORT_FIRST = 61440, PORT_COUNT = 4096, PORT_MAX = 65535 };
 enum { CONNECT_SECONDS = 600, SILENCE_SECONDS = 60, SECONDS_MAX = 7 * 24 * 3600 };
-enum { SECRET_LEAST = 16 }; /* characters of NOJIT_SECRET */
+enum { SECRET_LEAST = 16 }; /* minimum number of characters of NOJIT_SECRET */
 
 struct launcher {
     const char *name, *rank, *size, *local_rank, *local_size;
-    const char *address; /* how its user gives every process the address of rank 0 */
-    /* What names the job, alike on all ranks; NULL: it is known by the process that starts all those of a host. */
+    const char *address; /* how a user gives every process the address of rank 0 */
+    /* Variables that name the job, alike on all ranks; NULL: it is identified by the process
+     * that starts all those of a host. */
     const char *job, *step;
 };
 
-/* First come those that others start: mpirun reaches the hosts of a Slurm allocation by srun. */
+/* Launchers; those started by others come first: mpirun reaches the hosts of a Slurm allocation
+ * by srun. */
 static const struct launcher launchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
      "torchrun --master-addr HOST", "TORCHELASTIC_RUN_ID", NULL},
@@ -36,12 +38,12 @@ static const struct launcher launchers[] = {
      "OMPI_MCA_ess_base_jobid"},
     {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      "MV2_COMM_WORLD_LOCAL_SIZE", "mpiexec -genv MASTER_ADDR HOST", NULL, NULL},
-    /* PALS has no size of its own; it sets the one of PMI. */
+    /* PALS has no variable of its own for the size; it sets that of PMI. */
     {"Cray PALS", "PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE",
      "mpiexec --env MASTER_ADDR=HOST", "PALS_APID", NULL},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
      "mpiexec -genv MASTER_ADDR HOST", NULL, NULL},
-    /* The shells of sbatch and salloc have SLURM_NTASKS, but no step's count. */
+    /* The shells of sbatch and salloc have SLURM_NTASKS, but no task count of a step. */
     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL,
      "MASTER_ADDR=HOST srun", "SLURM_JOB_ID", "SLURM_STEP_ID"},
 };
@@ -56,7 +58,7 @@ static const char *variable(const char *name)
     return text && *text ? text : NULL;
 }
 
-/* Digits alone, at most nine, so that no number is too large for an int. */
+/* Parse a number of digits alone, at most nine, so that none is too large for an int. */
 static int digits(const char *text, size_t length)
 {
     int number = 0;
@@ -70,7 +72,7 @@ static int digits(const char *text, size_t length)
     return number;
 }
 
-/* A variable's number; out stays as it is where there is none. */
+/* Read a variable's number; out is unchanged if it is not set. */
 static int number(const char *name, int least, int most, int *out)
 {
     const char *text = variable(name);
@@ -113,7 +115,7 @@ int node_list_first(const char *list, char out[HOST_BYTES])
     return 0;
 }
 
-/* How many tasks host `node` has, by a list such as "4(x2),3"; 0: it does not say. */
+/* Return how many tasks host `node` has, from a list such as "4(x2),3"; 0: it does not say. */
 static int tasks_of_node(const char *list, int node)
 {
     while (list && *list) {
@@ -137,7 +139,7 @@ static int tasks_of_node(const char *list, int node)
     return 0;
 }
 
-/* What a step knows beyond its numbers. */
+/* Read what else Slurm tells a step. */
 static int slurm_rest(struct place *p)
 {
     const char *nodes = variable("SLURM_STEP_NODELIST");
@@ -155,7 +157,7 @@ static int slurm_rest(struct place *p)
 
 /* ---- jobs ---- */
 
-/* "12.0", of the variables that there are. */
+/* Make the name of the job, such as "12.0", from the variables that are set. */
 static void read_job(const struct launcher *l, struct place *p)
 {
     const char *job = variable(l->job), *step = variable(l->step);
@@ -178,7 +180,7 @@ static int read_secret(struct place *p)
     return 0;
 }
 
-/* ---- rows ---- */
+/* ---- variables of a launcher ---- */
 
 static int read_row(const struct launcher *l, struct place *p)
 {
@@ -196,12 +198,13 @@ static int disagree(const char *a, int x, const char *b, int y)
                 a, x, b, y);
 }
 
-/* Another row that is set: it has the same numbers and may complete p, or it contradicts it. */
+/* Compare another set of variables: it has the same numbers and may complete p, or it
+ * contradicts it. */
 static int compare_row(const struct launcher *l, const struct launcher *other, struct place *p)
 {
     struct place q = {.local_rank = -1};
     TRY(read_row(other, &q));
-    /* A step with as many tasks or fewer may be that of the agents which started this process. */
+    /* A step with as many tasks or fewer may be that of the agents that started this process. */
     if (p->size != q.size && (other != slurm || q.size > p->size))
         return disagree(l->size, p->size, other->size, q.size);
     if (p->rank != q.rank && other != slurm)
@@ -217,7 +220,7 @@ static int compare_row(const struct launcher *l, const struct launcher *other, s
     return other == slurm ? slurm_rest(p) : 0;
 }
 
-/* MASTER_ADDR and MASTER_PORT, which go before what a launcher knows. */
+/* Read MASTER_ADDR and MASTER_PORT, which take precedence over the launcher's values. */
 static int read_address(const struct launcher *l, struct place *p)
 {
     const char *host = variable("MASTER_ADDR");
@@ -225,13 +228,13 @@ static int read_address(const struct launcher *l, struct place *p)
         return fail(NJ_E_ARG, "MASTER_ADDR has %zu bytes; a host's name has fewer than %d",
                     strlen(host), HOST_BYTES);
     TRY(number("MASTER_PORT", 1, PORT_MAX, &p->port));
-    /* On the port itself the store of torchrun listens. */
+    /* The store of torchrun listens on the port itself. */
     if (l == launchers && p->port > 0)
         p->port = p->port < PORT_MAX ? p->port + 1 : p->port - 1;
     return 0;
 }
 
-/* Holds what was found against what a run of that size needs. */
+/* Check that the values found suffice for a run of this size. */
 static int complete(const struct launcher *l, struct place *p)
 {
     if (p->size == 1)
@@ -249,7 +252,7 @@ static int complete(const struct launcher *l, struct place *p)
                     "%s does not say on which host rank 0 is, nor does PMIx (%s); give its "
                     "address: %s ...",
                     l->name, fail_text(), l->address);
-    /* By whatever name the host is reached from others, its own ranks need none. */
+    /* Ranks on the same host do not need the host's name. */
     if (p->size > 1 && p->local_size == p->size)
         snprintf(p->host, HOST_BYTES, "127.0.0.1");
     if (!p->job[0] && p->local_size == p->size && !l->job)

@@ -17,19 +17,19 @@
 
 enum { GRACE_MS = 10000, RETRY_MS = 100 };
 
-/* Somebody who has connected, and has not said yet who it is. GREETING_BYTES bounds what is kept of it. */
+/* Connection whose process has not identified itself yet; it stores at most GREETING_BYTES. */
 struct caller {
     int fd;
     size_t have;
     char *data;
 };
 
-/* What rank 0 holds until all are there. */
+/* State of rank 0 until all ranks are there. */
 struct gathering {
     struct exchange *x;
-    const char *run, *own; /* own: greeting */
+    const char *run, *own; /* own: greeting of rank 0 */
     int listener, there, callers;
-    int refused; /* processes of other runs */
+    int refused; /* number of processes of other runs */
     struct caller caller[MEET_STRANGERS];
 };
 
@@ -55,7 +55,7 @@ static void send_away(int fd, const char *sentence)
     frame_send(fd, FRAME_FAILED, 0, sentence, strlen(sentence) + 1, now_ms() + SEND_MS);
 }
 
-/* Makes whoever sent the greeting its rank; NULL: it cannot be. */
+/* Assign the connection to the rank in its greeting; return NULL if that is impossible. */
 static struct peer *seat(struct gathering *g, const struct caller *c)
 {
     int rank;
@@ -72,18 +72,20 @@ static struct peer *seat(struct gathering *g, const struct caller *c)
     return p;
 }
 
-/* Whoever does not know the run learns nothing of it. */
+/* Return whether the greeting is of this run. A process that does not know the run learns
+ * nothing of it. */
 static bool is_of_run(const struct gathering *g, const struct caller *c)
 {
     return greeting_trusted(g->own, c->data) && strcmp(greeting_run(c->data), g->run) == 0;
 }
 
-/* A whole greeting: its process is a rank, or what is wrong is recorded (and sent to all). */
+/* Handle a whole greeting: its process becomes a rank, or the error is recorded (and sent to
+ * all). */
 static void admit(struct gathering *g, int i)
 {
     struct exchange *x = g->x;
     const struct caller *c = &g->caller[i];
-    const bool late = x->rc != 0; /* those before it have been told */
+    const bool late = x->rc != 0; /* whether a failure has already been sent to the ranks so far */
     if (!is_of_run(g, c)) {
         send_away(c->fd,
                   "another run listens on this port, or this process was given another --out "
@@ -101,7 +103,8 @@ static void admit(struct gathering *g, int i)
     caller_remove(g, i, p != NULL);
 }
 
-/* Reads of a greeting what is there: 1 whole, 0 not yet, -1: it is none, or its sender is gone. */
+/* Read the available part of a greeting: return 1 if it is whole, 0 if not yet, -1 if it is not
+ * a greeting or its sender is gone. */
 static int caller_read(struct caller *c)
 {
     for (;;) {
@@ -127,7 +130,7 @@ static int accept_one(struct gathering *g)
                           g->there, g->x->size);
     wire_prepare(fd);
     if (g->callers == MEET_STRANGERS)
-        caller_remove(g, 0, false); /* the oldest; a rank tries again */
+        caller_remove(g, 0, false); /* removes the oldest; a rank tries again */
     char *data = malloc(GREETING_BYTES);
     if (!data) {
         close(fd);
@@ -175,7 +178,8 @@ static int end_incomplete(const struct gathering *g, int seconds)
     return exchange_record(g->x, NJ_E_IO, 0, fail_text(), -1);
 }
 
-/* Until every rank is there; after a failure for a while only, in which those who come learn of it. */
+/* Accept connections until every rank is there; after a failure only for a while, in which ranks
+ * that come learn of it. */
 static int gather(struct gathering *g, int seconds)
 {
     struct exchange *x = g->x;
@@ -213,7 +217,8 @@ int meet_all(struct exchange *x, const struct meeting *m, const char *own, int l
 
 /* ---- the other ranks ---- */
 
-/* Waits for the answer: 1 payload, 0 nobody answered as rank 0 would, or a failure. */
+/* Wait for the answer; return 1 for a payload, 0 if no answer like that of rank 0 came, or a
+ * failure. */
 static int answer(struct exchange *x, int64_t deadline, void *payload, size_t bytes,
                   const char **instead)
 {
@@ -238,7 +243,7 @@ static int answer(struct exchange *x, int64_t deadline, void *payload, size_t by
 int meet_first(struct exchange *x, const struct meeting *m, const char *own, size_t own_bytes)
 {
     const struct place *p = m->place;
-    /* Longer than rank 0 waits, so that its sentence arrives. */
+    /* The deadline is later than that of rank 0, so that its sentence arrives. */
     const int64_t began = now_ms(), deadline = began + (int64_t)m->seconds * 1000 + GRACE_MS / 2;
     const char *last;
     int said = 0;

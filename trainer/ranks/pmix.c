@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pmix.c: see pmix.h. Declared here is what the PMIx standard, 4.1, fixes of types (chapter 3) and of the four calls,
- * which every libpmix.so.2 has.
+ * pmix.c: see pmix.h. The types that the PMIx standard, 4.1, defines (chapter 3) are declared
+ * here, and the four functions, which every libpmix.so.2 has.
  */
 #include "ranks/pmix.h"
 
@@ -21,7 +21,7 @@ struct pmix_proc {
     char nspace[PMIX_MAX_NSLEN + 1];
     uint32_t rank;
 };
-/* Made by the library, so that only its beginning matters. */
+/* Value that the library allocates, so that only its beginning matters. */
 struct pmix_value {
     uint16_t type;
     union {
@@ -36,7 +36,7 @@ struct pmix {
     int (*finalize)(const void *info, size_t count);
 };
 
-/* Stays open: a library that has had threads is not unloaded. */
+/* Open the library for good: a library that has had threads is not unloaded. */
 static int open_library(struct pmix *out)
 {
     char why[512] = "";

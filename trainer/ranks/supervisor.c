@@ -21,21 +21,21 @@
 #include "ranks/exchange.h"
 #include "ranks/wire.h"
 
-/* What the others have to end by themselves once one has failed: to see that it is gone, or, where none
- * of them can have begun without it, to say the same. */
+/* Time that the other ranks have to end by themselves once one has failed: to notice that it is
+ * gone, or, if none of them can have begun without it, to report the same failure. */
 enum { GRACE_MS = 5000, UNMET_MS = 500, INTERRUPTED_STATUS = 130 };
 
-/* One write to a pipe: those of several ranks do not mix. */
+/* Message of one write to a pipe, so that those of several ranks do not mix. */
 struct verdict {
     int rank, code;
-    bool unmet; /* the rank had not met the others */
+    bool unmet; /* whether the rank had not met the others */
     char sentence[1024];
 };
 
 struct child {
-    pid_t pid; /* 0: it has ended */
+    pid_t pid; /* process of the rank; 0: it has ended */
     bool killed;
-    struct verdict verdict; /* code 0: it has said nothing */
+    struct verdict verdict; /* message of the rank; code 0: none */
 };
 
 struct watch {
@@ -43,14 +43,14 @@ struct watch {
     struct child *child;
     int count, running;
     int signals, words[2], listener, port;
-    unsigned char secret[SECRET_BYTES]; /* of the ranks, where all of them are its own */
+    unsigned char secret[SECRET_BYTES]; /* secret of the ranks, if all of them are its own */
     sigset_t before;
-    int64_t deadline;     /* after a failure; 0: none */
-    struct verdict first; /* code 0: none has failed */
-    int asked, asks; /* the last signal that asked all to stop; how many but SIGHUP have come */
+    int64_t deadline;     /* time at which the ranks are killed after a failure; 0: none */
+    struct verdict first; /* first failure; code 0: none */
+    int asked, asks; /* last signal that asked all to stop; number of such signals except SIGHUP */
     bool interrupted;
-    bool cut;   /* by a signal that asked not to wait: others may say that a rank is gone */
-    bool crash; /* `first` is what a signal did, which is the cause of all else */
+    bool cut;   /* whether a signal asked not to wait: others may say that a rank is gone */
+    bool crash; /* whether `first` is the effect of a signal, which is the cause of all else */
 };
 
 static int rank_of(const struct watch *w, int i)
@@ -63,12 +63,12 @@ void supervised_fail(int supervisor, int rank, int code, bool unmet, const char 
     struct verdict v = {.rank = rank, .code = code, .unmet = unmet};
     snprintf(v.sentence, sizeof v.sentence, "%s", sentence);
     const ssize_t written = write(supervisor, &v, sizeof v);
-    (void)written; /* a supervisor that is gone has nobody to tell */
+    (void)written; /* if the supervisor is gone, there is nobody to tell */
 }
 
 /* ---- failures ---- */
 
-/* Those that are left have a while to end by themselves. */
+/* Give the remaining ranks a while to end by themselves. */
 static void set_deadline(struct watch *w, int ms)
 {
     if (w->deadline == 0)
@@ -118,9 +118,9 @@ static void ended(struct watch *w, pid_t pid, int status)
     struct child *c = &w->child[i];
     c->pid = 0;
     w->running--;
-    hear(w); /* what it said before */
+    hear(w); /* read messages that it sent before */
     if (WIFSIGNALED(status) && w->asked == WTERMSIG(status)) {
-        w->interrupted = true; /* before it could save anything */
+        w->interrupted = true; /* the rank ended before it could save anything */
         set_deadline(w, GRACE_MS);
     } else if (WIFSIGNALED(status) && !c->killed)
         crashed(w, i, pid, WTERMSIG(status));
@@ -146,8 +146,9 @@ static void kill_all(struct watch *w, int sig)
 
 /* ---- watching ---- */
 
-/* What a terminal sends goes to the ranks as well as to this process. A second SIGINT or SIGTERM asks not to wait for
- * the checkpoint; ranks leave that to this process. */
+/* Ask the ranks to stop. Signals from a terminal reach the ranks as well as this process. A
+ * second SIGINT or SIGTERM asks not to wait for the checkpoint; ranks leave that to this
+ * process. */
 static void ask(struct watch *w, int sig, bool sent_to_all)
 {
     const bool again = sig != SIGHUP && w->asks++ > 0;
@@ -185,7 +186,7 @@ static void watch_all(struct watch *w)
     }
 }
 
-/* What several say alike is nobody's alone. */
+/* Return the code of the run; a sentence that several ranks report does not name one rank. */
 static int outcome(const struct watch *w)
 {
     int alike = 0;
@@ -239,7 +240,7 @@ static int begin(struct watch *w)
     return w->listener < 0 ? w->listener : 0;
 }
 
-/* In the child: what is the parent's goes, and with the parent goes the rank. */
+/* Become a rank in the child: close the parent's descriptors, and end when the parent ends. */
 static void become_rank(struct watch *w, int i, pid_t parent, struct rank *out)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -256,11 +257,11 @@ static void become_rank(struct watch *w, int i, pid_t parent, struct rank *out)
     free(w->child);
 }
 
-/* True in a rank. */
+/* Fork all ranks; return true in a rank. */
 static bool fork_all(struct watch *w, struct rank *out, int *code)
 {
     const pid_t parent = getpid();
-    fflush(NULL); /* else each rank has what is still to be written */
+    fflush(NULL); /* otherwise each rank would write the buffered output again */
     for (int i = 0; i < w->count; i++, w->running++) {
         const pid_t pid = fork();
         if (pid == 0) {

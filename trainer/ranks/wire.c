@@ -62,13 +62,13 @@ int frame_send(int fd, uint32_t kind, int rank, const void *text, size_t bytes, 
     memcpy(f.text, text, bytes < sizeof f.text ? bytes : sizeof f.text);
     const int rc = wire_send(fd, &f, sizeof f, deadline);
     if (rc != 0)
-        shutdown(fd, SHUT_WR); /* a frame may lack its end */
+        shutdown(fd, SHUT_WR); /* the last frame may be incomplete */
     return rc;
 }
 
 _Static_assert(FRAME_PART < sizeof(((struct frame *)0)->text), "a NUL ends the text");
 
-/* Some at a time: a call for each would cost more than the bytes. */
+/* Send frames several at a time: a call for each would cost more than the bytes. */
 int frames_send(int fd, uint32_t kind, int rank, const void *data, size_t bytes, int64_t deadline)
 {
     struct frame some[32];
@@ -100,7 +100,7 @@ int frame_receive(struct peer *p)
             return errno == EAGAIN ? 0 : -1;
         p->have += (size_t)got;
         if (p->have >= sizeof p->in.magic && p->in.magic != FRAME_MAGIC) {
-            errno = EPROTO; /* more may never come */
+            errno = EPROTO; /* no more bytes may ever come */
             return -1;
         }
     }
@@ -135,7 +135,7 @@ void wire_prepare(int fd)
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30000);
 }
 
-/* Returns the socket, or -1 with errno. */
+/* Return the socket, or -1 with errno. */
 static int listen_at(const struct sockaddr *address, socklen_t bytes)
 {
     const int fd = socket(address->sa_family, SOCK_STREAM, 0);
@@ -186,7 +186,7 @@ int wire_listen(int *port, const char *host)
         return refuse_port(*port, errno);
     wire_prepare(fd);
     getsockname(fd, (struct sockaddr *)&six, &bytes);
-    *port = ntohs(six.sin6_port); /* which lies there in both families */
+    *port = ntohs(six.sin6_port); /* same field in both address families */
     return fd;
 }
 

@@ -16,7 +16,7 @@ struct arena_chunk {
     alignas(max_align_t) char at[];
 };
 
-/* Adds a chunk, larger than the one before, with room for `bytes`. */
+/* Add a chunk, larger than the one before, with room for `bytes`. */
 static bool grow(struct arena *a, size_t bytes)
 {
     size_t room = a->last ? 2 * a->last->bytes : CHUNK_LEAST;

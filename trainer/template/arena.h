@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arena.h: memory that is taken piece by piece, up to a limit, and freed at once.
+ * arena.h: memory that is allocated in pieces, up to a limit, and freed at once.
  */
 #ifndef NOJIT_TRAINER_ARENA_H
 #define NOJIT_TRAINER_ARENA_H
@@ -13,16 +13,16 @@ struct arena_chunk;
 struct arena {
     struct arena_chunk *last;
     size_t left;  /* bytes that remain in the last chunk */
-    size_t taken; /* bytes of all chunks */
-    size_t most;  /* limit of `taken` */
-    bool spent;   /* the limit was met */
+    size_t taken; /* total bytes of all chunks */
+    size_t most;  /* maximum of `taken` */
+    bool spent;   /* whether the limit was reached */
 };
 
-/* Returns aligned memory, not cleared; NULL if there is none or the limit is met. */
+/* Return aligned, uninitialized memory; NULL if there is none or the limit is reached. */
 void *arena_take(struct arena *a, size_t bytes);
-/* Returns the same, cleared. */
+/* Return zeroed memory, as arena_take() does. */
 void *arena_zero(struct arena *a, size_t bytes);
-/* Returns a copy, followed by a NUL. */
+/* Return a copy, followed by a NUL. */
 char *arena_copy(struct arena *a, const void *data, size_t bytes);
 void arena_free(struct arena *a);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arguments.c: arguments of what is built in, in the places that its parameters have.
+ * arguments.c: matches arguments of builtins to their parameters.
  */
 #include "template/builtins.h"
 
@@ -17,7 +17,7 @@ const struct builtin *builtin_among(const struct builtin *table, size_t count, c
     return NULL;
 }
 
-/* Returns the place of a parameter; -1: there is none of this name. */
+/* Return the position of a parameter; -1: there is none of this name. */
 static int place_of(const char *parameters, const struct value *name)
 {
     int place = 0;

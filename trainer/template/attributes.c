@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attributes.c: a.name and a[key]. A name is an attribute before it is a key, and a key before it is
- * an attribute. What would change a list or a dict is not there, as in the sandbox of jinja2.
+ * attributes.c: a.name and a[key]. A name is looked up as an attribute first, then as a key; a
+ * key the other way round. Methods that would change a list or a dict are absent, as in the
+ * sandbox of jinja2.
  */
 #include "template/builtins.h"
 
@@ -60,7 +61,7 @@ static const struct builtin *find_method(const struct value *a, const char *name
     return builtin_among(table, count, name, bytes);
 }
 
-/* Whether `a` has the attribute; a key of a dict is none. */
+/* Find an attribute of `a`; a key of a dict is not an attribute. */
 static int find_attribute(struct run *r, const struct value *a, const char *name, size_t bytes,
                           struct value *out, bool *found)
 {
@@ -112,7 +113,7 @@ int get_attribute(struct run *r, const struct value *a, const char *name, size_t
 
 /* ---- items ---- */
 
-/* Returns the item's place, counted from the end if it is negative; -1: there is none. */
+/* Return the item's index, counted from the end if it is negative; -1: there is none. */
 static int64_t place_of(int64_t at, size_t count)
 {
     const int64_t place = at < 0 ? at + (int64_t)count : at;
@@ -169,7 +170,7 @@ int get_item(struct run *r, const struct value *a, const struct value *key, stru
 
 /* ---- paths ---- */
 
-/* A part of a path that is a number is an index. */
+/* Convert a part of a path to a key; a number is an index. */
 static struct value path_part(const char *text, size_t bytes)
 {
     char digits[20];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * calls.c: see evaluate.h: macros, and what else can be called.
+ * calls.c: see evaluate.h: calls of macros and of other callable values.
  */
 #include "template/evaluate.h"
 
@@ -17,7 +17,7 @@ static const struct value *named(const struct arguments *a, const char *name)
     return NULL;
 }
 
-/* Binds one parameter: to an argument by its place or name, its default, or nothing. */
+/* Bind one parameter to an argument by its position or name, to its default, or to nothing. */
 static int bind_parameter(struct run *r, const struct node *n, size_t i, const struct arguments *a)
 {
     const char *name = n->items.at[i]->name;
@@ -37,7 +37,7 @@ static int bind_parameter(struct run *r, const struct node *n, size_t i, const s
     return rc != 0 ? rc : scope_set(r, r->scope, name, &v);
 }
 
-/* Sets a name that the macro may read; there is none where the template never does. */
+/* Set a special name of the macro, unless the template never uses it. */
 static int set_special(struct run *r, const char *name, const struct value *v)
 {
     const char *known = syntax_find_name(r->template, name, strlen(name));
@@ -112,7 +112,7 @@ static int call_macro(struct run *r, const struct macro *m, const struct argumen
     return run_captured(r, from, rc, out);
 }
 
-/* ---- the rest ---- */
+/* ---- other callable values ---- */
 
 static int call_method(struct run *r, const struct method *m, const struct arguments *a,
                        struct value *out)
@@ -126,7 +126,7 @@ static int call_method(struct run *r, const struct method *m, const struct argum
     return builtin_call(r, m->function, &with_self, out);
 }
 
-/* Runs a recursive loop over other items. */
+/* Run a recursive loop over other items. */
 static int call_loop(struct run *r, const struct loop *loop, const struct arguments *a,
                      struct value *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * compare.c: see value.h: equality, order, keys, membership, and what a loop walks.
+ * compare.c: see value.h: equality, order, keys, membership, and the items of a loop.
  */
 #include "template/value.h"
 
@@ -19,7 +19,7 @@ static int order_numbers(const struct value *a, const struct value *b)
     return sign(value_real(a) - value_real(b));
 }
 
-/* Code points are in the order of their bytes. */
+/* Compare texts; UTF-8 preserves the order of code points in bytes. */
 static int order_texts(const struct value *a, const struct value *b)
 {
     const size_t common = a->bytes < b->bytes ? a->bytes : b->bytes;
@@ -60,8 +60,8 @@ bool value_same(const struct value *a, const struct value *b)
     return a->kind == VALUE_FLOAT ? a->real == b->real : a->whole == b->whole;
 }
 
-/* Compares lists and dicts. What is nested too deeply uses up all steps, so that the run fails: equality itself has
- * no way to. */
+/* Compare lists and dicts. Excessive nesting uses up all steps, so that the run fails: equality
+ * itself cannot fail. */
 static bool equal_nested(struct run *r, const struct value *a, const struct value *b)
 {
     bool equal = false;
@@ -154,7 +154,7 @@ struct value *dict_find(struct run *r, const struct dict *d, const struct value 
     return NULL;
 }
 
-/* Whether Python has a hash of it; tuples in tuples are taken up to a few levels. */
+/* Return whether Python can hash the value; nested tuples are accepted up to a few levels. */
 static bool hashable(const struct value *v, int levels)
 {
     if (v->kind == VALUE_TUPLE)
@@ -209,18 +209,18 @@ static int keys(struct run *r, const struct dict *d, struct list **out)
     return 0;
 }
 
-/* A generator gives what is left of it, once. */
+/* Take all remaining items of a generator, which gives each once. */
 static int take_all(struct run *r, struct list *from, struct list **out)
 {
     TRY(list_make(r, 0, out));
     **out = *from;
-    (*out)->capacity = from->count; /* what is added goes elsewhere */
+    (*out)->capacity = from->count; /* added items go elsewhere */
     if (!from->view)
         from->count = 0;
     return 0;
 }
 
-/* The items of a loop that are still to come. */
+/* Make a list of the items of a loop that are still to come. */
 static int rest_of(struct run *r, struct loop *loop, struct list **out)
 {
     int rc = list_make(r, 0, out);

@@ -78,7 +78,7 @@ static int negation(struct run *r, const struct node *n, struct value *out)
     return rc;
 }
 
-/* The value that decides is the value of `and` and `or`. */
+/* Evaluate `and` and `or`; the result is the operand that decides. */
 static int logic(struct run *r, const struct node *n, struct value *out)
 {
     const int rc = evaluate(r, n->a, out);
@@ -134,7 +134,7 @@ static int compare_two(struct run *r, enum operation op, const struct value *a,
     }
 }
 
-/* a < b < c asks for both. */
+/* Evaluate a comparison; a < b < c requires both parts. */
 static int comparison(struct run *r, const struct node *n, struct value *out)
 {
     struct value a, b;
@@ -236,7 +236,7 @@ static int add_argument(struct run *r, struct collected *c, const struct node *n
     }
 }
 
-/* Evaluates arguments behind those that are there. */
+/* Append evaluated arguments to those already there. */
 static int collect(struct run *r, const struct nodes *items, struct collected *c)
 {
     for (size_t i = 0; i < items->count; i++) {
@@ -283,7 +283,7 @@ static int call(struct run *r, const struct node *n, struct value *out)
     return rc != 0 ? rc : r->call(r, &callee, &a, out);
 }
 
-/* Applies a filter or a test to a value. */
+/* Apply a filter or a test to a value. */
 static int apply(struct run *r, const struct node *n, const struct value *v, struct value *out)
 {
     struct collected c;

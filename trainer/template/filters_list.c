@@ -11,14 +11,14 @@
 
 #define SELF (&a->at[0])
 
-/* A list with what each item is compared by. */
+/* List with the key by which each item is compared. */
 struct keyed {
     struct list *items, *keys;
 };
 
 /* ---- keys ---- */
 
-/* Follows one path, or each of several with commas between them as a list. */
+/* Follow one path, or several, separated by commas, as a list. */
 static int key_of(struct run *r, const struct value *item, const struct value *path,
                   struct value *out)
 {
@@ -86,7 +86,7 @@ struct sorting {
     bool reverse;
 };
 
-/* Whether b must stand before a, which comes first in the list. */
+/* Return whether b must precede a, which comes first in the list. */
 static int misplaced(struct sorting *s, size_t a, size_t b, bool *out)
 {
     int order;
@@ -110,7 +110,7 @@ static int merge(struct sorting *s, size_t begin, size_t middle, size_t end)
     return rc;
 }
 
-/* Sorts by merging ever longer runs, so that equal items keep their order. */
+/* Sort by merging ever longer runs, so that equal items keep their order. */
 static int sort_keys(struct sorting *s, size_t count)
 {
     for (size_t width = 1; width < count; width *= 2)
@@ -150,7 +150,7 @@ static int sort(struct run *r, const struct arguments *a, struct value *out)
     return sorted(r, &k, argument_truth(&a->at[1], false), out);
 }
 
-/* Makes a list of pairs. */
+/* Make a list of pairs. */
 static int pairs_of(struct run *r, const struct value *v, struct value *out)
 {
     size_t count;
@@ -182,7 +182,7 @@ static int items(struct run *r, const struct arguments *a, struct value *out)
     return rc;
 }
 
-/* Finds the item whose key comes first (sign 1) or last (-1). */
+/* Find the item whose key comes first (sign 1) or last (-1). */
 static int extreme(struct run *r, const struct arguments *a, int sign, struct value *out)
 {
     struct keyed k;
@@ -323,7 +323,7 @@ static int sum(struct run *r, const struct arguments *a, struct value *out)
 
 /* ---- lists of lists ---- */
 
-/* Appends a value until a list has so many items, unless it is none. */
+/* Append a value until a list has `count` items, unless it is None. */
 static int fill(struct run *r, struct list *list, size_t count, const struct value *with)
 {
     while (value_given(with) && with->kind != VALUE_NONE && list->count < count)
@@ -359,7 +359,7 @@ static int batch(struct run *r, const struct arguments *a, struct value *out)
     return rc;
 }
 
-/* The first slices have one more where the items do not go up. */
+/* Divide the items into slices; the first ones have one more if the number is not divisible. */
 static int slice(struct run *r, const struct arguments *a, struct value *out)
 {
     struct list *from, *to = NULL, *row;
@@ -388,7 +388,7 @@ static int slice(struct run *r, const struct arguments *a, struct value *out)
     return rc;
 }
 
-/* Reads what an item is grouped by. */
+/* Read the key by which an item is grouped. */
 static int group_key(struct run *r, const struct arguments *a, const struct value *item,
                      struct value *out)
 {
@@ -413,7 +413,7 @@ static int group_keys(struct run *r, const struct arguments *a, const struct lis
     return 0;
 }
 
-/* Begins a group with its first item, whose key it has. */
+/* Begin a group with its first item, whose key it has. */
 static int add_group(struct run *r, const struct arguments *a, const struct value *item,
                      struct list *to, struct list **items)
 {

@@ -6,19 +6,19 @@
 
 #include "io/error.h"
 
-enum { MORE_MOST = 8 }; /* arguments that are handed on */
+enum { MORE_MOST = 8 }; /* maximum number of arguments that are passed on */
 
 #define SELF (&a->at[0])
 
-/* A filter or test with the arguments that it has beside an item. */
+/* Filter or test with its arguments besides an item. */
 struct applied {
     const struct builtin *function;
     struct value at[MORE_MOST];
-    size_t count; /* of them, with the item */
+    size_t count; /* number of arguments, including the item */
     const struct arguments *a;
 };
 
-/* Reads the name of a filter or test among the arguments, and what follows it. */
+/* Read the name of a filter or test among the arguments, and the arguments after it. */
 static int read_applied(struct run *r, enum builtin_use use, const struct arguments *a,
                         size_t place, struct applied *out)
 {
@@ -86,7 +86,7 @@ static int map_filter(struct run *r, const struct arguments *a, struct list *fro
     return 0;
 }
 
-/* Reads the items; *any: there may be some. What counts as false has none, whatever it is. */
+/* Read the items; *any: whether there may be some. A false value of any kind has none. */
 static int items_of(struct run *r, const struct value *v, struct list **from, struct list **to,
                     bool *any)
 {
@@ -108,7 +108,8 @@ static int map(struct run *r, const struct arguments *a, struct value *out)
 
 /* ---- select ---- */
 
-/* Keeps items whose truth, or that of a test on them or on an attribute, is `wanted`. */
+/* Keep items for which the truth of the item, or of a test on it or on its attribute, is
+ * `wanted`. */
 static int keep(struct run *r, const struct arguments *a, bool by_attribute, bool wanted,
                 struct value *out)
 {

@@ -72,7 +72,7 @@ static bool between_words(uint32_t cp)
     return is_white(cp) || (cp > 0 && cp < 0x80 && strchr("-({[<", (int)cp));
 }
 
-/* Returns the bytes up to the end of the word. */
+/* Return the bytes up to the end of the word. */
 static size_t rest_of_word(const char *text, size_t bytes)
 {
     uint32_t cp;
@@ -86,7 +86,7 @@ static size_t rest_of_word(const char *text, size_t bytes)
     return at;
 }
 
-/* Each word begins with a capital; words are what stands between blanks, dashes and opening brackets. */
+/* Capitalize each word; words are separated by blanks, dashes and opening brackets. */
 static int title(struct run *r, const struct arguments *a, struct value *out)
 {
     struct value text, piece, made;
@@ -161,7 +161,8 @@ static int wordcount(struct run *r, const struct arguments *a, struct value *out
     return rc != 0 ? rc : run_spend(r, text.bytes);
 }
 
-/* Writes the lines of a text with blanks before each but the first; those that are empty only if `blank`. */
+/* Write the lines of a text with blanks before each but the first; before empty ones only if
+ * `blank`. */
 static int write_lines(struct run *r, const struct list *lines, const struct value *blanks,
                        bool first, bool blank)
 {
@@ -229,7 +230,7 @@ static int truncate(struct run *r, const struct arguments *a, struct value *out)
 
 /* ---- JSON ---- */
 
-/* Reads `indent`, which puts each item on a line of its own. */
+/* Read `indent`, which puts each item on a line of its own. */
 static int json_indent(struct run *r, const struct value *v, struct json_style *s)
 {
     const struct value blank = value_text(" ", 1);
@@ -272,7 +273,7 @@ static int tojson(struct run *r, const struct arguments *a, struct value *out)
 
 /* ---- numbers ---- */
 
-/* Copies a number's text without white space around it and single underscores between digits. */
+/* Copy a number's text without surrounding white space and single underscores between digits. */
 static bool number_text(const struct value *v, char out[64])
 {
     size_t n = 0;
@@ -322,7 +323,7 @@ static bool text_to_whole(const struct value *v, int base, int64_t *out)
     return *end == '\0' && errno == 0;
 }
 
-/* Makes a whole number of a float; false: it has none of 64 bits. */
+/* Convert a float to a whole number; return false if it does not fit in 64 bits. */
 static bool real_to_whole(double x, int64_t *out)
 {
     if (!(x > -9.2e18 && x < 9.2e18))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * filters_web.c: filters that write HTML, addresses and sizes of files.
+ * filters_web.c: filters that write HTML, URLs and file sizes.
  */
 #include "template/builtins.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- addresses ---- */
 
-/* Writes what stands for a text in an address; in its query, "/" is quoted, too, and a blank is "+". */
+/* Write a text quoted for a URL; in its query, "/" is quoted, too, and a blank is "+". */
 static int write_quoted(struct run *r, const struct value *v, bool query)
 {
     static const char hex[] = "0123456789ABCDEF";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * functions.c: functions that every template has: those of jinja2, and raise_exception() and strftime_now() of
- * transformers.
+ * functions.c: functions available to every template: those of jinja2, and raise_exception() and
+ * strftime_now() of transformers.
  */
 #include "template/builtins.h"
 
@@ -127,7 +127,7 @@ static int raise_exception(struct run *r, const struct arguments *a, struct valu
                     (int)(text.bytes > 300 ? 300 : text.bytes), text.text);
 }
 
-/* One day for all that a run renders, so that it can be repeated on another one. */
+/* Day used for all texts that a run renders, so that the run can be repeated on another day. */
 static struct tm day = {.tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
 
 void template_set_day(const struct tm *given)
@@ -136,7 +136,7 @@ void template_set_day(const struct tm *given)
     day.tm_hour = day.tm_min = day.tm_sec = 0;
 }
 
-/* Takes the zone of time out of a format: Python's datetime.now() has none, so that %Z and %z are empty. */
+/* Remove the time zone from a format: Python's datetime.now() has none, so %Z and %z are empty. */
 static void drop_zone(char *format)
 {
     char *to = format;

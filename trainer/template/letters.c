@@ -67,7 +67,7 @@ bool letter_decimal(uint32_t cp)
     return category(cp) == UTF8PROC_CATEGORY_ND;
 }
 
-/* Superscripts, subscripts and what is circled are digits, too. */
+/* Return whether it is a digit; superscripts, subscripts and circled digits are, too. */
 bool letter_digit(uint32_t cp)
 {
     return letter_decimal(cp) || cp == 0xb2 || cp == 0xb3 || cp == 0xb9 || cp == 0x2070 ||
@@ -95,7 +95,7 @@ bool letter_printable(uint32_t cp)
 
 /* ---- case ---- */
 
-/* What becomes more than one code point in upper case or in title case (SpecialCasing.txt). */
+/* Code points that become several in upper case or in title case (SpecialCasing.txt). */
 static const struct {
     uint32_t cp;
     const char *upper, *title;
@@ -215,7 +215,7 @@ static const char *special_of(uint32_t cp, bool upper)
     return NULL;
 }
 
-/* Whether letters that have case may be separated by it within a word. */
+/* Return whether the code point may stand between cased letters of a word. */
 static bool ignorable(uint32_t cp)
 {
     const utf8proc_category_t c = category(cp);
@@ -225,7 +225,7 @@ static bool ignorable(uint32_t cp)
            cp == 0x2019 || cp == 0x2024 || cp == 0x2027;
 }
 
-/* Whether the sigma at `at` ends a word. */
+/* Return whether the sigma at `at` ends a word. */
 static bool final_sigma(const struct value *t, size_t at, bool after_cased)
 {
     uint32_t cp = ' ';
@@ -238,11 +238,11 @@ static bool final_sigma(const struct value *t, size_t at, bool after_cased)
 }
 
 struct casing {
-    bool after_cased; /* the letter before, but for what is ignorable, has case */
-    bool begins;      /* no letter that has case stands right before */
+    bool after_cased; /* whether the preceding letter, except ignorable ones, has case */
+    bool begins;      /* whether no cased letter directly precedes */
 };
 
-/* Writes one code point in its new case; returns the bytes. */
+/* Write one code point in its new case; return the number of bytes. */
 static size_t put_case(enum letter_case to, const struct value *t, size_t at, uint32_t cp,
                        const struct casing *c, char *out)
 {
@@ -270,7 +270,7 @@ static size_t put_case(enum letter_case to, const struct value *t, size_t at, ui
 
 int letters_case(struct run *r, enum letter_case to, const struct value *t, struct value *out)
 {
-    enum { GROWS = 3 }; /* two bytes become six at most */
+    enum { GROWS = 3 }; /* two bytes become at most six */
     struct casing c = {.begins = true};
     char *made = arena_take(&r->arena, GROWS * t->bytes + 1);
     size_t bytes = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lex.c: a template cut into texts and tokens, with jinja2's rules for white space: "-" at a tag takes what is
- * around it; a statement takes the blanks before it on its line (lstrip_blocks) and the line feed behind it
- * (trim_blocks), unless it has a "+" there.
+ * lex.c: splits a template into texts and tokens, with jinja2's rules for white space: "-" at a
+ * tag removes the white space around it; a statement removes the blanks before it on its line
+ * (lstrip_blocks) and the line feed behind it (trim_blocks), unless it has a "+" there.
  */
 #include "template/syntax.h"
 
@@ -17,10 +17,10 @@
 struct lexer {
     struct template *template;
     struct tokens *tokens;
-    const char *text; /* with line feeds alone at ends of lines */
+    const char *text; /* text with line feeds as the only line ends */
     size_t bytes, at;
     int line;
-    bool line_starts; /* what was taken last ends with a line feed */
+    bool line_starts; /* whether the text consumed last ends with a line feed */
 };
 
 static int bad(const struct lexer *l, const char *what)
@@ -28,7 +28,7 @@ static int bad(const struct lexer *l, const char *what)
     return syntax_fail(l->template, l->line, "%s", what);
 }
 
-/* Moves on, counting lines. */
+/* Advance, counting lines. */
 static void advance(struct lexer *l, size_t to)
 {
     for (; l->at < to; l->at++)
@@ -64,7 +64,8 @@ static size_t skip_white(const struct lexer *l, size_t at)
 
 /* ---- ends of tags ---- */
 
-/* Returns where a tag's end goes on to, with the white space that it takes; 0: there is no end at `at`. */
+/* Return the position after a tag's end and the white space that it removes; 0: there is no end
+ * at `at`. */
 static size_t tag_end(const struct lexer *l, size_t at, const char *mark, bool statement)
 {
     const bool sign = at < l->bytes && (l->text[at] == '-' || (statement && l->text[at] == '+'));
@@ -75,7 +76,8 @@ static size_t tag_end(const struct lexer *l, size_t at, const char *mark, bool s
     return at + 2 + (statement && is_at(l, at + 2, "\n"));
 }
 
-/* Returns where `{% raw %}`, or with `end` `{% endraw %}`, goes on to; 0: it does not begin at `at`. */
+/* Return the position after `{% raw %}`, or with `end` `{% endraw %}`; 0: it does not begin at
+ * `at`. */
 static size_t raw_tag(const struct lexer *l, size_t at, const char *word, bool end)
 {
     if (!is_at(l, at, "{%"))
@@ -94,7 +96,7 @@ static size_t raw_tag(const struct lexer *l, size_t at, const char *word, bool e
 
 /* ---- text ---- */
 
-/* Adds the text up to a tag, less the white space that the tag takes. */
+/* Add the text up to a tag, without the white space that the tag removes. */
 static int add_text(struct lexer *l, size_t begin, size_t tag, bool output)
 {
     size_t end = tag;
@@ -128,7 +130,7 @@ static int lex_raw(struct lexer *l, size_t begin)
     size_t at = begin, end = 0;
     advance(l, begin);
     if (begin == l->bytes)
-        return 0; /* jinja2 does not ask for an end where nothing follows */
+        return 0; /* jinja2 does not require an end if nothing follows */
     while (at < l->bytes && (end = raw_tag(l, at, "endraw", true)) == 0)
         at++;
     if (end == 0)
@@ -155,7 +157,7 @@ static bool is_digit_at(const struct lexer *l, size_t at)
     return at < l->bytes && l->text[at] >= '0' && l->text[at] <= '9';
 }
 
-/* Copies a number without its underscores. */
+/* Copy a number without its underscores. */
 static bool plain_number(const struct lexer *l, size_t end, char out[64])
 {
     size_t n = 0;
@@ -169,7 +171,7 @@ static bool plain_number(const struct lexer *l, size_t end, char out[64])
     return true;
 }
 
-/* Returns the end of a number with a point or an exponent; 0: it is none. */
+/* Return the end of a number with a point or an exponent; 0: it is not one. */
 static size_t float_end(const struct lexer *l)
 {
     const size_t whole = digits(l, l->at);
@@ -186,7 +188,7 @@ static size_t float_end(const struct lexer *l)
     return end > whole ? end : 0;
 }
 
-/* Returns the base of 0x1f, 0o17 and 0b1. */
+/* Return the base of 0x1f, 0o17 and 0b1. */
 static int base_at(const struct lexer *l)
 {
     static const char letters[] = "xob";
@@ -208,7 +210,7 @@ static int lex_integer(struct lexer *l)
     char text[64];
     const int base = base_at(l);
     size_t end = base == 10 ? digits(l, l->at) : l->at + 2;
-    if (base == 10 && l->text[l->at] == '0') /* 01 is two numbers */
+    if (base == 10 && l->text[l->at] == '0') /* 01 is read as two numbers */
         for (end = l->at; end < l->bytes && l->text[end] == '0';)
             end++;
     while (base != 10 && end < l->bytes &&
@@ -257,7 +259,7 @@ static size_t name_end(const struct lexer *l)
     return at;
 }
 
-/* Reads the digits of an escape; -1: they are not there. */
+/* Read the digits of an escape; -1: there are not enough. */
 static int64_t hex_digits(const char *text, const char *end, int count)
 {
     int64_t value = 0;
@@ -271,8 +273,8 @@ static int64_t hex_digits(const char *text, const char *end, int count)
     return value;
 }
 
-/* Reads one escape behind its backslash. Returns the bytes read, 0: it is none and stands for itself; *cp -1: it is
- * not understood. */
+/* Read one escape after its backslash. Return the number of bytes read, 0 if it is not an escape
+ * and stands for itself; *cp -1: it is invalid. */
 static size_t read_escape(const char *text, const char *end, int64_t *cp)
 {
     static const char simple[] = "n\nt\tr\r\\\\''\"\"a\ab\bf\fv\v";
@@ -298,7 +300,7 @@ static size_t read_escape(const char *text, const char *end, int64_t *cp)
     return *text == 'N' ? 1 : n;
 }
 
-/* Makes the text of a string from what stands between its quotes. */
+/* Make the text of a string from the characters between its quotes. */
 static int unescape(struct lexer *l, const char *text, const char *end, struct value *out)
 {
     char *made = arena_take(&l->template->arena, (size_t)(end - text) + 1), *to = made;
@@ -311,7 +313,7 @@ static int unescape(struct lexer *l, const char *text, const char *end, struct v
             continue;
         }
         text++;
-        if (*text == '\n') { /* a line goes on */
+        if (*text == '\n') { /* line continuation */
             text++;
             continue;
         }
@@ -383,7 +385,7 @@ static int lex_token(struct lexer *l, char *open, int *opened)
     return rc;
 }
 
-/* Cuts a tag, from its first mark to its last. */
+/* Lex a tag, from its first mark to its last. */
 static int lex_tag(struct lexer *l, size_t at, bool output)
 {
     char open[200];
@@ -411,9 +413,9 @@ static int lex_tag(struct lexer *l, size_t at, bool output)
     return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- templates ---- */
 
-/* Returns where the next tag begins. */
+/* Return where the next tag begins. */
 static size_t find_tag(const struct lexer *l)
 {
     size_t at = l->at;
@@ -438,7 +440,7 @@ static int lex_next(struct lexer *l)
     return raw > 0 ? lex_raw(l, raw) : lex_tag(l, tag, output);
 }
 
-/* Copies the template with each end of line as a line feed, without the last one. */
+/* Copy the template with each line end as a line feed, without the last one. */
 static int normalize(struct lexer *l, const char *text, size_t bytes)
 {
     char *made = arena_take(&l->template->arena, bytes + 1);

@@ -29,7 +29,7 @@ static struct value pair_value(struct run *r, const struct pair *p)
     (void)r;
     return p->value;
 }
-/* Makes a tuple of both; without memory ABSENT. */
+/* Make a tuple of both; ABSENT if memory runs out. */
 static struct value pair_both(struct run *r, const struct pair *p)
 {
     struct list *both;
@@ -41,7 +41,7 @@ static struct value pair_both(struct run *r, const struct pair *p)
     return value_list(VALUE_TUPLE, both);
 }
 
-/* Makes a view: a list of a part of each pair. */
+/* Make a view: a list of a part of each pair. */
 static int view(struct run *r, const struct dict *d,
                 struct value (*part)(struct run *r, const struct pair *p), struct value *out)
 {
@@ -69,7 +69,7 @@ static int dict_values(struct run *r, const struct arguments *a, struct value *o
     return view(r, SELF->dict, pair_value, out);
 }
 
-/* Nothing changes a list or a dict, so that it is its own copy. */
+/* Copy a list or a dict: nothing changes one, so it is its own copy. */
 static int copy(struct run *r, const struct arguments *a, struct value *out)
 {
     *out = *SELF;
@@ -121,7 +121,7 @@ static int loop_cycle(struct run *r, const struct arguments *a, struct value *ou
     return 0;
 }
 
-/* Whether the values differ from those of the call before. */
+/* Return whether the values differ from those of the call before. */
 static int loop_changed(struct run *r, const struct arguments *a, struct value *out)
 {
     struct list *list;

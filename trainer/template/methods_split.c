@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * methods_split.c: methods of Python's strings that cut them.
+ * methods_split.c: methods of Python's strings that split them.
  */
 #include "template/builtins.h"
 
@@ -16,7 +16,7 @@ static int add(struct run *r, struct list *list, const char *text, size_t bytes)
     return list_add(r, list, value_text(text, bytes));
 }
 
-/* Returns the last place of the part; NULL: it is not there. */
+/* Return the last occurrence of the part; NULL: there is none. */
 static const char *last_of(const char *text, size_t bytes, const struct value *part)
 {
     for (size_t at = bytes - (part->bytes > bytes ? bytes : part->bytes) + 1; at-- > 0;)
@@ -65,7 +65,7 @@ static int rsplit_by(struct run *r, const struct value *text, const struct value
     return rc;
 }
 
-/* Returns the bytes before the next white space. */
+/* Return the number of bytes before the next white space. */
 static size_t word(const char *text, size_t bytes)
 {
     uint32_t cp;
@@ -148,7 +148,7 @@ static int rsplit(struct run *r, const struct arguments *a, struct value *out)
     return split_at(r, a, true, out);
 }
 
-/* Returns the bytes of an end of line; 0: there is none. */
+/* Return the number of bytes of a line end; 0: there is none. */
 static size_t line_end(const char *text, size_t bytes)
 {
     uint32_t cp;

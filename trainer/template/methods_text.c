@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * methods_text.c: methods of Python's strings, but for those that cut (methods_split.c).
+ * methods_text.c: methods of Python's strings, except those that split (methods_split.c).
  */
 #include "template/builtins.h"
 
@@ -49,7 +49,7 @@ static bool among(const struct value *set, const char *letter, size_t bytes)
     return is_white(cp);
 }
 
-/* Takes letters of the set from one end or both. */
+/* Remove letters of the set from one end or both. */
 static int strip_ends(struct run *r, const struct arguments *a, bool left, bool right,
                       struct value *out)
 {
@@ -99,7 +99,8 @@ static bool ends(const struct value *text, const struct value *part)
            memcmp(text->text + text->bytes - part->bytes, part->text, part->bytes) == 0;
 }
 
-/* Cuts the text to the letters that the arguments behind `part` name. *fits: the start lies within it. */
+/* Reduce the text to the range given by the arguments after `part`. *fits: whether the start is
+ * within it. */
 static int cut_to_range(struct run *r, const struct arguments *a, struct value *text, bool *fits)
 {
     const struct value none = {0};
@@ -111,7 +112,7 @@ static int cut_to_range(struct run *r, const struct arguments *a, struct value *
     return get_slice(r, SELF, &a->at[2], &a->at[3], &none, text);
 }
 
-/* Asks for one text, or any of a tuple. */
+/* Check for one text, or any of a tuple. */
 static int has_end(struct run *r, const struct arguments *a,
                    bool (*asks)(const struct value *text, const struct value *part),
                    struct value *out)
@@ -161,7 +162,7 @@ static int removesuffix(struct run *r, const struct arguments *a, struct value *
 
 /* ---- finding ---- */
 
-/* Returns the byte at which the part begins first, or last; -1: it is not there. */
+/* Return the byte at which the part first, or last, occurs; -1: it does not. */
 static int64_t find_part(const struct value *text, const struct value *part, bool last)
 {
     if (part->bytes > text->bytes)
@@ -249,7 +250,7 @@ static int count(struct run *r, const struct arguments *a, struct value *out)
 
 /* ---- replacing ---- */
 
-/* Puts the new text before each letter and at the end. */
+/* Insert the new text before each letter and at the end. */
 static int replace_nothing(struct run *r, const struct arguments *a, int64_t most)
 {
     int rc = 0;
@@ -322,8 +323,8 @@ static int fill(struct run *r, const struct value *with, int64_t times)
     return 0;
 }
 
-/* Fills the text up at its end (sides 1), its start (-1) or both (0): of an odd number, an odd width has one more at
- * the start. */
+/* Pad the text at its end (sides 1), its start (-1) or both (0): if the number is odd, an odd
+ * width has one more at the start. */
 static int widen(struct run *r, const struct arguments *a, int sides, struct value *out)
 {
     int64_t width;
@@ -375,9 +376,9 @@ static int zfill(struct run *r, const struct arguments *a, struct value *out)
     return run_captured(r, from, rc, out);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* Whether there is a letter and all pass. */
+/* Return whether there is a letter and all pass. */
 static bool all_letters(const struct value *text, bool (*passes)(uint32_t cp))
 {
     uint32_t cp;
@@ -420,7 +421,7 @@ ASKS(isascii_text, letters_count(SELF->text, SELF->bytes) == SELF->bytes)
 
 /* ---- format ---- */
 
-/* Writes what a place of the format names: a number, a name, or the next argument. */
+/* Write the value of a replacement field: a number, a name, or the next argument. */
 static int format_place(struct run *r, const struct arguments *a, const struct value *name,
                         size_t *next)
 {

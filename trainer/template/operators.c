@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * operators.c: arithmetic, and + * % of texts and lists, as Python has them.
+ * operators.c: arithmetic, and + * % of texts and lists, as in Python.
  */
 #include "template/builtins.h"
 
@@ -44,7 +44,7 @@ static bool power(int64_t base, int64_t exponent, int64_t *out)
     return over;
 }
 
-/* Returns whether the result has more than 64 bits. */
+/* Return whether the result has more than 64 bits. */
 static bool whole_result(int op, int64_t a, int64_t b, int64_t *out)
 {
     switch (op) {
@@ -56,7 +56,7 @@ static bool whole_result(int op, int64_t a, int64_t b, int64_t *out)
         return __builtin_mul_overflow(a, b, out);
     case OP_FLOOR_DIV:
     case OP_MOD:
-        if (b == -1) { /* the one quotient that may not fit */
+        if (b == -1) { /* the only quotient that may overflow */
             *out = 0;
             return op == OP_FLOOR_DIV && __builtin_sub_overflow(0, a, out);
         }

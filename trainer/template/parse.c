@@ -16,7 +16,7 @@ static int end_of_tag(struct parser *p)
     return 0;
 }
 
-/* Parses up to {% END %}, which is taken. */
+/* Parse up to {% END %}, which is consumed. */
 static int parse_block(struct parser *p, const char *end, struct nodes *out)
 {
     const char *const ends[] = {end, NULL};
@@ -28,7 +28,7 @@ static int parse_block(struct parser *p, const char *end, struct nodes *out)
 
 /* ---- targets ---- */
 
-/* Fails for names that are values. */
+/* Refuse names that are constants. */
 static int check_name(const struct parser *p, const char *name, int line)
 {
     static const char *const words[] = {"true", "True", "false", "False", "none", "None"};
@@ -63,7 +63,7 @@ static int parse_target_item(struct parser *p, bool attributes, struct node **ou
     return rc != 0 ? rc : parser_expect(p, ")");
 }
 
-/* Parses what is assigned to: a, a.b where attributes are allowed, or (a, b). */
+/* Parse an assignment target: a, a.b if attributes are allowed, or (a, b). */
 static int parse_target(struct parser *p, bool attributes, struct node **out)
 {
     struct node *tuple, *item;
@@ -155,7 +155,7 @@ static int parse_set(struct parser *p, struct node *n)
     return parse_block(p, "endset", &n->body);
 }
 
-/* Parses names and defaults in brackets. */
+/* Parse names and defaults in parentheses. */
 static int parse_parameters(struct parser *p, struct node *n)
 {
     int rc = parser_expect(p, "(");
@@ -178,7 +178,7 @@ static int parse_parameters(struct parser *p, struct node *n)
     return rc != 0 ? rc : parser_expect(p, ")");
 }
 
-/* Parses the body of a macro, which cannot leave a loop around it. */
+/* Parse the body of a macro, which cannot leave a loop around it. */
 static int parse_macro_body(struct parser *p, const char *end, struct node *n)
 {
     const struct parser around = *p;
@@ -246,7 +246,7 @@ static int parse_leave(struct parser *p, struct node *n)
     return end_of_tag(p);
 }
 
-/* Parses text with tags in it, in which jinja2 makes nothing of its own. */
+/* Parse an autoescape block, which is supported only with a false constant. */
 static int parse_autoescape(struct parser *p, struct node *n)
 {
     struct node *value;
@@ -316,7 +316,7 @@ static int parse_text(struct parser *p, struct nodes *out)
     return parser_add(p, out, n);
 }
 
-/* Whether one of these words stands there. */
+/* Return whether one of these words is at the current token. */
 static bool is_end(const struct parser *p, const char *const *ends)
 {
     while (*ends && !parser_is_name(p, *ends))
@@ -324,7 +324,7 @@ static bool is_end(const struct parser *p, const char *const *ends)
     return *ends != NULL;
 }
 
-/* Parses up to a tag that begins with one of these words, at which it stops. */
+/* Parse up to a tag that begins with one of these words, and stop there. */
 static int parse_body(struct parser *p, const char *const *ends, struct nodes *out)
 {
     int rc = 0;

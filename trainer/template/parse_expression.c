@@ -7,7 +7,7 @@
 
 #include "io/error.h"
 
-/* Makes a node of two operands of *out; the second is parsed. */
+/* Make a node with *out as the first operand; the second is parsed. */
 static int second(struct parser *p, enum node_kind kind, enum operation op, struct node **out,
                   int (*parse)(struct parser *p, struct node **out))
 {
@@ -24,7 +24,7 @@ struct sign {
     enum operation op;
 };
 
-/* Parses operands with any of these operators between them, from left to right. */
+/* Parse operands with any of these operators between them, from left to right. */
 static int parse_binary(struct parser *p, const struct sign *signs, size_t count,
                         int (*parse)(struct parser *p, struct node **out), struct node **out)
 {
@@ -80,7 +80,7 @@ static int parse_sum(struct parser *p, struct node **out)
     return parse_binary(p, signs, 2, parse_concat, out);
 }
 
-/* Takes an operator of a comparison. */
+/* Read a comparison operator. */
 static bool compare_sign(struct parser *p, enum operation *out)
 {
     static const struct sign signs[] = {{"==", OP_EQ}, {"!=", OP_NE}, {"<", OP_LT},
@@ -168,7 +168,7 @@ static int parse_else(struct parser *p, struct node *n)
     return parse_expression(p, &n->c);
 }
 
-/* Filters that are not known may stand in an expression with a condition. */
+/* Parse an expression with a condition, in which unknown filters are allowed. */
 static int parse_conditions(struct parser *p, struct node **out)
 {
     const struct node *unknown = p->unknown;
@@ -203,7 +203,7 @@ static int parse_part(struct parser *p, bool conditions, struct node **out)
     return conditions ? parse_expression(p, out) : parse_or(p, out);
 }
 
-/* Whether no further item of a tuple can come. */
+/* Return whether a tuple ends here. */
 static bool tuple_ends(const struct parser *p)
 {
     return p->token->kind == TOKEN_BLOCK_END || p->token->kind == TOKEN_OUTPUT_END ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parse_operand.c: values, what stands behind them (attributes, items, calls), filters, tests and signs.
+ * parse_operand.c: values, their suffixes (attributes, items, calls), filters, tests and signs.
  */
 #include "template/syntax.h"
 
@@ -14,7 +14,7 @@ static int constant(struct parser *p, struct value value, struct node **out)
     return 0;
 }
 
-/* ---- what stands alone ---- */
+/* ---- values ---- */
 
 static int parse_word(struct parser *p, struct node **out)
 {
@@ -33,7 +33,8 @@ static int parse_word(struct parser *p, struct node **out)
     return parser_name(p, &(*out)->name);
 }
 
-/* Strings that follow each other are one. It may be a key of a message, so that the template mentions it. */
+/* Parse strings; adjacent ones are joined. A string may be a key of a message, so the template
+ * mentions it. */
 static int parse_strings(struct parser *p, struct node **out)
 {
     enum { KEY_MOST = 64 };
@@ -123,7 +124,7 @@ static int parse_primary(struct parser *p, struct node **out)
     return parser_is(p, "{") ? parse_dict(p, out) : parser_unexpected(p, "an expression");
 }
 
-/* ---- what stands behind: attributes, items, calls ---- */
+/* ---- suffixes: attributes, items, calls ---- */
 
 static int parse_attribute(struct parser *p, struct node **out)
 {
@@ -138,7 +139,7 @@ static int parse_attribute(struct parser *p, struct node **out)
     return constant(p, p->token[-1].value, &n->b);
 }
 
-/* Parses a[...], with one index, a slice, or several as a tuple. */
+/* Parse a[...], with one index, a slice, or several as a tuple. */
 static int parse_slice(struct parser *p, struct node *n, struct node *first)
 {
     struct node **parts[] = {&n->c, NULL};
@@ -188,7 +189,7 @@ static int parse_argument(struct parser *p, struct nodes *items)
     return rc != 0 ? rc : parser_add(p, items, n);
 }
 
-/* Arguments by place come before those by name. */
+/* Check that positional arguments precede named ones. */
 static int check_arguments(struct parser *p, const struct nodes *items)
 {
     for (size_t i = 1; i < items->count; i++)
@@ -239,7 +240,7 @@ static int parse_postfix(struct parser *p, struct node **out)
 
 /* ---- filters and tests ---- */
 
-/* Reads a name with points in it, as those of filters may have. */
+/* Read a name with points in it, as filters may have. */
 static int parse_dotted(struct parser *p, const char **out)
 {
     const struct token *t = p->token;
@@ -250,7 +251,8 @@ static int parse_dotted(struct parser *p, const char **out)
     return parser_unexpected(p, "a name without points");
 }
 
-/* A name that is not known is refused in the end, but for one in a branch, which may not be taken. */
+/* Find a filter or test. An unknown name is refused in the end, except in a branch, which may
+ * not be taken. */
 static int find_function(struct parser *p, const char *kind, struct node *n, enum builtin_use use)
 {
     if (builtin_find(use, n->name, &n->function))
@@ -287,7 +289,7 @@ int parse_filters(struct parser *p, struct node *a, bool at_name, struct node **
     return rc;
 }
 
-/* A test's argument may stand without brackets. */
+/* Parse a test's argument, which may lack parentheses. */
 static int parse_test_argument(struct parser *p, struct node *n)
 {
     struct node *argument;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parser.c: see syntax.h: what the parts of the parser share.
+ * parser.c: see syntax.h: functions shared by the parts of the parser.
  */
 #include "template/syntax.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * percent.c: `text % arguments`, as Python formats.
+ * percent.c: `text % arguments`, formatted as in Python.
  */
 #include "template/builtins.h"
 
@@ -16,14 +16,14 @@ enum { WIDTH_MOST = 1000 };
 
 struct conversion {
     char flags[8];
-    int width, precision; /* -1: none */
+    int width, precision; /* width and precision; -1: none */
     char kind;
 };
 
 struct formatting {
     struct run *run;
     const struct value *arguments;
-    size_t next; /* argument */
+    size_t next; /* index of the next argument */
 };
 
 static int next_argument(struct formatting *f, const struct value *key, struct value *out)
@@ -46,7 +46,7 @@ static int next_argument(struct formatting *f, const struct value *key, struct v
     return 0;
 }
 
-/* Writes blanks so that a text of so many letters is as wide as wanted. */
+/* Write blanks that pad a text with this many letters to its width. */
 static int pad(struct run *r, const struct conversion *c, size_t letters)
 {
     for (size_t i = letters; c->width > 0 && i < (size_t)c->width; i++)
@@ -115,7 +115,7 @@ static int convert(struct formatting *f, const struct conversion *c, const struc
     }
 }
 
-/* Reads a number up to the limit, or a `*`, which is not supported. */
+/* Read a number up to the limit, or a `*`, which is not supported. */
 static const char *read_width(const char *at, const char *end, int *out)
 {
     for (*out = 0; at < end && *at >= '0' && *at <= '9'; at++)
@@ -123,7 +123,7 @@ static const char *read_width(const char *at, const char *end, int *out)
     return at;
 }
 
-/* Reads what stands between % and its letter; returns that letter's place. */
+/* Read the part between % and its letter; return that letter's position. */
 static const char *read_conversion(const char *at, const char *end, struct conversion *out)
 {
     size_t n = 0;
@@ -142,7 +142,7 @@ static const char *read_conversion(const char *at, const char *end, struct conve
     return at;
 }
 
-/* Reads one place of the format, behind its %. */
+/* Write one conversion of the format, after its %. */
 static int put_place(struct formatting *f, const char **at, const char *end)
 {
     struct conversion c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scope.c: names and their values. Loops, macros and blocks that are captured have scopes of their own; what is set
- * there is gone behind them.
+ * scope.c: names and their values. Loops, macros and captured blocks have scopes of their own;
+ * names set there are gone after them.
  */
 #include "template/evaluate.h"
 

@@ -11,7 +11,7 @@ struct slice {
     int64_t from, to, step;
 };
 
-/* Reads one end of a slice of `count` items. */
+/* Read one end of a slice of `count` items. */
 static int slice_end(struct run *r, const struct value *v, int64_t otherwise, int64_t least,
                      int64_t most, int64_t count, int64_t *out)
 {

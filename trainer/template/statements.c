@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * statements.c: see evaluate.h: what a template writes.
+ * statements.c: see evaluate.h: execution of statements and their output.
  */
 #include "template/evaluate.h"
 
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Runs a body with names of its own. */
+/* Run a body with its own scope. */
 static int execute_inside(struct run *r, const struct nodes *body)
 {
     struct scope *around = r->scope;
@@ -42,7 +42,7 @@ static int branch(struct run *r, const struct node *n)
 
 /* ---- loops ---- */
 
-/* Keeps the items that the loop's condition holds for. */
+/* Keep the items for which the loop's condition holds. */
 static int choose_items(struct run *r, const struct node *n, struct list **items)
 {
     struct list *kept;
@@ -64,7 +64,7 @@ static int choose_items(struct run *r, const struct node *n, struct list **items
     return rc;
 }
 
-/* Runs the body for the current item; *on: whether the loop goes on. */
+/* Run the body for the current item; *on: whether the loop continues. */
 static int turn(struct run *r, const struct node *n, struct loop *loop, const char *loop_name,
                 bool *on)
 {
@@ -131,7 +131,7 @@ static int set(struct run *r, const struct node *n)
     return scope_assign(r, n->a, &v);
 }
 
-/* Makes a value of what the body writes, through the filters of the block. */
+/* Make a value of the body's output, through the filters of the block. */
 static int capture(struct run *r, const struct node *n, struct value *out)
 {
     struct value made;
@@ -155,7 +155,7 @@ static int filter_block(struct run *r, const struct node *n)
     return write_str(r, &v);
 }
 
-/* The values are those of the names around the block. */
+/* Run a `with` block, whose values are evaluated in the surrounding scope. */
 static int with(struct run *r, const struct node *n)
 {
     struct scope *around = r->scope, *inside;
@@ -194,7 +194,7 @@ static int macro(struct run *r, const struct node *n)
     return scope_set(r, r->scope, n->name, &v);
 }
 
-/* Calls a macro with the block as its `caller`. */
+/* Call a macro with the block as its `caller`. */
 static int call_block(struct run *r, const struct node *n)
 {
     struct value callee, written;
@@ -211,7 +211,7 @@ static int call_block(struct run *r, const struct node *n)
     return rc != 0 ? rc : write_str(r, &written);
 }
 
-/* ---- what the assistant says ---- */
+/* ---- text of the assistant ---- */
 
 static int add_span(struct run *r, size_t begin, size_t end)
 {

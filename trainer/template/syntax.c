@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * syntax.c: see syntax.h: errors, and the names of a template, one copy of each.
+ * syntax.c: see syntax.h: errors, and the interned names of a template.
  */
 #include "template/syntax.h"
 
@@ -31,7 +31,7 @@ int syntax_no_memory(const struct template *t)
     return fail(NJ_E_NOMEM, "%s: out of memory for the template", t->name);
 }
 
-/* Returns the place of a name, or the empty one where it would stand. */
+/* Return the slot of a name, or the free one in which it belongs. */
 static size_t place_of(const struct template *t, const char *text, size_t bytes)
 {
     const size_t mask = t->name_capacity - 1;

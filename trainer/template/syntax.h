@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * syntax.h: a template as a tree. Nodes, names and texts lie in the template's arena.
+ * syntax.h: a template as a tree. Nodes, names and texts are in the template's arena.
  */
 #ifndef NOJIT_TRAINER_TEMPLATE_SYNTAX_H
 #define NOJIT_TRAINER_TEMPLATE_SYNTAX_H
@@ -26,12 +26,12 @@ enum node_kind {
     NODE_ITEM,  /* a[b] */
     NODE_SLICE, /* a[b:c:items[0]] */
     NODE_CALL,
-    NODE_FILTER, /* a NULL: of a filter block */
+    NODE_FILTER, /* a NULL: for a filter block */
     NODE_TEST,
     EXPRESSIONS,
     /* parts of expressions */
     NODE_OPERAND = EXPRESSIONS,
-    NODE_NAMED,  /* an argument by its name */
+    NODE_NAMED,  /* a named argument */
     NODE_SPREAD, /* *a */
     NODE_SPREAD_ALL /* **a */,
     /* statements */
@@ -49,7 +49,7 @@ enum node_kind {
     NODE_BREAK,
     NODE_CONTINUE,
     NODE_GENERATION,
-    NODE_SCOPE, /* a body with names of its own */
+    NODE_SCOPE, /* a body with its own scope */
     NODES
 };
 
@@ -81,12 +81,12 @@ struct node {
     int line;
     enum operation op;
     bool flag;            /* FOR: recursive; TEST: negated */
-    bool varargs, kwargs; /* MACRO: it reads them */
-    const char *name;     /* interned; of a variable, attribute, argument, filter, test or macro */
+    bool varargs, kwargs; /* MACRO: whether it reads them */
+    const char *name;     /* interned name of a variable, attribute, argument, filter, ... */
     struct value value;
     struct node *a, *b, *c;
     struct nodes items, body, other;
-    const struct builtin *function; /* of a filter or test; NULL: there is none of this name */
+    const struct builtin *function; /* code of a filter or test; NULL: the name is unknown */
 };
 
 struct template
@@ -94,7 +94,7 @@ struct template
     const char *name;
     struct arena arena;
     struct nodes body;
-    const char **names; /* interned ones, by their hash; the rest is NULL */
+    const char **names; /* hash table of interned names; free slots are NULL */
     size_t name_count, name_capacity;
     bool marks_generation;
 };
@@ -116,7 +116,7 @@ enum token_kind {
 struct token {
     enum token_kind kind;
     int line;
-    struct value value; /* a text; of a number its value */
+    struct value value; /* a text, or the value of a number */
 };
 
 struct tokens {
@@ -124,28 +124,30 @@ struct tokens {
     size_t count, capacity;
 };
 
-/* Records a sentence with the line, returns NJ_E_FORMAT. */
+/* Record a sentence with the line, and return NJ_E_FORMAT. */
 int syntax_fail(const struct template *t, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int syntax_no_memory(const struct template *t);
-/* Returns the one copy of a name; NULL without memory. */
+/* Return the interned copy of a name; NULL if memory runs out. */
 const char *syntax_name(struct template *t, const char *text, size_t bytes);
-/* Returns that copy; NULL: the template has no such name. */
+/* Return that copy; NULL: the template has no such name. */
 const char *syntax_find_name(const struct template *t, const char *text, size_t bytes);
 
-/* Cuts a template into tokens. *tokens are to be freed with free(tokens->at), in each case. */
+/* Split a template into tokens. The caller frees them with free(tokens->at), in each case. */
 int lex(struct template *t, const char *text, size_t bytes, struct tokens *tokens);
 
-/* Reads tokens; one for the parser of expressions and that of statements. */
+/* Reader of tokens, shared by the parsers of expressions and of statements. */
 struct parser {
     struct template *template;
-    const struct token *token; /* the current one */
+    const struct token *token; /* current token */
     int depth;
-    int soft; /* within a branch, where names of filters and tests are looked up when they are used */
-    int loops;                  /* around a statement, within its macro */
-    bool varargs, kwargs;       /* were read in this macro */
-    const struct node *unknown; /* the first filter or test elsewhere that there is not */
-    /* parse_expression() and parse_items(), for what stands below them. */
+    /* number of enclosing branches, in which names of filters and tests are looked up when they
+     * are used */
+    int soft;
+    int loops;                  /* number of loops around a statement, within its macro */
+    bool varargs, kwargs;       /* whether they were read in this macro */
+    const struct node *unknown; /* first unknown filter or test outside such branches */
+    /* parse_expression() and parse_items(), for the functions that they call. */
     int (*expression)(struct parser *p, struct node **out);
     int (*items)(struct parser *p, bool conditions, bool empty, struct node **out);
 };
@@ -155,25 +157,26 @@ bool parser_is_name(const struct parser *p, const char *name);
 bool parser_skip(struct parser *p, const char *operator);
 bool parser_skip_name(struct parser *p, const char *name);
 int parser_expect(struct parser *p, const char *operator);
-/* Fails at the current token, which is not what is wanted. */
+/* Fail at the current token, which is not the wanted one. */
 int parser_unexpected(const struct parser *p, const char *wanted);
-/* Goes one level deeper, as far as the limit; each success needs a p->depth--. */
+/* Go one level deeper, up to the limit; each success needs a p->depth--. */
 int parser_enter(struct parser *p);
-/* The name there, which is taken; NULL: there is none, or no memory. */
+/* Take the name at the current token; NULL: there is none, or memory has run out. */
 int parser_name(struct parser *p, const char **out);
 int parser_node(struct parser *p, enum node_kind kind, struct node **out);
 int parser_add(struct parser *p, struct nodes *list, struct node *n);
 
-/* Parses a value with its sign, attributes, items, calls, filters and tests. */
+/* Parse a value with its sign, attributes, items, calls, filters and tests. */
 int parse_operand(struct parser *p, struct node **out);
-/* Parses filters, from the first `|` on, or from a name. */
+/* Parse filters, from the first `|` on, or from a name. */
 int parse_filters(struct parser *p, struct node *a, bool at_name, struct node **out);
 int parse_call(struct parser *p, struct node *a, struct node **out);
 int parse_expression(struct parser *p, struct node **out);
-/* Parses an expression or, with commas, a tuple. conditions: `a if b` may come; empty: nothing may. */
+/* Parse an expression or, with commas, a tuple. conditions: `a if b` is allowed; empty: the
+ * expression may be missing. */
 int parse_items(struct parser *p, bool conditions, bool empty, struct node **out);
 
-/* Parses tokens into t->body. */
+/* Parse tokens into t->body. */
 int parse_statements(struct template *t, const struct tokens *tokens);
 
 #endif

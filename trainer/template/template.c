@@ -107,7 +107,7 @@ static int list_of_json(struct run *r, json_t *json, struct value *out)
     return rc;
 }
 
-/* Keys of an object differ, so that they are not compared. */
+/* Make a dict of an object, whose keys differ, so they are not compared. */
 static int dict_of_json(struct run *r, json_t *json, struct value *out)
 {
     struct dict *d;
@@ -156,7 +156,7 @@ static int value_of_json(struct run *r, json_t *json, struct value *out)
     }
 }
 
-/* `self` has the blocks of a template, of which there are none. */
+/* Set `self`, which has the blocks of a template; here there are none. */
 static int set_self(struct run *r)
 {
     struct value self = {.kind = VALUE_NAMESPACE};
@@ -178,7 +178,7 @@ static int set_functions(struct run *r)
     return 0;
 }
 
-/* What the template does not name is not made. */
+/* Set the variables that the template names; no others are made. */
 static int set_variables(struct run *r, json_t *variables)
 {
     int rc = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests.c: tests: what `x is y` asks.
+ * tests.c: tests of `x is y`.
  */
 #include "template/builtins.h"
 
@@ -10,7 +10,7 @@
 
 #define SELF (&a->at[0])
 
-/* Tests that look at the kind of the value alone. */
+/* Tests that depend only on the kind of the value. */
 #define IS(name, what)                                                                             \
     static int name(struct run *r, const struct arguments *a, struct value *out)                   \
     {                                                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * value.c: see value.h: making values, and what fails.
+ * value.c: see value.h: making values, failures and limits.
  */
 #include "template/value.h"
 
@@ -45,7 +45,7 @@ int run_spend(struct run *r, size_t amount)
     return r->steps >= 0 ? 0 : run_fail(r, "the template runs beyond the limit of steps");
 }
 
-/* Makes room for more output. */
+/* Make room for more output. */
 static int reserve(struct run *r, size_t bytes)
 {
     struct template_text *t = r->out;
@@ -152,7 +152,7 @@ int text_make(struct run *r, const char *text, size_t bytes, struct value *out)
     return copy ? 0 : run_no_memory(r);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 bool value_is_text(const struct value *v, const char *text)
 {

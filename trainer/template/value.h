@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * value.h: what a template works on: Python's values, and the state of one run. All memory of a run is one arena;
- * texts lie there, in the template or in the JSON that came in, and are never changed.
+ * value.h: Python's values as templates use them, and the state of one run. All memory of a run
+ * is one arena; texts are there, in the template or in the input JSON, and are never changed.
  */
 #ifndef NOJIT_TRAINER_VALUE_H
 #define NOJIT_TRAINER_VALUE_H
@@ -26,7 +26,7 @@ enum value_kind {
     VALUE_STRING,
     VALUE_LIST,
     VALUE_TUPLE,
-    VALUE_ITERATOR, /* a generator or a view; a list whose items are taken once */
+    VALUE_ITERATOR, /* a generator or a view; a list whose items are consumed once */
     VALUE_DICT,
     VALUE_NAMESPACE,
     VALUE_FUNCTION,
@@ -39,14 +39,14 @@ enum value_kind {
 
 struct value {
     enum value_kind kind;
-    bool markup;  /* a string that is safe HTML, so that what is added to it is escaped */
-    size_t bytes; /* of text */
+    bool markup;  /* whether it is a string of safe HTML, so that strings added to it are escaped */
+    size_t bytes; /* size of text */
     union {
-        const char *text; /* a string; UNDEFINED: the name of what is not there */
-        int64_t whole;    /* BOOL, too: 0 or 1 */
+        const char *text; /* a string; UNDEFINED: the name of the undefined value */
+        int64_t whole;    /* integer value, and that of BOOL: 0 or 1 */
         double real;
         struct list *list;
-        struct dict *dict; /* NAMESPACE, too */
+        struct dict *dict; /* dict, also of NAMESPACE */
         const struct builtin *function;
         struct method *method;
         struct macro *macro;
@@ -58,8 +58,8 @@ struct value {
 struct list {
     struct value *at;
     size_t count, capacity;
-    bool view;  /* ITERATOR: one that can be walked again, as dict.items() */
-    bool group; /* TUPLE: of groupby, whose items are called grouper and list, too */
+    bool view;  /* ITERATOR: whether it can be iterated again, as dict.items() */
+    bool group; /* TUPLE: whether it is of groupby, whose items are called grouper and list, too */
 };
 
 struct pair {
@@ -74,16 +74,17 @@ struct dict {
 struct arguments {
     const struct value *at;
     size_t count;
-    const struct pair *named; /* keys are strings */
+    const struct pair *named; /* named arguments; keys are strings */
     size_t named_count;
 };
 
-/* A filter, a test, a method or a global function. What it is applied to is its first argument. */
+/* Filter, test, method or global function. The value that it is applied to is its first
+ * argument. */
 struct builtin {
     const char *name;
     int (*run)(struct run *r, const struct arguments *a, struct value *out);
-    const char *parameters; /* names, separated by blanks; NULL: it reads `named` itself */
-    size_t required;        /* how many of them must be given */
+    const char *parameters; /* parameter names, separated by blanks; NULL: reads `named` itself */
+    size_t required;        /* number of required parameters */
 };
 
 struct method {
@@ -91,13 +92,13 @@ struct method {
     const struct builtin *function;
 };
 
-struct cycler { /* and joiner: at its start or not */
+struct cycler { /* also a joiner, which is at its start or not */
     const struct value *at;
     size_t count, next;
 };
 
 struct binding {
-    const char *name; /* interned, so names are compared by address */
+    const char *name; /* interned name, so names are compared by address */
     struct value value;
 };
 
@@ -109,19 +110,19 @@ struct scope {
 
 struct macro {
     const struct node *node;
-    struct scope *scope; /* in which it was defined */
+    struct scope *scope; /* scope in which it was defined */
 };
 
 struct loop {
     struct list *items;
-    size_t at; /* of the current item */
+    size_t at; /* index of the current item */
     int depth;
     const struct node *node;
-    struct scope *scope; /* around the loop */
+    struct scope *scope; /* scope around the loop */
     struct value changed;
 };
 
-/* What a statement left to be done. */
+/* Control flow that a statement has requested. */
 enum flow { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE };
 
 enum builtin_use { BUILTIN_FILTER, BUILTIN_TEST, BUILTIN_FUNCTION };
@@ -129,14 +130,14 @@ enum builtin_use { BUILTIN_FILTER, BUILTIN_TEST, BUILTIN_FUNCTION };
 struct run {
     const struct template *template;
     struct arena arena;
-    struct template_text *out; /* a capture is what was appended since its start */
-    size_t captures;           /* that are open: what is appended is not output yet */
+    struct template_text *out; /* output; a capture is the text appended since its start */
+    size_t captures;           /* number of open captures, whose text is not output yet */
     size_t out_most;
     struct scope *scope;
     enum flow flow;
     int line, depth;
-    int64_t steps; /* that are left */
-    /* Calls a value. Set by the evaluator, which stands above all that needs it. */
+    int64_t steps; /* number of steps left */
+    /* Function that calls a value, set by the evaluator, which is a layer above its users. */
     int (*call)(struct run *r, const struct value *callee, const struct arguments *a,
                 struct value *out);
     /* builtin_find(), for filters that call others. */
@@ -145,24 +146,24 @@ struct run {
 
 /* ---- failures and limits ---- */
 
-/* Records the sentence, with the template's name and line; returns NJ_E_FORMAT. */
+/* Record the sentence, with the template's name and line; return NJ_E_FORMAT. */
 int run_fail(const struct run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Fails for want of memory: of the machine's, or within the limit. */
+/* Fail because memory has run out: the machine's, or the limit's. */
 int run_no_memory(const struct run *r);
-/* Fails since a value of this kind cannot do that. */
+/* Fail because a value of this kind does not support the operation. */
 int run_type_error(const struct run *r, const char *what, const struct value *v);
-/* Takes steps for work on so many bytes or items. */
+/* Spend steps for work on this many bytes or items. */
 int run_spend(struct run *r, size_t amount);
-/* Goes one level deeper, as far as the limit. Each success needs a run_leave(). */
+/* Go one level deeper, up to the limit. Each success needs a run_leave(). */
 int run_enter(struct run *r);
 static inline void run_leave(struct run *r)
 {
     r->depth--;
 }
-/* Appends to the output. */
+/* Append to the output. */
 int run_write(struct run *r, const char *text, size_t bytes);
-/* Begins a text of its own at the end of the output; the second takes it away from there, as a value, where what was
- * written in between has succeeded (rc 0). Returns rc, or what failed. */
+/* Begin a capture at the end of the output; run_captured() removes its text from there and
+ * returns it as a value, if writing it has succeeded (rc 0). Return rc, or an error of its own. */
 size_t run_capture(struct run *r);
 int run_captured(struct run *r, size_t from, int rc, struct value *out);
 
@@ -201,15 +202,15 @@ static inline struct value value_list(enum value_kind kind, struct list *list)
 int list_make(struct run *r, size_t capacity, struct list **out);
 int list_add(struct run *r, struct list *list, struct value v);
 int dict_make(struct run *r, size_t capacity, struct dict **out);
-/* Sets a key, which must be hashable. */
+/* Set a key, which must be hashable. */
 int dict_set(struct run *r, struct dict *d, const struct value *key, const struct value *v);
-/* Returns the value of a key; NULL: it has none. */
+/* Return the value of a key; NULL: there is none. */
 struct value *dict_find(struct run *r, const struct dict *d, const struct value *key);
 struct value *dict_find_text(const struct dict *d, const char *key, size_t bytes);
-/* Copies text into the run's memory as a string. */
+/* Copy text into the run's memory as a string. */
 int text_make(struct run *r, const char *text, size_t bytes, struct value *out);
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static inline bool value_is_number(const struct value *v)
 {
@@ -228,19 +229,20 @@ static inline double value_real(const struct value *v)
     return v->kind == VALUE_FLOAT ? v->real : (double)v->whole;
 }
 bool value_is_text(const struct value *v, const char *text);
-/* Returns the name of Python's type. */
+/* Return the name of the value's Python type. */
 const char *value_type(const struct value *v);
 bool value_truth(const struct value *v);
 bool value_equal(struct run *r, const struct value *a, const struct value *b);
-/* Sets *out to -1, 0 or 1; fails where Python has no order. */
+/* Set *out to -1, 0 or 1; fail if Python does not order the values. */
 int value_order(struct run *r, const struct value *a, const struct value *b, int *out);
 bool value_same(const struct value *a, const struct value *b);
 bool value_callable(const struct value *v);
-/* Makes a list of what a loop over the value would see; fails where it cannot be walked. */
+/* Make a list of the items that a loop over the value would visit; fail if it cannot be
+ * iterated. */
 int value_items(struct run *r, const struct value *v, struct list **out);
-/* Counts as len() does. */
+/* Return the length as len() does. */
 int value_length(struct run *r, const struct value *v, size_t *out);
-/* Answers `item in v`. */
+/* Evaluate `item in v`. */
 int value_contains(struct run *r, const struct value *v, const struct value *item, bool *out);
 
 #endif

@@ -25,7 +25,7 @@ static int write_whole(struct run *r, int64_t x)
     return run_write(r, text, (size_t)snprintf(text, sizeof text, "%" PRId64, x));
 }
 
-/* Makes the fewest digits that give the number back: "d.ddde-x". */
+/* Write the shortest digits that read back as the number: "d.ddde-x". */
 static void shortest(double x, char out[40])
 {
     for (int digits = 0; digits < 17; digits++) {

@@ -7,22 +7,22 @@
 
 #include "template/value.h"
 
-/* Appends str() or repr() of the value to the output. */
+/* Append str() or repr() of the value to the output. */
 int write_str(struct run *r, const struct value *v);
 int write_repr(struct run *r, const struct value *v);
-/* Appends repr() of a float. */
+/* Append repr() of a float. */
 int write_float(struct run *r, double x);
-/* Makes str() of the value. */
+/* Make str() of the value. */
 int value_str(struct run *r, const struct value *v, struct value *out);
-/* Makes HTML of a string: its marks are escaped, unless it is safe HTML already. */
+/* Escape a string for HTML, unless it is safe HTML already. */
 int value_escape(struct run *r, const struct value *v, struct value *out);
 
-/* The arguments of json.dumps(). */
+/* Arguments of json.dumps(). */
 struct json_style {
     bool ascii, sorted;
-    bool lines;           /* indent is given */
-    struct value indent;  /* a text */
-    struct value between; /* items */
+    bool lines;           /* whether indent is given */
+    struct value indent;  /* indentation, a text */
+    struct value between; /* separator of items */
     struct value colon;
 };
 int write_json(struct run *r, const struct json_style *style, const struct value *v);

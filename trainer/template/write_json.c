@@ -42,7 +42,7 @@ static int write_letter(struct run *r, const struct json_style *s, const char *t
     return write_unit(r, 0xdc00 + ((cp - 0x10000) & 0x3ff));
 }
 
-/* Whether this byte of UTF-8 stands for itself. */
+/* Return whether this byte of UTF-8 needs no escape. */
 static bool is_plain(const struct json_style *s, unsigned char c)
 {
     return c >= ' ' && c != '"' && c != '\\' && (c < 0x7f || !s->ascii);
@@ -53,7 +53,7 @@ static int write_string(struct run *r, const struct json_style *s, const struct 
     uint32_t cp;
     int rc = run_write(r, "\"", 1);
     for (size_t at = 0, n; at < v->bytes && rc == 0; at += n) {
-        size_t plain = at; /* most of a text is written as it is */
+        size_t plain = at; /* most of a text is written unchanged */
         while (plain < v->bytes && is_plain(s, (unsigned char)v->text[plain]))
             plain++;
         n = plain - at;
@@ -78,7 +78,7 @@ static int write_number(struct run *r, const struct value *v)
     return write_float(r, v->real);
 }
 
-/* Writes what stands before an item, or before the closing bracket. */
+/* Write the separator before an item, or before the closing bracket. */
 static int write_break(struct run *r, const struct json_style *s, size_t level, bool comma)
 {
     if (comma)
@@ -115,7 +115,7 @@ static int write_key(struct run *r, const struct json_style *s, const struct val
     return run_write(r, "\"", 1);
 }
 
-/* Puts the pairs in the order of their keys: each where the ones before it end. */
+/* Sort the pairs by their keys, by inserting each among those before it. */
 static int sort_pairs(struct run *r, const struct dict *d, struct dict *out)
 {
     int rc = 0, order;

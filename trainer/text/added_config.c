@@ -21,10 +21,10 @@ static const char *const extra[] = {"additional_special_tokens", "extra_special_
 struct adding {
     const char *dir;
     json_t *list;    /* added_tokens of the tokenizer.json */
-    json_t *there;   /* their texts */
+    json_t *there;   /* set of their texts */
     json_t *special; /* texts of the named special tokens */
     int fresh;
-    char first[64]; /* of the fresh ones */
+    char first[64]; /* first new token */
 };
 
 static const char *text_of(const json_t *token)
@@ -40,7 +40,7 @@ static bool flag(const json_t *token, const char *name, bool missing)
     return json_is_boolean(value) ? json_is_true(value) : missing;
 }
 
-/* Appends an entry; of a text that is there, the last entry's flags count. */
+/* Append an entry; for a text that is already there, the last entry's flags count. */
 static void append(struct adding *a, const json_t *token, bool special)
 {
     const char *text = text_of(token);
@@ -57,7 +57,7 @@ static void append(struct adding *a, const json_t *token, bool special)
         snprintf(a->first, sizeof a->first, "%s", text);
 }
 
-/* A special token, unless its text is that of an added one. */
+/* Append a special token, unless its text is that of an added one. */
 static void append_special(struct adding *a, const json_t *token)
 {
     const char *text = text_of(token);
@@ -78,7 +78,8 @@ static int compare(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* The tokens of an object in the order of their ids: {id: token}, or {text: id} with `by_text`. */
+/* Append the tokens of an object in the order of their ids: {id: token}, or {text: id} if
+ * `by_text`. */
 static int append_numbered(struct adding *a, json_t *object, bool by_text)
 {
     const char *key;
@@ -132,7 +133,7 @@ static int read_files(const char *dir, struct files *f)
     return read(dir, "added_tokens.json", &f->added);
 }
 
-/* Returns a field of the map, else of the configuration, else the default. */
+/* Return a field of the map, else of the configuration, else the default. */
 static const json_t *setting(const struct files *f, const char *name)
 {
     const json_t *const places[] = {f->map, f->config, f->defaults};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe.c: text to ids. Added tokens are cut out, the rest is normalised, cut into words, and the
- * bytes of each word are merged: always the pair of the lowest rank, the leftmost of those.
+ * bpe.c: text to ids. Added tokens are extracted, the rest is normalized and split into words,
+ * and the bytes of each word are merged: always the pair of the lowest rank, the leftmost of
+ * those.
  *
- * Words are looked up in a cache first: most of a text is words that were met before.
+ * Words are looked up in a cache first: most words of a text have been seen before.
  */
 #include "text/bpe.h"
 
@@ -18,24 +19,24 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* A slot is one cache line. */
+/* Sizes of the cache; a slot is one cache line. */
 enum { CACHED_BYTES = 30, CACHED_IDS = 8, CACHE_SLOTS = 1 << 16 };
 
 struct cached {
-    uint8_t bytes, ids; /* bytes 0: free */
+    uint8_t bytes, ids; /* bytes 0: the slot is free */
     char text[CACHED_BYTES];
     int32_t id[CACHED_IDS];
 };
 
 struct symbol {
-    int32_t id; /* -1: merged into the one before */
+    int32_t id; /* token of the symbol; -1: merged into the symbol before */
     int32_t previous, next;
 };
 
 struct pair {
     uint32_t rank;
-    int32_t at; /* symbol on the left */
-    int32_t id; /* what it becomes */
+    int32_t at; /* index of the symbol on the left */
+    int32_t id; /* token that the pair becomes */
 };
 
 struct bpe_work {
@@ -43,14 +44,14 @@ struct bpe_work {
     struct symbol *symbol;
     struct pair *heap;
     size_t pairs, symbols, word_capacity;
-    char *text[2]; /* normalised; with a space before */
+    char *text[2]; /* buffers: normalized text; text with a space in front */
     size_t text_capacity[2];
     struct split_place *place[STAGES_MOST];
     struct split_budget left;
-    bool first;   /* nothing of the text has been encoded */
-    bool follows; /* and it goes on behind another */
-    bool missed;  /* a byte without a token has been met */
-    /* the text that is being encoded */
+    bool first;   /* whether no part of the text has been encoded yet */
+    bool follows; /* whether it then continues another text */
+    bool missed;  /* whether a byte without a token has been seen */
+    /* text that is being encoded */
     const struct bpe *bpe;
     struct span *span;
 };
@@ -137,7 +138,7 @@ static struct pair heap_pop(struct bpe_work *w)
     return top;
 }
 
-/* Queues the pair of symbol `at` and the next one. */
+/* Queue the pair of symbol `at` and the next one. */
 static void push_pair(const struct bpe *b, struct bpe_work *w, int32_t at)
 {
     const int32_t next = at < 0 ? -1 : w->symbol[at].next;
@@ -163,9 +164,8 @@ static int reserve_word(struct bpe_work *w, size_t n)
     return w->word_capacity ? 0 : fail(NJ_E_NOMEM, "out of memory for a word of %zu bytes", n);
 }
 
-/* The token of the byte or, in a tokenizer whose symbols are code points, of the code point at s, or of its
- * first byte, which
- * *more bytes stand for; -1: none. */
+/* Return the token of the byte or, in a tokenizer whose symbols are code points, of the code
+ * point at s, or of its first byte; -1: none. *more: number of bytes that the token stands for. */
 static int32_t symbol_at(const struct bpe *b, const unsigned char *s, size_t left, size_t *more)
 {
     uint32_t cp;
@@ -178,8 +178,8 @@ static int32_t symbol_at(const struct bpe *b, const unsigned char *s, size_t lef
     return id < 0 && b->falls_back ? b->of_byte[s[0]] : id;
 }
 
-/* A symbol for each byte or code point. As in the `tokenizers` library, one that has no token becomes the unknown
- * token or is left out. */
+/* Make a symbol for each byte or code point. As in the `tokenizers` library, one without a token
+ * becomes the unknown token or is left out. */
 static void put_symbols(const struct bpe *b, struct bpe_work *w, const unsigned char *word,
                         size_t n)
 {
@@ -200,7 +200,7 @@ static void put_symbols(const struct bpe *b, struct bpe_work *w, const unsigned 
     w->symbols = (size_t)count;
 }
 
-/* Leaves the merged word in w->symbol, from the first on. */
+/* Merge a word; the result is in w->symbol, from the first on. */
 static int merge_word(const struct bpe *b, struct bpe_work *w, const unsigned char *word, size_t n)
 {
     TRY(reserve_word(w, n));
@@ -215,7 +215,7 @@ static int merge_word(const struct bpe *b, struct bpe_work *w, const unsigned ch
         if (left->id < 0 || left->next < 0)
             continue;
         struct symbol *right = &w->symbol[left->next];
-        /* A neighbour may have changed since the pair was queued. */
+        /* A neighbor may have changed since the pair was queued. */
         const struct bpe_merge *m = find_merge(b, left->id, right->id);
         if (!m || m->id != top.id)
             continue;
@@ -260,7 +260,7 @@ static int push_word(struct bpe_work *w, const char *word, size_t n)
     c->bytes = (uint8_t)n;
     c->ids = (uint8_t)(w->span->count - first);
     memcpy(c->text, word, n);
-    if (c->ids > 0) /* a word of no ids: there may be no list yet */
+    if (c->ids > 0) /* a word may have no ids, and there may be no list yet */
         memcpy(c->id, w->span->ids + first, c->ids * sizeof *c->id);
     return 0;
 }
@@ -290,7 +290,7 @@ static int reserve_text(struct bpe_work *w, int which, size_t bytes)
     return 0;
 }
 
-/* Cuts by the stages from `stage` on; the pieces of the last are words. */
+/* Split by the stages from `stage` on; the pieces of the last stage are words. */
 static int encode_words(struct bpe_work *w, int stage, const char *text, size_t bytes)
 {
     const struct bpe *b = w->bpe;
@@ -315,8 +315,8 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
     return 0;
 }
 
-/* Puts a text with its spaces, and one before it if that is asked for, into a buffer; returns the bytes, or an
- * error. */
+/* Write a text with its spaces, and one in front if requested, to a buffer; return the number of
+ * bytes, or an error. */
 static long spell_spaces(struct bpe_work *w, int which, const char *text, size_t bytes, bool prefix)
 {
     const int rc = reserve_text(w, which, bytes + 1);
@@ -327,7 +327,7 @@ static long spell_spaces(struct bpe_work *w, int which, const char *text, size_t
     return (long)(spaces_fold(text, bytes, to + prefix) + prefix);
 }
 
-/* Whether the text of a stretch, its spaces as spaces, gets one before it. */
+/* Return whether a stretch of text, with its spaces as spaces, gets a space in front. */
 static bool takes_prefix(const struct bpe_work *w, const char *text, size_t bytes)
 {
     char first[4] = "";

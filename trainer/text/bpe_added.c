@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe_added.c: added tokens in a text: the leftmost, and of those the longest.
+ * bpe_added.c: finds added tokens in a text: the leftmost, and of those the longest.
  */
 #include "nojit.h"
 #include "text/bpe.h"
@@ -25,7 +25,8 @@ void added_prepare(struct added_set *set)
         set->first[(unsigned char)set->token[i].text[0]] = true;
 }
 
-/* First of the tokens [low, high), which share `depth` bytes, whose next byte is at least c. */
+/* Return the first of the tokens [low, high), which share `depth` bytes, whose next byte is at
+ * least c. */
 static size_t lower(const struct added_set *set, size_t low, size_t high, size_t depth, int c)
 {
     while (low < high) {
@@ -39,7 +40,7 @@ static size_t lower(const struct added_set *set, size_t low, size_t high, size_t
     return low;
 }
 
-/* The longest token that the text starts with, or NULL. */
+/* Return the longest token that the text starts with, or NULL. */
 static const struct added_token *longest(const struct added_set *set, const char *text,
                                          size_t bytes)
 {
@@ -55,7 +56,7 @@ static const struct added_token *longest(const struct added_set *set, const char
     return best;
 }
 
-/* Whether a word goes on to the left or to the right of [start, end). */
+/* Return whether a word continues to the left or to the right of [start, end). */
 static bool inside_word(const unsigned char *s, size_t bytes, size_t start, size_t end)
 {
     uint32_t cp;
@@ -70,7 +71,7 @@ static bool inside_word(const unsigned char *s, size_t bytes, size_t start, size
     return unicode_class[cp] & UNICODE_WORD;
 }
 
-/* Start of the white space before `at`, not before `least`. */
+/* Return the start of the white space before `at`, not before `least`. */
 static size_t spaces_before(const unsigned char *s, size_t least, size_t at)
 {
     uint32_t cp;
@@ -87,8 +88,8 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
                 const struct added_visitor *v)
 {
     const unsigned char *s = (const unsigned char *)text;
-    size_t done = 0;   /* all before it has been visited */
-    size_t spaces = 0; /* white space after a token was followed up to there */
+    size_t done = 0;   /* end of the text that has been visited */
+    size_t spaces = 0; /* end of the white space after the last token */
     int rc = 0;
     for (size_t at = 0; at < bytes && set->count > 0 && rc == 0;) {
         const struct added_token *t =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe_pipeline.c: what a tokenizer.json says happens around the model: a normal form before it, the stages
- * that cut words, the token that begins a text. Each part is an object with a type, or a Sequence
- * of them.
+ * bpe_pipeline.c: the steps of a tokenizer.json around the model: the normalization before it,
+ * the stages that split words, the token that begins a text. Each part is an object with a type,
+ * or a Sequence of them.
  */
 #include "text/bpe_read.h"
 
@@ -21,14 +21,14 @@ static const char *text_of(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-/* An absent field counts as `missing`. */
+/* Return a flag; an absent field counts as `missing`. */
 static bool flag(const json_t *object, const char *name, bool missing)
 {
     const json_t *value = json_object_get(object, name);
     return json_is_boolean(value) ? json_is_true(value) : missing;
 }
 
-/* Reads a part, or each of a Sequence whose members are called `list`. */
+/* Read a part, or each of a Sequence whose members are called `list`. */
 static int read_part(struct reading *r, const char *name, const char *list, const json_t *part,
                      const struct part *table)
 {
@@ -56,7 +56,7 @@ static int read_part(struct reading *r, const char *name, const char *list, cons
 static int read_nfc(struct reading *r, const json_t *part)
 {
     (void)part;
-    if (r->bpe->form == UNICODE_AS_IS) /* NFKC is in NFC */
+    if (r->bpe->form == UNICODE_AS_IS) /* NFKC implies NFC */
         r->bpe->form = UNICODE_NFC;
     return 0;
 }
@@ -70,7 +70,7 @@ static int read_nfkc(struct reading *r, const json_t *part)
 
 #define SPACE "\xe2\x96\x81"
 
-/* Whether a Replace writes U+2581 for spaces, or spaces for it. */
+/* Return whether a Replace writes U+2581 for spaces, or spaces for it. */
 static bool replaces(const json_t *part, const char *from, const char *to)
 {
     return strcmp(text_of(json_object_get(part, "pattern"), "String"), from) == 0 &&
@@ -99,7 +99,7 @@ static int add_stage(struct reading *r, const json_t *part, const struct split *
 {
     if (r->byte_level)
         return bpe_refuse(r, "pre_tokenizer", part, "nothing may stand after ByteLevel");
-    if (r->bpe->stages == STAGES_MOST - 1) /* the last is left to bpe_read.c */
+    if (r->bpe->stages == STAGES_MOST - 1) /* the last stage is reserved for bpe_read.c */
         return bpe_refuse(r, "pre_tokenizer", part, "at most 31 steps are supported");
     r->bpe->stage[r->bpe->stages++] = *stage;
     return 0;
@@ -143,7 +143,7 @@ static int read_digits(struct reading *r, const json_t *part)
     return add_stage(r, part, &stage);
 }
 
-/* Newer files say prepend_scheme, older ones add_prefix_space. */
+/* Read a Metaspace; newer files say prepend_scheme, older ones add_prefix_space. */
 static int read_metaspace(struct reading *r, const json_t *part)
 {
     static const struct split each = {.kind = SPLIT_SPACE};
@@ -193,7 +193,8 @@ static int read_replace_back(struct reading *r, const json_t *part)
                : bpe_refuse(r, "decoder", part, "only U+2581 can be replaced, by a space");
 }
 
-/* One token before the text is supported; what is put after it is left to end_of_text. */
+/* Read a template. One token before the text is supported; tokens after it are left to
+ * end_of_text. */
 static int read_template(struct reading *r, const json_t *part)
 {
     const json_t *piece;
@@ -228,12 +229,13 @@ static const struct part splitters[] = {{"Split", read_split},
 static const struct part processors[] = {
     {"ByteLevel", read_nothing}, {"TemplateProcessing", read_template}, {NULL, NULL}};
 static const struct part byte_decoders[] = {{"ByteLevel", read_nothing}, {NULL, NULL}};
-/* Tokens are decoded one by one: ids give the bytes that they stand for, the space before a text among them. */
+/* Decoders that need no action: ids are decoded one by one to the bytes that they stand for,
+ * including the space before a text. */
 static const struct part space_decoders[] = {
     {"Replace", read_replace_back}, {"ByteFallback", read_nothing}, {"Fuse", read_nothing},
     {"Strip", read_nothing},        {"Metaspace", read_nothing},    {NULL, NULL}};
 
-/* Reads a field of the file, if it is there. */
+/* Read a field of the file, if it is there. */
 static int read_field(struct reading *r, const char *name, const char *list,
                       const struct part *table)
 {
@@ -241,7 +243,8 @@ static int read_field(struct reading *r, const char *name, const char *list,
     return !part || json_is_null(part) ? 0 : read_part(r, name, list, part, table);
 }
 
-/* Texts are cut as bytes or as spaces, by the files of two kinds of tokenizers; nothing mixes them. */
+/* Check that the file splits texts either as bytes or as spaces: there are two kinds of
+ * tokenizers, and no file mixes them. */
 static int check_kind(const struct reading *r)
 {
     const struct bpe *b = r->bpe;

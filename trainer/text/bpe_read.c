@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe_read.c: tokenizer.json to struct bpe: the model and the added tokens. What a file can ask for
- * and is not computed here is refused by field and value, never guessed. `truncation` and `padding`
- * are settings of calls and are not looked at.
+ * bpe_read.c: tokenizer.json to struct bpe: the model and the added tokens. A feature of a file
+ * that is not supported is refused by field and value, never guessed. `truncation` and `padding`
+ * are settings of calls and are ignored.
  */
 #include "text/bpe_read.h"
 
@@ -33,9 +33,9 @@ static int no_memory(const struct reading *r)
 
 /* ---- tokens ---- */
 
-/* Where the text of an id comes from while the table is made. */
+/* Source of the text of an id while the table is made. */
 struct source {
-    const char *text; /* NULL: no token has the id */
+    const char *text; /* text of the token; NULL: no token has the id */
     size_t bytes;
     bool added, special;
 };
@@ -50,9 +50,9 @@ static int take_id(const struct reading *r, const char *name, const json_t *id, 
     return 0;
 }
 
-/* Gives an added token its id in r->added: not the file's but, as the `tokenizers` library does, that of
- * the vocabulary or else the next after as many as the vocabulary has. Of a text that comes again the last
- * entry counts. */
+/* Give an added token its id in r->added: not the file's but, as the `tokenizers` library does,
+ * that of the vocabulary or else the next after the number of ids in the vocabulary. If a text
+ * occurs again, the last entry counts. */
 static int number_added(struct reading *r, json_t *vocab, json_t *entry)
 {
     json_t *content = json_object_get(entry, "content");
@@ -104,7 +104,8 @@ static int refuse_length(const struct reading *r, json_t *content)
     return bpe_refuse(r, "added_tokens.content", content, "at most 256 bytes are supported");
 }
 
-/* The text that an added token is looked for by, which the normalizer may change; NULL without memory. */
+/* Return the text by which an added token is found, which the normalizer may change; NULL if
+ * memory runs out. */
 static char *searched_text(const struct bpe *b, const char *text, size_t *bytes, bool normalized)
 {
     char *out = NULL;
@@ -152,7 +153,7 @@ static int add_token(struct reading *r, struct source *source, int32_t id, json_
     return 0;
 }
 
-/* Bytes that a token of the vocabulary stands for, into out; -1: it comes from no text. */
+/* Write the bytes that a token of the vocabulary stands for to out; -1: it occurs in no text. */
 static long bytes_of(const struct reading *r, const struct alphabet *a, const char *text,
                      size_t bytes, char *out)
 {
@@ -165,7 +166,7 @@ static long bytes_of(const struct reading *r, const struct alphabet *a, const ch
     return 1;
 }
 
-/* Fills text, start, present and special from the sources. */
+/* Fill text, start, present and special from the sources. */
 static int build_table(struct reading *r, const struct alphabet *a, const struct source *source)
 {
     struct bpe *b = r->bpe;
@@ -198,7 +199,7 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
     return 0;
 }
 
-/* The token of bytes that have none of their own. */
+/* Read the token of bytes that have none of their own. */
 static int read_unknown(struct reading *r, const json_t *vocab)
 {
     const json_t *model = json_object_get(r->root, "model");
@@ -214,7 +215,7 @@ static int read_unknown(struct reading *r, const json_t *vocab)
     return 0;
 }
 
-/* Of a tokenizer whose symbols are code points. */
+/* Check the tokens of bytes, for a tokenizer whose symbols are code points. */
 static int check_bytes(struct reading *r, const json_t *vocab)
 {
     struct bpe *b = r->bpe;
@@ -228,7 +229,7 @@ static int check_bytes(struct reading *r, const json_t *vocab)
     return rc;
 }
 
-/* The hash table of the vocabulary; tokens beyond the alphabet come from no text. */
+/* Build the hash table of the vocabulary; tokens beyond the alphabet occur in no text. */
 static int index_vocabulary(struct reading *r, const struct alphabet *a, json_t *vocab)
 {
     struct bpe *b = r->bpe;
@@ -309,7 +310,7 @@ static int read_tokens(struct reading *r, const struct alphabet *a, json_t *voca
 
 /* ---- merges ---- */
 
-/* A merge is "left right" or ["left", "right"]. */
+/* Split a merge, which is "left right" or ["left", "right"]. */
 static bool merge_parts(const json_t *merge, const char *part[2], size_t bytes[2])
 {
     if (json_is_string(merge)) {
@@ -383,7 +384,7 @@ static int read_merges(struct reading *r, const struct alphabet *a, const json_t
 
 /* ---- the model ---- */
 
-/* Fields of the model that change ids, with the values that change nothing. */
+/* Check that fields of the model that would change ids have values that change nothing. */
 static int check_model(const struct reading *r, const json_t *model)
 {
     const char *const plain[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix",
@@ -406,8 +407,8 @@ static int check_model(const struct reading *r, const json_t *model)
                : bpe_refuse(r, "model.vocab", NULL, "it must be an object");
 }
 
-/* Finds the spaces before which every text may be cut, if a letter stands before them: words end there, and no added
- * token reaches over. */
+/* Find the spaces before which every text may be cut, after a letter: words end there, and no
+ * added token spans them. */
 static const char *find_cuts(const struct bpe *b)
 {
     const struct added_set *const sets[] = {&b->raw, &b->normalized};
@@ -487,7 +488,7 @@ int bpe_from(const char *path, json_t *root, struct bpe **out)
     return rc;
 }
 
-/* Reads tokenizer.json, or makes one of vocab.json and merges.txt; path: its name in sentences. */
+/* Read tokenizer.json, or make one from vocab.json and merges.txt; path: its name in sentences. */
 static int read_files(const char *dir, char path[PATH_BYTES], json_t **root, json_t **defaults)
 {
     const char *const form =

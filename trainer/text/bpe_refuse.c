@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bpe_refuse.c: how what a tokenizer.json asks for is refused.
+ * bpe_refuse.c: refuses unsupported features of a tokenizer.json.
  */
 #include "text/bpe_read.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chat.c: which chat template a model has, and the special tokens that it may write.
+ * chat.c: finds the chat template of a model, and the special tokens that it may write.
  */
 #include "text/chat.h"
 
@@ -25,7 +25,7 @@ static int no_memory(const char *dir)
 
 /* ---- reading ---- */
 
-/* Reads a file as text; *out is NULL where there is none, or nothing in it. */
+/* Read a file as text; *out is NULL if there is none, or if it is empty. */
 static int read_file(const char *dir, const char *name, json_t **out)
 {
     char path[PATH_BYTES], *text = NULL;
@@ -49,7 +49,8 @@ static int read_file(const char *dir, const char *name, json_t **out)
     return rc;
 }
 
-/* Reads a JSON file; *out is NULL where there is none. Numbers of any size are read: none of them counts here. */
+/* Read a JSON file; *out is NULL if there is none. Numbers of any size are accepted: none of
+ * them is used here. */
 static int read_config(const char *dir, const char *name, json_t **out)
 {
     char path[PATH_BYTES];
@@ -69,7 +70,7 @@ static int template_of_file(const char *path, json_t **out)
     return rc;
 }
 
-/* Reads the field of a JSON file. */
+/* Read the field of a JSON file. */
 static int template_of_config(const char *dir, const char *name, json_t **out)
 {
     json_t *config;
@@ -95,7 +96,7 @@ int chat_template(const char *dir, json_t **out)
 
 /* ---- tokens ---- */
 
-/* Sets a variable to a token's text, once. */
+/* Set a variable to a token's text, unless it is set. */
 static int set_token(struct chat *c, const char *name, const char *text, size_t bytes)
 {
     if (json_object_get(c->tokens, name))
@@ -106,7 +107,7 @@ static int set_token(struct chat *c, const char *name, const char *text, size_t 
                : fail(NJ_E_NOMEM, "out of memory for the special tokens of the chat template");
 }
 
-/* A token is its text, or an object that has it as its content. */
+/* Read the tokens of a file. A token is its text, or an object that has it as its content. */
 static int tokens_of_config(const char *dir, const char *file, struct chat *c)
 {
     static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_token",
@@ -189,7 +190,7 @@ static bool has_tokens(const struct tokenizer *t, const char *const tokens[3])
     return true;
 }
 
-/* Takes the format whose tokens the tokenizer has. It begins with the token that begins texts. */
+/* Choose the format whose tokens the tokenizer has. It begins with the token that begins texts. */
 static int parse_built_in(const char *dir, const struct tokenizer *t, struct chat *out)
 {
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++) {
@@ -229,7 +230,8 @@ static const json_t *named(const json_t *list, const char *name)
     return NULL;
 }
 
-/* Of several templates, default is for plain conversations and tool_use for those with tools, as in transformers. */
+/* Parse several templates: default is for plain conversations and tool_use for those with tools,
+ * as in transformers. */
 static int parse_named(const char *dir, const json_t *list, struct chat *out)
 {
     const json_t *plain = named(list, "default"), *tools = named(list, "tool_use");
@@ -242,7 +244,7 @@ static int parse_named(const char *dir, const json_t *list, struct chat *out)
     return rc != 0 || !tools ? rc : parse(dir, tools, &out->tools);
 }
 
-/* A template of its own for tools may lie in a file beside that of the model. */
+/* Parse the template of the model, and one for tools that may be in a file beside it. */
 static int parse_text(const char *dir, const json_t *text, struct chat *out)
 {
     json_t *tools = NULL;

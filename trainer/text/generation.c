@@ -16,10 +16,10 @@
 /* One of a model's JSON files. */
 struct file {
     char path[PATH_BYTES];
-    json_t *root; /* NULL: there is no such file */
+    json_t *root; /* contents; NULL: there is no such file */
 };
 
-/* Whoever calls frees f->root, on failure too. */
+/* Open a file; the caller frees f->root, after a failure, too. */
 static int open_file(const char *dir, const char *name, struct file *f)
 {
     f->root = NULL;
@@ -31,7 +31,7 @@ static int open_file(const char *dir, const char *name, struct file *f)
     return fail(NJ_E_FORMAT, "%s: the file must hold an object; fetch the model again", f->path);
 }
 
-/* A field, or NULL where it is absent or null. */
+/* Return a field, or NULL if it is absent or null. */
 static const json_t *field(const struct file *f, const char *name)
 {
     const json_t *value = json_object_get(f->root, name);
@@ -84,7 +84,8 @@ static int read_stops(const struct file *f, int vocab_size, struct generation *o
     return 0;
 }
 
-/* transformers takes those of config.json where there is no generation_config.json. */
+/* Read the end tokens of config.json, as transformers does if there is no
+ * generation_config.json. */
 static int read_stops_of_config(const char *dir, int vocab_size, struct generation *out)
 {
     struct file f;
@@ -95,7 +96,7 @@ static int read_stops_of_config(const char *dir, int vocab_size, struct generati
     return rc;
 }
 
-/* The tokenizer may know of tokens that the model has not. */
+/* Add the tokenizer's end tokens, which may include ids that the model does not have. */
 static int add_tokenizer(const struct tokenizer *t, int vocab_size, struct generation *out)
 {
     const int ids[] = {t->end_of_text, t->end_of_turn};
@@ -108,7 +109,7 @@ static int add_tokenizer(const struct tokenizer *t, int vocab_size, struct gener
     return 0;
 }
 
-/* A GGUF file has an id of its own for the end of a turn. */
+/* Read the end tokens of a GGUF file, which has an id of its own for the end of a turn. */
 static int read_stops_of_file(const char *path, int vocab_size, struct generation *out)
 {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id",
@@ -146,7 +147,7 @@ int generation_read(const char *dir, const struct tokenizer *t, int vocab_size,
     return rc != 0 ? rc : add_tokenizer(t, vocab_size, out);
 }
 
-/* ---- what a student has learned ---- */
+/* ---- end tokens of a student ---- */
 
 int generation_said(const char *dir, int vocab_size, struct generation *out)
 {
@@ -161,7 +162,8 @@ int generation_said(const char *dir, int vocab_size, struct generation *out)
     return rc;
 }
 
-/* Copies what transformers takes of config.json where there is no generation_config.json. */
+/* Copy the fields that transformers takes from config.json if there is no
+ * generation_config.json. */
 static int take_tokens(const char *dir, json_t *to, bool *found)
 {
     static const char *const names[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
@@ -178,7 +180,7 @@ static int take_tokens(const char *dir, json_t *to, bool *found)
     return rc;
 }
 
-/* Makes what is to be written where DIR has no such file: that of the base, or one of its own. */
+/* Make the configuration to write if DIR has no such file: that of the base, or a new one. */
 static int make_config(const char *dir, const char *base, json_t **out)
 {
     struct file f = {.root = NULL};
@@ -219,7 +221,7 @@ int generation_add_stop(const char *dir, const char *base, int32_t id)
         json_decref(f.root);
         return rc;
     }
-    unlink(f.path); /* which a copy of a file that nobody may write would refuse */
+    unlink(f.path); /* a copy of a read-only file could not be overwritten */
     json_memory_begin();
     add_id(f.root, id);
     return json_write_file(f.path, f.root, JSON_INDENT(2));

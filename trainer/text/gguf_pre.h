@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_pre.h: tokenizer.ggml.pre: what stands before the merges of a GGUF file's tokenizer, by name.
+ * gguf_pre.h: tokenizer.ggml.pre: the names of the steps before the merges of a GGUF file's
+ * tokenizer.
  */
 #ifndef NOJIT_TRAINER_GGUF_PRE_H
 #define NOJIT_TRAINER_GGUF_PRE_H
@@ -10,23 +11,24 @@
 
 enum { PRE_NAMES_MOST = 12 };
 
-/* The pattern and the normalizer are those of the tokenizer.json of the models that the name stands for;
- * ignore_merges and begins are llama.cpp's. */
+/* The pattern and the normalizer are those of the tokenizer.json of the models that the name
+ * stands for; ignore_merges and begins are llama.cpp's. */
 struct gguf_pre {
-    const char *name[PRE_NAMES_MOST]; /* the first is written */
-    const char *pattern;              /* NULL: GPT-2's, which ByteLevel has */
-    bool digits;                      /* each stands alone, before the pattern */
+    const char *name[PRE_NAMES_MOST]; /* names, of which the first is written */
+    const char *pattern;              /* pattern; NULL: GPT-2's, which ByteLevel has */
+    bool digits;                      /* whether each digit is separate, before the pattern */
     bool nfc;
     bool ignore_merges;
-    bool begins; /* with tokenizer.ggml.bos_token_id, unless the file says otherwise */
+    bool begins; /* whether texts begin with tokenizer.ggml.bos_token_id by default */
 };
 
-/* NULL: not known. */
+/* Return the entry with this name; NULL: unknown. */
 const struct gguf_pre *gguf_pre_find(struct gguf_text name);
-/* All names, for a sentence. */
+/* Write all names, for a sentence. */
 const char *gguf_pre_names(char *out, size_t bytes);
-/* The one that cuts texts as b does; NULL if none does. llama.cpp does not normalise texts, so NFC is no reason
- * against one, but one that agrees is preferred; NFKC, which changes many texts, is. */
+/* Return the entry that splits texts as b does; NULL if none does. llama.cpp does not normalize
+ * texts, so NFC does not rule out an entry, but one that agrees is preferred; NFKC, which
+ * changes many texts, does. */
 const struct gguf_pre *gguf_pre_of(const struct bpe *b);
 
 #endif

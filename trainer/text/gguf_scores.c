@@ -18,9 +18,9 @@
 #define AGAIN "fetch the file again, or convert the model again"
 enum { TOKEN_BYTES_MOST = 512 };
 
-/* A way to make a token of two. */
+/* Pair of tokens that together make a token. */
 struct join {
-    const char *text; /* of the token; the left one is its first bytes */
+    const char *text; /* text of the token; the left part is its first bytes */
     size_t left_bytes;
     float score;
     int32_t left, right, id;
@@ -49,7 +49,7 @@ static int read_scores(const struct gguf *g, size_t tokens, float **out)
                 metadata_name(g, SCORES), count, tokens);
 }
 
-/* The order of the converters of transformers. */
+/* Compare in the order of the converters of transformers. */
 static int compare(const void *a, const void *b)
 {
     const struct join *x = a, *y = b;
@@ -78,7 +78,7 @@ static int add(const struct gguf *g, struct joins *all, const struct join *join)
     return 0;
 }
 
-/* Finds the id of a part of a token; -1: none. */
+/* Find the id of a part of a token; -1: none. */
 static int32_t id_of(json_t *vocab, const char *text, size_t bytes)
 {
     char part[TOKEN_BYTES_MOST + 1];
@@ -88,8 +88,8 @@ static int32_t id_of(json_t *vocab, const char *text, size_t bytes)
     return id ? (int32_t)json_integer_value(id) : -1;
 }
 
-/* Adds all ways to make a token of two others. Its characters must be tokens, so that all its parts are: llama.cpp
- * joins texts, which need not be. */
+/* Add all pairs of tokens that make a token. Its characters must be tokens, so that all its
+ * parts are: llama.cpp joins texts, which need not be. */
 static int add_joins(const struct gguf *g, struct joins *all, json_t *vocab, const char *text,
                      struct join join)
 {
@@ -116,7 +116,7 @@ static int add_joins(const struct gguf *g, struct joins *all, json_t *vocab, con
     return rc;
 }
 
-/* Counts the code points of a text. */
+/* Count the code points of a text. */
 static int count_points(const char *text, size_t bytes)
 {
     uint32_t cp;
@@ -183,7 +183,7 @@ static int higher(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Counts the scores above one, of all in descending order. */
+/* Count the scores above this one, among all in descending order. */
 static uint32_t above(const float *sorted, size_t count, float score)
 {
     size_t low = 0, high = count;

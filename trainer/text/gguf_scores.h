@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_scores.h: the vocabulary that llama.cpp calls llama: SentencePiece's BPE without a list of merges. Of the
- * neighbours that make a token together, those whose token has the best score are merged first, the leftmost of those.
+ * gguf_scores.h: the vocabulary that llama.cpp calls llama: SentencePiece's BPE without a list
+ * of merges. Of the neighbors that together make a token, those whose token has the best score
+ * are merged first, the leftmost of those first.
  */
 #ifndef NOJIT_TRAINER_GGUF_SCORES_H
 #define NOJIT_TRAINER_GGUF_SCORES_H
@@ -12,13 +13,15 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Appends the merges that the scores amount to, best first, as transformers lists them; vocab: id by text, normal:
- * whether each of so many tokens is an ordinary one, which merges make. */
+/* Append the merges that the scores amount to, best first, as transformers lists them. vocab: id
+ * by text; normal: whether each of the tokens is an ordinary one, which merges produce. */
 int gguf_scores_merges(const struct gguf *g, json_t *vocab, const bool *normal, size_t tokens,
                        json_t *merges);
-/* Ranks the merges of a tokenizer that was read from such a list by their scores alone, equal ones alike. */
+/* Rank the merges of a tokenizer that was read from such a list by their scores alone; equal
+ * scores get equal ranks. */
 int gguf_scores_rank(const struct gguf *g, struct bpe *b);
-/* Its normalizer and decoder as a tokenizer.json has them; prefix: texts get a space before them. */
+/* Make its normalizer and decoder as a tokenizer.json has them; prefix: texts get a space in
+ * front. */
 json_t *gguf_scores_normalizer(bool prefix);
 json_t *gguf_scores_decoder(bool prefix);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_tokenizer.c: the tokenizer in a GGUF file's metadata as a tokenizer.json. All tokens stand in its
- * vocabulary, the added ones, too, so that each has the id of its place.
+ * gguf_tokenizer.c: the tokenizer in a GGUF file's metadata as a tokenizer.json. All tokens are
+ * in its vocabulary, including the added ones, so that each has the id of its position.
  */
 #include "text/gguf_tokenizer.h"
 
@@ -27,11 +27,11 @@ struct metadata {
     struct gguf_text *token, *merge;
     int32_t *type;
     size_t tokens, merges;
-    const struct gguf_pre *pre; /* NULL: the vocabulary has scores */
-    bool prefix;                /* with scores: texts get a space before them */
-    int64_t bos, eos, padding;  /* -1: none */
+    const struct gguf_pre *pre; /* pre-tokenizer; NULL: the vocabulary has scores */
+    bool prefix;                /* with scores: whether texts get a space in front */
+    int64_t bos, eos, padding;  /* ids of the special tokens; -1: none */
     bool begins;
-    json_t *root, *vocab, *added, *list; /* root owns the others; list: of merges */
+    json_t *root, *vocab, *added, *list; /* root owns the others; list: that of merges */
 };
 
 static bool is(struct gguf_text t, const char *name)
@@ -97,7 +97,8 @@ static int read_lists(struct metadata *m)
     return 0;
 }
 
-/* A token that stands for nothing: unused, or the converter's filling up to the model's vocabulary. */
+/* Return whether a token stands for nothing: unused, or the converter's padding up to the
+ * model's vocabulary. */
 static bool is_absent(const struct metadata *m, size_t id)
 {
     char padding[32];
@@ -118,8 +119,8 @@ static int read_id(const struct metadata *m, const char *key, int64_t *out)
     return 0;
 }
 
-/* APR files that were made of GGUF files have all; those of safetensors do not say which tokens are special, nor
- * how texts are cut. */
+/* Check an APR file. Files that were made from GGUF files have all fields; those made from
+ * safetensors do not say which tokens are special, nor how texts are split. */
 static int check_apr(const struct gguf *g)
 {
     static const char *const needed[] = {KEY("tokens"), KEY("token_type"), KEY("merges"),
@@ -134,7 +135,7 @@ static int check_apr(const struct gguf *g)
     return 0;
 }
 
-/* llama.cpp puts the end behind prompts, too, where this is true. */
+/* Refuse a flag that makes llama.cpp add the end token behind prompts, too. */
 static int check_end(const struct metadata *m)
 {
     bool ends;
@@ -256,7 +257,7 @@ static json_t *pre_tokenizer(const struct gguf_pre *pre)
     return sequence("pretokenizers", list);
 }
 
-/* Text of a token that is there, as JSON. */
+/* Return the text of a token as JSON, if the token exists. */
 static json_t *token_text(const struct metadata *m, int64_t id)
 {
     return json_stringn(m->token[id].text, m->token[id].bytes);
@@ -324,7 +325,7 @@ static int put_config(const struct metadata *m, json_t **out)
     TRY(gguf_string(m->g, "tokenizer.chat_template", &chat));
     *out = json_pack("{s:s,s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
                      "clean_up_tokenization_spaces", 0);
-    /* transformers makes a special token of each that is named here, so ordinary tokens are not. */
+    /* transformers makes each token named here special, so ordinary tokens are left out. */
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
         if (tokens[i].id >= 0 && m->type[tokens[i].id] != NORMAL)
             json_object_set_new(*out, tokens[i].name, token_text(m, tokens[i].id));
@@ -334,9 +335,9 @@ static int put_config(const struct metadata *m, json_t **out)
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the tokenizer.json ---- */
 
-/* What is allocated stays in proportion to the texts in the file. */
+/* Return the size of the texts in the file, to which allocations stay proportional. */
 static size_t text_bytes(const struct metadata *m)
 {
     size_t bytes = 0;
@@ -406,7 +407,7 @@ int gguf_tokenizer_read(const struct gguf *g, struct bpe **out, int *eos)
     return rc;
 }
 
-/* ---- into a folder ---- */
+/* ---- files of a folder ---- */
 
 static int dump(json_t *root, const char *dir, const char *name)
 {
@@ -416,7 +417,7 @@ static int dump(json_t *root, const char *dir, const char *name)
     return json_write_file(path, json_incref(root), JSON_COMPACT);
 }
 
-/* Only checks without dir. */
+/* Copy the tokenizer to dir; if dir is NULL, only check it. */
 static int copy(const char *path, const char *dir)
 {
     json_t *tokenizer = NULL, *config = NULL;

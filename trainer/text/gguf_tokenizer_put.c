@@ -19,7 +19,7 @@
 
 enum { NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, PADDING_BYTES = 24 };
 
-/* Texts for a list of strings, one after the other in one block. */
+/* Texts of a list of strings, stored in sequence in one block. */
 struct texts {
     struct gguf_text *text;
     size_t count;
@@ -39,7 +39,7 @@ static void free_texts(struct texts *t)
     free(t->block);
 }
 
-/* What was put into the block behind `used` is the next text. */
+/* End the next text, which was written to the block after `used`. */
 static void end_text(struct texts *t, size_t bytes)
 {
     t->text[t->count++] = (struct gguf_text){t->block + t->used, bytes};
@@ -54,7 +54,7 @@ static bool between(const char *text, size_t bytes, const char *first, const cha
     return bytes >= a + b && memcmp(text, first, a) == 0 && memcmp(text + bytes - b, last, b) == 0;
 }
 
-/* Added tokens that the converter takes for special ones by their looks. */
+/* Return whether the converter takes an added token for a special one because of its form. */
 static bool looks_special(const char *text, size_t bytes)
 {
     static const char *const looks[][2] = {{"<|", "|>"},     {"<\xef\xbd\x9c", "\xef\xbd\x9c>"},
@@ -68,7 +68,8 @@ static bool looks_special(const char *text, size_t bytes)
     return false;
 }
 
-/* Puts a token behind the texts; returns its type. Those that no text is made of are written as they are. */
+/* Append a token to the texts; return its type. Tokens that no text contains are written
+ * unchanged. */
 static int32_t put_token(const struct tokenizer *t, const struct alphabet *a, int32_t id,
                          struct texts *out)
 {
@@ -138,7 +139,7 @@ static void put_merge(const struct bpe *b, const struct alphabet *a, const struc
     end_text(out, n);
 }
 
-/* The merges of the table, in the order of their ranks; to be freed. */
+/* Return the merges of the table, in the order of their ranks; the caller frees them. */
 static struct bpe_merge *list_merges(const struct bpe *b, size_t *count, size_t *bytes)
 {
     *count = *bytes = 0;
@@ -176,7 +177,7 @@ static int put_merges(struct gguf_writer *w, const struct bpe *b, const struct a
 
 /* ---- ids and chat template ---- */
 
-/* tokenizer_config.json and config.json of the model; NULL without. */
+/* tokenizer_config.json and config.json of the model; NULL if absent. */
 struct configs {
     json_t *tokenizer, *model;
 };
@@ -204,7 +205,8 @@ static int read_configs(const char *dir, struct configs *c)
     return json_read_optional(path, "fetch the model again", &c->model);
 }
 
-/* bos, eos or pad: by the text in tokenizer_config.json, else by the id in config.json; -1 without. */
+/* Return the id of bos, eos or pad: by the text in tokenizer_config.json, else by the id in
+ * config.json; -1 if there is none. */
 static int32_t special_id(const struct tokenizer *t, const struct configs *c, const char *name,
                           int vocab_size)
 {
@@ -234,7 +236,7 @@ static void put_id(struct gguf_writer *w, const char *key, int32_t id)
         gguf_put_u32(w, key, (uint32_t)id);
 }
 
-/* Returns the id that ends a turn, and that eos is not, as generation_config.json has it; -1 without. */
+/* Return the id in generation_config.json that ends a turn and is not eos; -1 if there is none. */
 static int32_t turn_id(const struct generation *g, const struct tokenizer *t, int32_t eos)
 {
     int32_t found = -1;
@@ -287,9 +289,9 @@ static int put_template(struct gguf_writer *w, const char *dir)
     return rc;
 }
 
-/* ---- all of it ---- */
+/* ---- the tokenizer ---- */
 
-/* What cuts texts into words; each byte of a text without merges is one, whatever it is. */
+/* Find the name of the pre-tokenizer; without merges each byte is a token with any of them. */
 static int find_pre(const struct tokenizer *t, const char **name)
 {
     char names[128];

@@ -15,10 +15,10 @@
 #define KEY(name) "tokenizer.ggml." name
 
 enum { NAMES = 2 };
-/* In the order of GGUF's keys; the first of the names that is there counts. */
+/* Keys, in the order of GGUF's; the first of the names that is present counts. */
 static const struct row {
     const char *key, *name[NAMES];
-    enum gguf_type type; /* GGUF_I64: any whole number */
+    enum gguf_type type; /* type of the value; GGUF_I64: any whole number */
     bool array;
 } rows[] = {
     {"tokenizer.chat_template", {"chat_template", "tokenizer.chat_template"}, GGUF_STRING, false},
@@ -50,7 +50,7 @@ const char *metadata_name(const struct gguf *g, const char *key)
     return key;
 }
 
-/* Byte-level BPE has a name of its own in GGUF. */
+/* Return the text of a value; byte-level BPE has another name in GGUF. */
 static const char *text_of(const struct row *r, const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -64,7 +64,7 @@ static size_t text_bytes(const struct row *r, const json_t *value)
                                              : json_string_length(value);
 }
 
-/* Bytes of one value in GGUF's form; 0: it is of another type. */
+/* Return the size of one value in GGUF's form; 0: it is of another type. */
 static size_t bytes_of(const struct row *r, const json_t *value)
 {
     if (r->type == GGUF_STRING)
@@ -99,7 +99,7 @@ static const char *name_of(const struct apr *a, const struct row *r)
     return apr_key(a, r->name, NAMES);
 }
 
-/* *bytes grows by what the value takes. */
+/* Add the size of the value to bytes. */
 static int measure(const struct apr *a, const struct row *r, const json_t *value, size_t *bytes)
 {
     const size_t count = r->array ? json_array_size(value) : 1;
@@ -134,8 +134,8 @@ static void add(const struct apr *a, const struct row *r, const json_t *value, s
     v->bytes = (size_t)(*to - v->data);
 }
 
-/* A vocabulary without a word on its kind is taken for byte-level BPE, as aprender does; of a list of ids the first
- * counts, as in config.json. */
+/* Return the value of a row. A vocabulary that does not give its kind is taken for byte-level
+ * BPE, as aprender does; of a list of ids the first counts, as in config.json. */
 static json_t *value_of(const struct apr *a, const struct row *r)
 {
     json_t *value = apr_value(a, name_of(a, r));
@@ -157,7 +157,7 @@ static int translate(const struct apr *a, struct gguf *g)
     const bool none = json_memory_end();
     for (int i = 0; i < ROWS && rc == 0; i++)
         rc = value[i] ? measure(a, &rows[i], value[i], &bytes) : 0;
-    g->value = rc != 0 || none ? NULL : malloc(bytes); /* what they point to lies behind them */
+    g->value = rc != 0 || none ? NULL : malloc(bytes); /* the data that they point to follow them */
     if (rc == 0 && !g->value)
         rc = fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", a->path);
     unsigned char *to = rc != 0 ? NULL : (unsigned char *)(g->value + ROWS);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metadata.h: what a model's file says of its tokenizer, under GGUF's keys, so that there is one reader.
+ * metadata.h: metadata of a model's file on its tokenizer, under GGUF's keys, so that there is
+ * one reader.
  */
 #ifndef NOJIT_TRAINER_METADATA_H
 #define NOJIT_TRAINER_METADATA_H
@@ -9,11 +10,12 @@
 
 #include <stdbool.h>
 
-/* A GGUF or APR file. */
+/* Return whether path is a GGUF or APR file. */
 bool metadata_is(const char *path);
-/* Of an APR file nothing but the keys of its tokenizer. gguf_close() it. */
+/* Open the metadata; of an APR file only the keys of its tokenizer are there. Close it with
+ * gguf_close(). */
 int metadata_open(const char *path, struct gguf *out);
-/* The key that the file has for one of GGUF's, or would have. */
+/* Return the key that the file has for one of GGUF's, or would have. */
 const char *metadata_name(const struct gguf *g, const char *key);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include <stdio.h>
 
-/* A token as a text, or as an object that has it as content; -1: it is neither, or no added token. */
+/* Return the id of a token given as a text, or as an object that has it as content; -1: it is
+ * neither, or not an added token. */
 static int32_t token_of(const struct tokenizer *t, const json_t *value)
 {
     const json_t *text = json_is_object(value) ? json_object_get(value, "content") : value;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokenizer.c: which tokenizer a model has, and how a long text is shared among threads: it
- * is cut where no word, no added token and no composed character can reach over.
+ * tokenizer.c: finds the tokenizer of a model, and divides a long text among threads: it is cut
+ * where no word, no added token and no composed character can span the cut.
  */
 #include "text/tokenizer.h"
 
@@ -29,7 +29,7 @@ enum { BYTE_IDS = 256, BYTE_END = 256, BYTE_VOCAB_MOST = 384 /* 257 as a multipl
 
 /* ---- opening ---- */
 
-/* What config.json says of tokens: -1 where it does not, or there is no such file. */
+/* Fields of config.json on tokens: -1 if a field or the file is absent. */
 struct said {
     int end;   /* eos_token_id, the first if it is a list */
     int vocab; /* vocab_size */
@@ -54,7 +54,8 @@ static int read_said(const char *dir, struct said *out)
     return rc;
 }
 
-/* Chat models name the end of a turn as eos; their documents still end with the other token. */
+/* Find the ends of documents and turns. Chat models name the end of a turn as eos; their
+ * documents still end with the other token. */
 static void find_ends(struct tokenizer *t)
 {
     static const char *const turns[] = {"<|im_end|>", "<|eot_id|>"};
@@ -74,7 +75,7 @@ static void find_ends(struct tokenizer *t)
     }
 }
 
-/* After a reader of tokenizers, which left rc. */
+/* Take over the tokenizer of a reader that returned rc. */
 static int take_bpe(struct tokenizer *t, int rc)
 {
     t->end_of_turn = -1;
@@ -123,7 +124,7 @@ static bool holds(const char *dir, const char *name)
            access(path, F_OK) == 0;
 }
 
-/* Finds a file of another kind of tokenizer; NULL: there is none. */
+/* Find a file of another kind of tokenizer; NULL: there is none. */
 static const char *find_other(const char *dir)
 {
     static const char *const others[] = {"tekken.json", "tokenizer.model", "vocab.json",
@@ -134,7 +135,7 @@ static const char *find_other(const char *dir)
     return NULL;
 }
 
-/* Token files can be used; a text cannot. */
+/* Set up a model without a tokenizer: token files can be used, texts cannot. */
 static int take_none(const char *dir, const struct said *said, struct tokenizer *t)
 {
     const char *found = find_other(dir);
@@ -152,8 +153,8 @@ static int take_none(const char *dir, const struct said *said, struct tokenizer 
                             dir, said->vocab));
 }
 
-/* Bytes are for models whose vocabulary is that of bytes and an end of text, with padding; without a config.json
- * nothing says otherwise. */
+/* Open a model without a tokenizer. "bytes" is for models whose vocabulary is that of bytes and
+ * an end of text, with padding; without a config.json nothing says otherwise. */
 static int open_without(const char *dir, struct tokenizer *t)
 {
     struct said said;
@@ -265,7 +266,7 @@ static int encode_bytes(struct span *s)
     return rc;
 }
 
-/* Says that bytes of a text have no token. */
+/* Note that bytes of a text have no token. */
 static void note_missing(const struct bpe *b)
 {
     if (b->missing_bytes > 0 && bpe_missed(b))
@@ -284,7 +285,7 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t
     for (size_t i = 0; i < count; i++) {
         const int rc = t->bpe ? bpe_encode(t->bpe, t->bpe->work[omp_get_thread_num()], &spans[i])
                               : encode_bytes(&spans[i]);
-        if (rc != 0) { /* the sentence belongs to the thread that wrote it */
+        if (rc != 0) { /* the sentence belongs to the thread that recorded it */
 #pragma omp critical
             {
                 failed = rc;
@@ -297,7 +298,7 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct span *spans, size_t
     return failed ? fail(failed, "%s", why) : 0;
 }
 
-/* Whether a text may be cut before byte i > 0. */
+/* Return whether a text may be cut before byte i > 0. */
 static bool may_cut(const struct tokenizer *t, const char *text, size_t i)
 {
     const char c = (char)(text[i - 1] | 32);
@@ -321,7 +322,7 @@ size_t tokenizer_cut_last(const struct tokenizer *t, const char *text, size_t by
     return i;
 }
 
-/* Cuts the text into spans of about `piece` bytes; returns how many there are. */
+/* Cut the text into spans of about `piece` bytes; return the number of spans. */
 static size_t cut_spans(const struct tokenizer *t, const char *text, size_t bytes, size_t piece,
                         struct span *spans)
 {
@@ -393,7 +394,7 @@ const char *tokenizer_token(const struct tokenizer *t, int32_t id, size_t *bytes
         return end;
     }
     *bytes = 1;
-    all[id] = (unsigned char)id; /* always the same value */
+    all[id] = (unsigned char)id; /* all threads write the same value */
     return (const char *)&all[id];
 }
 
@@ -434,7 +435,7 @@ int32_t tokenizer_difference(const struct tokenizer *a, const struct tokenizer *
         if (!x != !y || bytes[0] != bytes[1] || (x && memcmp(x, y, bytes[0]) != 0))
             return id;
     }
-    /* Tokens of the vocabulary proper would change how a text is cut; added ones stand alone. */
+    /* Tokens of the vocabulary proper would change how a text is split; added ones stand alone. */
     for (int32_t id = *common; id < longer->vocab_size; id++)
         if (!longer->bpe || (longer->bpe->present[id] && !longer->bpe->added[id]))
             return id;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokenizer_split.c: text into words. The patterns of GPT-2, Llama 3 and Qwen2 are scanned by hand,
- * at the speed of the table of classes; any other goes to Oniguruma, whose
- * dialect is that of the `tokenizers` library, which uses it, too.
+ * tokenizer_split.c: splits text into words. The patterns of GPT-2, Llama 3 and Qwen2 are
+ * scanned by hand, at the speed of the table of classes; any other is compiled by Oniguruma,
+ * whose dialect is that of the `tokenizers` library, which also uses it.
  *
- * A byte that is not UTF-8 counts as a sign: neither letter, number nor space.
+ * A byte that is not UTF-8 counts as a symbol: neither letter, number nor space.
  */
 #include "text/tokenizer_split.h"
 
@@ -20,15 +20,15 @@
 
 enum {
     PATTERN_BYTES_MOST = 1 << 14,
-    STACK_MOST = 1 << 24,       /* entries: half a gigabyte */
-    RETRIES_FIRST = 512,        /* that a match has before they are counted */
-    RETRIES_BASE = 1 << 18,     /* of a text, however short */
-    RETRIES_PER_BYTE = 1 << 11, /* so that time is linear in the text */
-    LOOKS_BASE = 1 << 20,       /* at characters, of a text, however short */
+    STACK_MOST = 1 << 24,       /* stack entries: half a gigabyte */
+    RETRIES_FIRST = 512,        /* retries of a match before they are counted */
+    RETRIES_BASE = 1 << 18,     /* retries for a text, however short */
+    RETRIES_PER_BYTE = 1 << 11, /* more retries per byte, so that time is linear in the text */
+    LOOKS_BASE = 1 << 20,       /* inspections of a character, for a text, however short */
     LOOKS_PER_BYTE = 1 << 12
 };
 
-/* The patterns that are known by their text. */
+/* Patterns that are recognized by their text. */
 static const struct {
     const char *pattern;
     struct split stage;
@@ -48,7 +48,7 @@ struct text {
 
 enum { OTHER = 256 }; /* neither letter, number nor space */
 
-/* Class of the code point at i and its length; 0 past the end. */
+/* Return the class of the code point at i and its length; 0 past the end. */
 static inline unsigned class_at(const struct text *t, size_t i, size_t *length)
 {
     uint32_t cp;
@@ -60,7 +60,7 @@ static inline unsigned class_at(const struct text *t, size_t i, size_t *length)
     return class & (UNICODE_LETTER | UNICODE_NUMBER | UNICODE_SPACE) ? class : class | OTHER;
 }
 
-/* End of the run of code points of a class, at most `most` of them. */
+/* Return the end of the run of code points of a class, at most `most` of them. */
 static inline size_t run_end(const struct text *t, size_t i, unsigned class, size_t most)
 {
     size_t n;
@@ -69,7 +69,7 @@ static inline size_t run_end(const struct text *t, size_t i, unsigned class, siz
     return i;
 }
 
-/* Length of 's 't 're 've 'm 'll 'd at i, or 0. Without case, U+017F is an s, too. */
+/* Return the length of 's 't 're 've 'm 'll 'd at i, or 0. Ignoring case, U+017F is an s, too. */
 static size_t contraction(const struct text *t, size_t i, bool any_case)
 {
     const unsigned char *s = t->at + i;
@@ -85,7 +85,7 @@ static size_t contraction(const struct text *t, size_t i, bool any_case)
     return any_case && left > 2 && s[1] == 0xc5 && s[2] == 0xbf ? 3 : 0;
 }
 
-/* \s+(?!\S)|\s+: a run of spaces leaves its last one to what follows, if it has another. */
+/* Match \s+(?!\S)|\s+: a run of spaces leaves its last one to the next piece, if it has another. */
 static size_t spaces_end(const struct text *t, size_t i)
 {
     size_t n, last = i, end = i;
@@ -107,7 +107,8 @@ static size_t gpt2_end(const struct text *t, size_t i)
     return kind ? run_end(t, start, kind, SIZE_MAX) : spaces_end(t, i);
 }
 
-/* \s*[\r\n]+: end after the last line break of the run of spaces at i; i if it has none. */
+/* Match \s*[\r\n]+: return the position after the last line break of the run of spaces at i, or
+ * i if it has none. */
 static size_t breaks_end(const struct text *t, size_t i)
 {
     size_t n, end = i;
@@ -150,9 +151,9 @@ static size_t digits_end(const struct text *t, size_t i, int digits)
 struct split_place {
     OnigRegion *region;
     OnigMatchParam *limits;
-    long from;       /* the next search starts there */
+    long from;       /* position at which the next search starts */
     long last;       /* end of the last match; -1: none yet */
-    long start, end; /* the match that is not yet passed */
+    long start, end; /* match that has not been passed yet */
     bool found;
 };
 
@@ -202,12 +203,14 @@ struct split_budget split_budget(size_t bytes)
                                  (long)(LOOKS_BASE + LOOKS_PER_BYTE * bytes)};
 }
 
-/* Looks that the matcher of this thread may still take; it counts them down (Makefile). */
+/* Number of characters that the matcher of this thread may still inspect; it counts down
+ * (Makefile). */
 extern _Thread_local long onig_looks_left;
 _Thread_local long onig_looks_left;
 
-/* Start of the next match, ONIG_MISMATCH or an error. How many retries it took is not told, so it
- * has few at first and then four times as many, which are paid for. */
+/* Return the start of the next match, ONIG_MISMATCH or an error. The library does not report how
+ * many retries it took, so a search gets few at first and then four times as many, which are
+ * charged to the budget. */
 static int search(const struct split *s, struct split_place *p, struct split_budget *budget,
                   const struct text *t)
 {
@@ -229,8 +232,8 @@ static int search(const struct split *s, struct split_place *p, struct split_bud
     }
 }
 
-/* Finds the next match. As in the `tokenizers` library, one that is empty counts unless it stands
- * at the end of the match before. */
+/* Find the next match. As in the `tokenizers` library, an empty match counts unless it is at the
+ * end of the match before. */
 static int find(const struct split *s, struct split_place *p, struct split_budget *budget,
                 const struct text *t)
 {
@@ -256,13 +259,13 @@ static int find(const struct split *s, struct split_place *p, struct split_budge
     return 0;
 }
 
-/* What stands between two matches is a piece of its own. */
+/* Return the end of a piece; the text between two matches is a piece of its own. */
 static long pattern_end(const struct split *s, struct split_place **place,
                         struct split_budget *budget, const struct text *t, size_t at)
 {
     uint32_t cp;
     utf8_next(t->at, t->bytes, &cp);
-    if (cp == NOT_UTF8) /* all of it, after VALID */
+    if (cp == NOT_UTF8) /* the whole piece is invalid, after VALID */
         return (long)t->bytes;
     if (t->bytes > INT_MAX)
         return fail(NJ_E_UNSUPPORTED,
@@ -304,8 +307,8 @@ static size_t valid_end(const struct text *t, size_t i)
     return i;
 }
 
-/* What stands for the class `name` of brackets, and how long the name is: in the version that the
- * library has, punctuation includes symbols. */
+/* Return the replacement of the bracket class `name`, and the length of the name: in the
+ * library's version, punctuation includes symbols. */
 static const char *punctuation(const char *name, size_t left, size_t *length)
 {
     static const char *const names[][2] = {{"[:punct:]", "\\p{P}\\p{S}"},
@@ -318,11 +321,11 @@ static const char *punctuation(const char *name, size_t left, size_t *length)
     return NULL;
 }
 
-/* A copy of the pattern as the library's version of Oniguruma reads it; NULL without memory. */
+/* Copy the pattern as the library's version of Oniguruma reads it; NULL if memory runs out. */
 static char *library_pattern(const char *pattern, size_t bytes, size_t *count)
 {
-    char *out = malloc(2 * bytes + 1); /* what a class becomes is not twice as long */
-    long depth = 0;                    /* of brackets */
+    char *out = malloc(2 * bytes + 1); /* the replacement of a class is less than twice as long */
+    long depth = 0;                    /* nesting of brackets */
     *count = 0;
     for (size_t i = 0, n; out && i < bytes; i += n) {
         const char *to = pattern + i;
@@ -347,7 +350,7 @@ static void initialize(void)
     onig_initialize(&utf8, 1);
 }
 
-/* Compiling writes tables that all patterns share. */
+/* Compile a pattern under a lock: compiling writes tables that all patterns share. */
 static int compile(const char *pattern, size_t bytes, struct split *out)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -372,7 +375,7 @@ static int compile(const char *pattern, size_t bytes, struct split *out)
     if (code == ONIG_NORMAL)
         out->pattern = strndup(pattern, bytes);
     else
-        onig_error_code_to_str(why, code, &info); /* which may quote the copy */
+        onig_error_code_to_str(why, code, &info); /* the message may quote the copy */
     free(copy);
     if (out->pattern)
         return 0;
@@ -421,7 +424,7 @@ bool split_is(const struct split *s, const char *pattern)
     return s->kind == SPLIT_PATTERN && strcmp(s->pattern, pattern) == 0;
 }
 
-/* The next space that begins a piece: one behind another character or, with each, any. */
+/* Return the next space that begins a piece: one behind another character or, if `each`, any. */
 static size_t space_next(const struct text *t, size_t i, bool each)
 {
     for (i++; i < t->bytes; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unicode.c: classes of code points, and NFC or NFKC of the few stretches of a text that are not in it.
+ * unicode.c: classes of code points, and NFC or NFKC of the few stretches of a text that are not
+ * normalized.
  */
 #include "text/unicode.h"
 
@@ -30,7 +31,7 @@ static const uint8_t of_category[] = {
     [UTF8PROC_CATEGORY_CO] = 0, /* the last category */
 };
 
-/* Ranges that add to what the category says. */
+/* Ranges that add to the class of the category. */
 static const struct {
     uint32_t first, last;
     uint8_t class;
@@ -52,8 +53,9 @@ static const struct {
     {0x1f130, 0x1f149, UNICODE_WORD},
     {0x1f150, 0x1f169, UNICODE_WORD},
     {0x1f170, 0x1f189, UNICODE_WORD},
-    {0x1100, 0x11ff, UNICODE_MOVES}, /* Hangul in parts */
-    /* letters and numbers that Unicode 16 has more than 15, which utf8proc may have; the library has them */
+    {0x1100, 0x11ff, UNICODE_MOVES}, /* conjoining Hangul */
+    /* letters and numbers that are new in Unicode 16; utf8proc may have version 15, the library
+     * has 16 */
     {0x1c89, 0x1c8a, UNICODE_LETTER},
     {0xa7cb, 0xa7cd, UNICODE_LETTER},
     {0xa7da, 0xa7dc, UNICODE_LETTER},
@@ -85,9 +87,10 @@ static const struct {
     {0x2ebf0, 0x2ee5d, UNICODE_LETTER},
 };
 
-/* Code points that no normal form touches: marks, and such as stand for others, that are newer than Unicode 9 (the
- * `tokenizers` library, which made the ids that models were trained on, normalises by that version and leaves them
- * where they are), and U+11A7, which utf8proc joins to a syllable as if it were a consonant. */
+/* Code points that no normal form changes: marks, and code points that stand for others, that
+ * are newer than Unicode 9 (the `tokenizers` library, which made the ids that models were
+ * trained on, normalizes by that version and leaves them unchanged), and U+11A7, which utf8proc
+ * joins to a syllable as if it were a consonant. */
 static const struct {
     uint32_t first, last;
 } apart[] = {
@@ -130,7 +133,7 @@ static const struct {
     {0x1e2ae, 0x1e2ae},
     {0x1e2ec, 0x1e2ef},
     {0x1e4ec, 0x1e4ef},
-    /* such as NFKC would replace */
+    /* code points that NFKC would replace */
     {0x32ff, 0x32ff},
     {0xa7f1, 0xa7f4},
     {0xab69, 0xab69},
@@ -144,7 +147,7 @@ static const struct {
     {0x11a7, 0x11a7},
 };
 
-/* Whether a normal form changes the code point alone; compat: NFKC. */
+/* Return whether a normal form changes the code point by itself; compat: NFKC. */
 static bool changes_alone(utf8proc_int32_t cp, bool compat)
 {
     const utf8proc_property_t *p = utf8proc_get_property(cp);
@@ -216,8 +219,8 @@ static int mark_class(utf8proc_int32_t cp)
     return utf8proc_get_property(cp)->combining_class;
 }
 
-/* Orders marks by their class, stably; room: as long. utf8proc's own order takes a time that grows
- * with the square of their number. */
+/* Sort marks by their class, stably; room: buffer of the same length. utf8proc's own sort takes
+ * time quadratic in their number. */
 static void order_run(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *room)
 {
     enum { SHORT = 16, CLASSES = 256 };
@@ -242,7 +245,7 @@ static void order_run(utf8proc_int32_t *marks, size_t count, utf8proc_int32_t *r
         marks[start[mark_class(room[i])]++] = room[i];
 }
 
-/* Canonical order: each run of marks by itself. */
+/* Put code points in canonical order: each run of marks by itself. */
 static void order_marks(utf8proc_int32_t *parts, size_t count, utf8proc_int32_t *room)
 {
     for (size_t i = 0, end; i < count; i = end + 1) {
@@ -252,7 +255,7 @@ static void order_marks(utf8proc_int32_t *parts, size_t count, utf8proc_int32_t 
     }
 }
 
-/* Appends the normal form of a stretch of valid UTF-8. */
+/* Append the normal form of a stretch of valid UTF-8. */
 static int put_composed(struct buffer *b, enum unicode_form form, const unsigned char *text,
                         size_t bytes)
 {
@@ -279,8 +282,8 @@ static int put_composed(struct buffer *b, enum unicode_form form, const unsigned
     return rc;
 }
 
-/* First place from `at` on where something moves, bytes if there is none; *start is the code point
- * before it, which it may join. */
+/* Return the first position from `at` on at which normalization may change the text, bytes if
+ * there is none; *start is the code point before it, with which it may compose. */
 static size_t next_move(const unsigned char *s, size_t bytes, size_t at, int moves, size_t *start)
 {
     uint32_t cp;
@@ -307,7 +310,8 @@ size_t unicode_run(const unsigned char *s, size_t bytes, size_t at, int wanted)
     return at;
 }
 
-/* Below U+0300, whose first byte is 0xcc, NFC moves nothing; NFKC changes no ASCII. */
+/* Return whether the text is surely normalized: below U+0300, whose first byte is 0xcc, NFC
+ * changes nothing; NFKC changes no ASCII. */
 static bool surely_normal(enum unicode_form form, const unsigned char *s, size_t bytes)
 {
     unsigned char most = 0;

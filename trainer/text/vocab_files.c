@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vocab_files.c: see vocab_files.h. The files do not say how texts are cut; the class of the tokenizer does, which
- * transformers finds by tokenizer_config.json and the type of the model.
+ * vocab_files.c: see vocab_files.h. The files do not say how texts are split; the class of the
+ * tokenizer does, which transformers finds from tokenizer_config.json and the type of the model.
  */
 #include "text/vocab_files.h"
 
@@ -24,13 +24,13 @@
     "A.from_pretrained('%s').save_pretrained('%s')\""
 enum { MERGES_MOST = 256 << 20 };
 
-/* A class of transformers, without its ending Fast. */
+/* Tokenizer class of transformers, without its suffix Fast. */
 struct class
 {
     const char *name;
-    const char *pattern; /* NULL: GPT-2's, which ByteLevel has */
+    const char *pattern; /* pattern; NULL: GPT-2's, which ByteLevel has */
     bool nfc;
-    const char *special[3]; /* named tokens that are END where nothing else is said */
+    const char *special[3]; /* named tokens that are END if no file says otherwise */
 };
 
 static const struct class classes[] = {
@@ -40,19 +40,19 @@ static const struct class classes[] = {
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
-/* Types of models that have a class of their own. */
+/* Model types that have a class of their own. */
 static const struct {
     const char *model_type, *class;
-    bool always; /* whatever tokenizer_config.json says */
+    bool always; /* whether it overrides tokenizer_config.json */
 } models[] = {
     {"qwen2", "Qwen2Tokenizer", true},
     {"qwen3", "Qwen2Tokenizer", false},
-    {"mistral", "", true}, /* transformers makes none of these files */
+    {"mistral", "", true}, /* transformers makes no tokenizer from these files */
 };
 
 struct folder {
     const char *dir;
-    json_t *config, *model; /* tokenizer_config.json, config.json; NULL: there is none */
+    json_t *config, *model; /* contents of tokenizer_config.json and config.json; NULL: absent */
     json_t *vocab, *merges;
 };
 
@@ -82,7 +82,7 @@ static const char *text_of(const json_t *object, const char *name)
     return text ? text : "";
 }
 
-/* Finds the name of the class; "" where nothing says it. */
+/* Find the name of the class; "" if no file gives it. */
 static const char *class_name(const struct folder *f)
 {
     const char *said = text_of(f->config, "tokenizer_class");
@@ -118,7 +118,7 @@ static int refuse_class(const struct folder *f, const char *name)
 
 /* ---- merges.txt ---- */
 
-/* Appends the merge of a line; as in the `tokenizers` library, lines of the version are passed over. */
+/* Append the merge of a line; as in the `tokenizers` library, version lines are skipped. */
 static int add_line(struct folder *f, const char *path, char *line, size_t bytes)
 {
     bytes -= bytes > 0 && line[bytes - 1] == '\n';
@@ -175,7 +175,7 @@ static json_t *pre_tokenizer(const struct folder *f, const struct class *class)
                      "invert", 0, byte_level(f, false));
 }
 
-/* Returns the text of bos_token, "" where there is none. */
+/* Return the text of bos_token, "" if there is none. */
 static const char *begin_token(const struct folder *f, const struct class *class)
 {
     const json_t *token = json_object_get(f->config, "bos_token");
@@ -200,7 +200,8 @@ static int make_root(const struct folder *f, const struct class *class, json_t *
     return fail(NJ_E_NOMEM, "%s: out of memory for its tokenizer", f->dir);
 }
 
-/* Texts that begin with a token need its id, which only the whole list of tokens gives. */
+/* Refuse a class whose texts begin with a token: its id is only known from the whole list of
+ * tokens. */
 static int check_begin(const struct folder *f, const struct class *class)
 {
     const char *begin = begin_token(f, class);

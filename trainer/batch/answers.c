@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * answers.c: see answers.h. The last token of an answer is a target only, so an answer with its prompt takes one
- * position less than it has tokens.
+ * position fewer than it has tokens.
  */
 #include "batch/answers.h"
 
@@ -18,7 +18,8 @@ static int32_t inputs_of(const struct answer *a)
     return int_max(a->prompt_count, a->teacher_count) + a->said_count - 1;
 }
 
-/* A prompt, from position `at` on, then the answer but its last token; to `end` a document that nobody reads. */
+/* Put a prompt from position `at` on, then the answer without its last token; the rest up to `end` is a document that
+ * nobody reads. */
 static void put_text(const int32_t *prompt, int count, const struct answer *a, int32_t *ids,
                      int32_t *pos, int32_t *doc_start, int at, int end)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answers_file.c: rows of answers in a file: a header, then the arrays, each part with its XXH3-64. What the hashes let
- * pass is still checked: kernels index by these numbers.
+ * answers_file.c: rows of answers in a file: a header, then the arrays, each part with its XXH3-64. The content is
+ * checked even if its hash is right: kernels index by these numbers.
  */
 #include "batch/answers.h"
 
@@ -19,11 +19,11 @@
 
 static const char magic[8] = "NJANSW1";
 
-/* Little-endian, no padding. */
+/* The head of the file: little-endian, no padding. */
 struct head {
     char magic[8];
     int64_t S, rows, valid;
-    uint64_t arrays_hash, head_hash; /* head_hash: of all before it */
+    uint64_t arrays_hash, head_hash; /* head_hash: hash of all fields before it */
 };
 
 static uint64_t hash_of(const struct head *h)
@@ -54,7 +54,7 @@ static bool is_id(int32_t id, int vocab)
     return id >= 0 && id < vocab;
 }
 
-/* Whether position i of a row, the `at`th of all, holds what its arrays may hold. */
+/* Return whether position i of a row, the `at`th of all, holds values that its arrays may hold. */
 static bool is_position(const struct batch *b, int i, size_t at, int vocab)
 {
     bool good = true;

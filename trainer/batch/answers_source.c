@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * answers_source.c: see answers_source.h. The other source gives a row at a time, and its position is that of both.
+ * answers_source.c: see answers_source.h. The other source gives one row at a time, and its position is that of both
+ * sources.
  */
 #include "batch/answers_source.h"
 
@@ -12,11 +13,11 @@ struct answers_source {
     struct batch_source source;
     struct batch_source *others;
     struct batch batch;
-    unsigned uses; /* of its arrays (enum array_use) */
+    unsigned uses; /* uses of its arrays (enum array_use) */
     const struct batch *rows;
     const unsigned char *own;
-    int64_t count, at; /* rows that come; past */
-    int used;          /* of `rows`, past */
+    int64_t count, at; /* number of rows that were put; number of those that have passed */
+    int used;          /* number of rows of `rows` that have passed */
 };
 
 static struct answers_source *of(struct batch_source *s)
@@ -24,7 +25,7 @@ static struct answers_source *of(struct batch_source *s)
     return (struct answers_source *)(void *)s;
 }
 
-/* Fill a row with the next answer. Return false where another row comes next. */
+/* Fill a row with the next answer. Return false if the next row is not an answer. */
 static bool put_answer(struct answers_source *a, int row)
 {
     if (a->at >= a->count || !a->own[a->at++])

@@ -10,12 +10,12 @@
 #include <stdbool.h>
 
 struct answers_source;
-/* Let *s be batches of B x S, in which the rows that are no answers come from what *s was. Where this fails *s stays.
- * teacher_context: batches say what the teacher reads, which may be something else. */
+/* Replace *s by batches of B x S, in which the rows that are not answers come from the previous *s. On failure *s is
+ * unchanged. teacher_context: batches say what the teacher reads, which may differ from what the student reads. */
 int answers_source_open(struct batch_source **s, int B, int S, bool teacher_context,
                         struct answers_source **out);
-/* Set what of the `count` rows that come next is an answer: where `own` says so these rows, one after the other, then
- * empty ones. Both stay the caller's, until so many rows are past. */
+/* Set which of the `count` rows that come next are answers: where `own` is set, these rows, one after the other, then
+ * empty ones. Both arrays remain the caller's until that many rows have passed. */
 void answers_source_put(struct answers_source *a, const struct batch *rows,
                         const unsigned char *own, int64_t count);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next `bytes` of the memory; NULL where the array is not wanted, or memory is only counted. */
+/* Return the next `bytes` of the memory; NULL if the array is not wanted, or memory is only counted. */
 static void *take(char *memory, size_t *used, bool wanted, size_t bytes)
 {
     char *at = memory && wanted ? memory + *used : NULL;
@@ -19,7 +19,7 @@ static void *take(char *memory, size_t *used, bool wanted, size_t bytes)
     return at;
 }
 
-/* Points the arrays into memory, or only counts their bytes where it is NULL. */
+/* Point the arrays into memory, or only count their bytes if it is NULL. */
 static size_t lay_out(struct batch *b, unsigned uses, char *memory)
 {
     const size_t rows = (size_t)b->B, positions = size_mul(rows, (size_t)b->S);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * chat_prompt.c: conversations that no file has: a question to a chat model, as prompts.c has it of a line of JSON, and
- * one that shows how the assistant's turns end.
+ * chat_prompt.c: conversations that come from no file: a question to a chat model, encoded as prompts.c encodes a line
+ * of JSON, and a conversation that shows how the assistant's turns end.
  */
 #include "batch/prompts.h"
 
@@ -74,7 +74,7 @@ int prompt_of_chat(const struct tokenizer *t, const char *system, const char *te
 
 /* ---- the end of a turn ---- */
 
-/* Returns the longest added token that the text ends with, or -1. */
+/* Return the longest added token that the text ends with, or -1. */
 static int32_t last_token(const struct tokenizer *t, const char *text, size_t bytes)
 {
     char token[ADDED_BYTES_MOST + 1];
@@ -88,7 +88,7 @@ static int32_t last_token(const struct tokenizer *t, const char *text, size_t by
     return found;
 }
 
-/* Renders a question and its answer as training data; the last stretch with a loss ends as the answer does. */
+/* Render a question and its answer as training data; the last stretch with a loss ends where the answer does. */
 static int render_answered(struct reader *r)
 {
     json_memory_begin();
@@ -115,5 +115,6 @@ int chat_turn_end(const struct tokenizer *t, int32_t *id)
         *id = last_token(t, r.text, span->end);
     }
     free_reader(&r);
-    return rc == NJ_E_NOMEM ? rc : NJ_OK; /* one that this template refuses shows nothing */
+    /* a conversation that this template refuses shows nothing */
+    return rc == NJ_E_NOMEM ? rc : NJ_OK;
 }

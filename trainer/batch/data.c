@@ -5,8 +5,8 @@
  * All files, one after the other, make one stream; with weights each source is a stretch of it. A
  * row is a list of pieces of the stream (packing.h). The target of a token is the one after it,
  * unless that one belongs to another document or has no loss. A document ends where its segment
- * says so (token_files.h). Which row comes when is a function of (seed, epoch, position) alone (shuffle.h); so
- * resuming is setting two numbers.
+ * says so (token_files.h). The order of rows is a function of (seed, epoch, position) alone (shuffle.h); so
+ * a run resumes by setting two numbers.
  */
 #include "batch/data.h"
 
@@ -48,7 +48,7 @@ void data_close(struct data *d)
     free(d);
 }
 
-/* ---- what there is ---- */
+/* ---- facts about the data ---- */
 
 int64_t data_tokens(const struct data *d)
 {
@@ -130,7 +130,7 @@ void data_source(const struct data *d, size_t i, struct data_source *out)
 
 /* ---- reading ---- */
 
-/* The segment that holds token `at` of the stream. */
+/* Return the index of the segment that holds token `at` of the stream. */
 static size_t segment_of(const struct data *d, int64_t at)
 {
     size_t low = 0, high = d->segment_count;
@@ -148,7 +148,8 @@ int data_token(const struct data *d, int64_t at, struct data_token *out)
 {
     const struct segment *s = &d->segment[segment_of(d, at)];
     const int64_t i = at - s->first;
-    const size_t before = i > 0; /* the token before says whether a document begins */
+    /* whether to read the token before, which says whether a document begins */
+    const size_t before = i > 0;
     int32_t ids[2];
     unsigned char flags[2];
     const int rc = segment_read(s, i - (int64_t)before, 1 + before, ids, flags);
@@ -174,7 +175,7 @@ void data_piece(const struct data *d, int64_t row, int piece, int64_t *first, in
     *inputs = p.inputs;
 }
 
-/* Copies n tokens from `at` on into d->window and d->flags. */
+/* Copy n tokens from `at` on into d->window and d->flags. */
 static int read_tokens(struct data *d, int64_t at, int n)
 {
     size_t s = segment_of(d, at);
@@ -184,7 +185,8 @@ static int read_tokens(struct data *d, int64_t at, int n)
         const int count = left < n - done ? (int)left : n - done;
         const int rc = segment_read(seg, first, (size_t)count, d->window + done, d->flags + done);
         if (rc || segment_check(seg, first, (size_t)count, d->window + done, d->vocab))
-            return rc ? rc : NJ_E_FORMAT; /* what was good at the start may have been rewritten */
+            /* a file that was good at the start may have been rewritten */
+            return rc ? rc : NJ_E_FORMAT;
         done += count;
     }
     return NJ_OK;
@@ -230,7 +232,7 @@ static int fill_row(struct data *d, int row, const struct row_place *place)
     return NJ_OK;
 }
 
-/* A row of the files, or one that nothing fills where they have ended. */
+/* Fill a row from the files, or an empty one where they have ended. */
 static int next_row(struct data *d, int row)
 {
     int rc = 0;
@@ -319,7 +321,7 @@ int data_none(int seq_len, struct data **out)
 {
     const int rc = data_create(seq_len, out);
     if (!rc)
-        (*out)->order.total = 1; /* which nobody asks for */
+        (*out)->order.total = 1; /* a row that nobody asks for */
     return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data_open.c: paths to sources, whose files are opened, scanned and made into rows.
+ * data_open.c: the opening of sources: files are found by their paths, opened, scanned and made into rows.
  */
 #include "batch/data_struct.h"
 
@@ -15,8 +15,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same stream
- * gives the same value whatever its files are. A source begins a group. */
+/* End a group of the hash. Ids are hashed as int32, 4,096 at a time, each group with the hash before it: the same
+ * stream gives the same value for any division into files. A source begins a group. */
 static void end_group(struct hasher *h)
 {
     h->hash = XXH3_64bits_withSeed(h->group, h->count * sizeof *h->group, h->hash);
@@ -62,7 +62,7 @@ static int open_segments(struct data *d, const struct data_options *o, const str
     return NJ_OK;
 }
 
-/* Why a source has no token. */
+/* Report why a source has no token. */
 static int no_token(const struct data *d, const struct source *s, const char *more)
 {
     if (d->notes.unusable > 0)
@@ -119,7 +119,7 @@ static int open_source(struct data *d, const struct data_options *o, const struc
     return rc;
 }
 
-/* Whether a file has prompts: parts that are answered, or tokens without a loss. */
+/* Return whether a file has prompts: parts that are answered, or tokens without a loss. */
 static bool has_prompts(const struct data *d)
 {
     size_t i = 0;
@@ -129,7 +129,7 @@ static bool has_prompts(const struct data *d)
     return i < d->segment_count;
 }
 
-/* Makes the rows of all sources, whose files are open. Held-out data is never cut short: each target counts once. */
+/* Make the rows of all sources, whose files are open. Held-out data is never cut off: each target counts once. */
 static int pack_sources(struct data *d, const struct data_options *o)
 {
     const bool decide = o->packing == PACKING_AUTO;

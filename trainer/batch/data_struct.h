@@ -12,8 +12,8 @@
 /* Files that make rows of their own: all of them, or those of one path with a weight. */
 struct source {
     char *name;
-    size_t first, segments; /* of struct data's */
-    size_t paths;           /* that were given for it */
+    size_t first, segments; /* range in struct data's segments */
+    size_t paths;           /* number of paths that were given for it */
     int64_t tokens;
     struct packed packed;
 };
@@ -22,23 +22,23 @@ struct data {
     struct batch_source batches;
     struct segment *segment;
     size_t segment_count;
-    struct source *source; /* order.count of them */
+    struct source *source; /* order.count sources */
     struct order order;
     int64_t tokens;
     int S, vocab;
     bool once, weighted;
-    enum packing packing; /* as decided */
+    enum packing packing; /* packing that was decided on */
     struct row_rules rules;
     struct row_notes notes;
     struct data_state at;
     struct batch batch;
-    int32_t *window;      /* a piece and the token after it: S + 1 */
-    unsigned char *flags; /* S + 1 */
+    int32_t *window;      /* piece and the token after it, [S + 1] */
+    unsigned char *flags; /* flags of the window's tokens, [S + 1] */
     struct passed_over passed;
-    struct hasher { /* over each source's ids */
+    struct hasher { /* hash over each source's ids */
         uint64_t hash;
         size_t count;
-        int32_t group[4096]; /* not hashed yet */
+        int32_t group[4096]; /* ids that are not hashed yet */
     } hasher;
 };
 

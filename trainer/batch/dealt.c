@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dealt.c: see dealt.h. It stands between files and ranks, so that the source of files knows of no ranks.
+ * dealt.c: see dealt.h. It is a layer between files and ranks, so that the source of files does not depend on ranks.
  */
 #include "batch/dealt.h"
 
@@ -9,14 +9,14 @@
 
 #include <stdlib.h>
 
-/* Batches of all ranks. */
+/* The batches of all ranks. */
 struct dealt {
     struct batch_source source;
     struct batch_source
-        *from; /* on ranks that do not read it has no files; its position is that of all */
+        *from; /* source; on ranks that do not read, one without files, at the common position */
     struct group *group;
-    struct batch batch; /* of a rank that does not read */
-    uint64_t count;     /* batches since the last seek */
+    struct batch batch; /* batch of a rank that does not read */
+    uint64_t count;     /* number of batches since the last seek */
 };
 
 static struct dealt *of(struct batch_source *s)
@@ -52,7 +52,7 @@ static void close_dealt(struct batch_source *s)
     free(of(s));
 }
 
-/* Put it before *s. */
+/* Open the source in front of *s. */
 static int open_dealt(struct batch_source **s, struct group *g, const struct batch_source_ops *ops)
 {
     struct dealt *d = calloc(1, sizeof *d);
@@ -103,7 +103,7 @@ static int share_summary(struct data *d, struct group *g)
 struct told {
     int rc;
     int64_t valid;
-    struct data_state at; /* behind it */
+    struct data_state at; /* position after the batch */
 };
 
 static int next(struct batch_source *s, struct batch *out)

@@ -8,13 +8,13 @@
 #include "batch/data.h"
 #include "ranks/group.h"
 
-/* Let *s be batches that rank 0 reads from what *s was. *d and *s: files that rank 0 has opened with these options; on
- * the others NULL, and then what all know of them. Batch b after a seek goes to rank b mod their number; the others
- * learn how many targets it has. All ask in the same order. What fails on rank 0 fails on all, as NJ_ELSEWHERE. A group
- * of one leaves *s as it is. */
+/* Replace *s by batches that rank 0 reads from it. *d and *s: files that rank 0 has opened with these options; NULL on
+ * the other ranks, which get data that has no files. Batch b after a seek goes to rank b mod the number of ranks; the
+ * others learn how many targets it has. All ranks ask in the same order. A failure on rank 0 is a failure on all, as
+ * NJ_ELSEWHERE. A group of one leaves *s as it is. */
 int batches_deal(struct batch_source **s, struct data **d, const struct data_options *o,
                  struct group *g);
-/* Let *s be the same batches, of ranks each of which reads all of them and learns where another one could not. */
+/* Replace *s by the same batches, of which each rank reads all and learns when another one could not. */
 int batches_read_alike(struct batch_source **s, struct group *g);
 
 #endif

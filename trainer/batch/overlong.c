@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * overlong.c: what became of documents that are longer than a sequence, in words.
+ * overlong.c: the sentence about documents that are longer than a sequence, and their treatment.
  */
 #include "batch/packing.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * packing.c: see packing.h. Wrapped rows are computed when asked for. The others are lists of
- * pieces: documents, and what --overlong leaves of those that are longer than a row. A piece of L tokens takes L - 1
- * positions, because its last token is a target only; parts of a document overlap by that token.
+ * packing.c: see packing.h. Wrapped rows are computed on request. The others are lists of pieces: documents, and the
+ * parts that --overlong leaves of those that are longer than a row. A piece of L tokens takes L - 1 positions, because
+ * its last token is a target only; parts of a document overlap by that token.
  */
 #include "batch/packing.h"
 
@@ -21,7 +21,7 @@ static int no_memory(const struct packed *p)
 
 static int add_piece(struct packed *p, int64_t first, int32_t inputs)
 {
-    CHECK(inputs > 0 && inputs <= p->S); /* best_fit() counts rows by it */
+    CHECK(inputs > 0 && inputs <= p->S); /* best_fit() counts rows by their room */
     if (p->count == p->capacity) {
         const size_t grown = 2 * p->capacity + 1024;
         struct piece *more = realloc(p->piece, grown * sizeof *more);
@@ -39,10 +39,10 @@ static int add_piece(struct packed *p, int64_t first, int32_t inputs)
 struct cutter {
     struct packed *packed;
     const struct packing_rules *rules;
-    int64_t begin, at; /* of the document; next token */
+    int64_t begin, at; /* first token of the document; next token */
     int64_t targets,
-        overrun; /* of the document: with a loss, within a row from its begin on; beyond */
-    bool masked; /* a token of the document has no loss */
+        overrun; /* numbers of tokens with a loss: in the document's first row; beyond it */
+    bool masked; /* whether a token of the document has no loss */
 };
 
 static int add_parts(struct packed *p, int64_t first, int64_t last)
@@ -75,7 +75,7 @@ static int add_overlong(const struct cutter *c)
     return NJ_OK;
 }
 
-/* The document ends with token `at`, which is a target only. */
+/* End the document with token `at`, which is a target only. */
 static int end_document(struct cutter *c)
 {
     struct overlong_count *n = &c->packed->overlong;
@@ -111,13 +111,13 @@ static int cut_documents(void *user, const int32_t *ids, const unsigned char *fl
 
 /* Rows that are being filled, by the room they have left. */
 struct fit {
-    int64_t *order;  /* pieces, longest first */
-    int64_t *row_of; /* of each piece */
-    int64_t *head;   /* a row with so much room, or -1 */
-    int64_t *next;   /* another one with as much */
+    int64_t *order;  /* pieces in order, longest first */
+    int64_t *row_of; /* row of each piece */
+    int64_t *head;   /* for each amount of room, a row that has it, or -1 */
+    int64_t *next;   /* another row with as much room */
     int64_t rows;
     unsigned char
-        *tree; /* leaf r: there is a row with room r; above: one of the two below is set */
+        *tree; /* leaf r: whether a row has room r; node: whether one of the two below is set */
     int32_t leaves;
 };
 
@@ -129,7 +129,7 @@ static void tree_set(struct fit *f, int32_t room, bool there)
         f->tree[i] = f->tree[2 * i] | f->tree[2 * i + 1];
 }
 
-/* The least room from `least` on that a row has, or -1. */
+/* Return the least room from `least` on that a row has, or -1. */
 static int32_t tree_find(const struct fit *f, int32_t least)
 {
     int32_t i = f->leaves + least;
@@ -145,10 +145,10 @@ static int32_t tree_find(const struct fit *f, int32_t least)
     return i - f->leaves;
 }
 
-/* Stable, so that rows do not depend on anything but the lengths. */
+/* Sort the pieces by length. The sort is stable, so that rows depend on the lengths alone. */
 static void sort_pieces(const struct packed *p, struct fit *f)
 {
-    int64_t *at = f->head; /* not in use yet */
+    int64_t *at = f->head; /* memory that is not in use yet */
     int64_t sum = 0;
     for (size_t i = 0; i < p->count; i++)
         at[p->piece[i].inputs]++;
@@ -161,7 +161,7 @@ static void sort_pieces(const struct packed *p, struct fit *f)
         f->order[at[p->piece[i].inputs]++] = (int64_t)i;
 }
 
-/* Each piece goes to the row with the least room that is enough. */
+/* Assign each piece to the row with the least room that is enough. */
 static void fit_pieces(const struct packed *p, struct fit *f)
 {
     for (int32_t room = 0; room <= p->S; room++)
@@ -188,12 +188,11 @@ static void fit_pieces(const struct packed *p, struct fit *f)
     }
 }
 
-/* Pieces row by row: rows in the order of their first pieces in the stream, and so the pieces of a
- * row. */
+/* Order the pieces by row: rows in the order of their first pieces in the stream, as are the pieces of a row. */
 static int gather_rows(struct packed *p, struct fit *f)
 {
     struct piece *sorted = malloc(p->count * sizeof *sorted);
-    int64_t *number = f->next; /* of a row in that order */
+    int64_t *number = f->next; /* number of a row in that order */
     p->start = calloc((size_t)f->rows + 2, sizeof *p->start);
     if (!sorted || !p->start) {
         free(sorted);
@@ -201,7 +200,7 @@ static int gather_rows(struct packed *p, struct fit *f)
     }
     for (int64_t row = 0; row < f->rows; row++)
         number[row] = -1;
-    /* Counted two places up, so that filling leaves start[r] at the beginning of row r. */
+    /* Counts are two places up, so that filling leaves start[r] at the beginning of row r. */
     for (size_t i = 0; i < p->count; i++) {
         int64_t *row = &number[f->row_of[i]];
         if (*row < 0)

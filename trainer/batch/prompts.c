@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prompts.c: see prompts.h. Token ids lie in one array and the ids of lines in another; a prompt is places in both.
+ * prompts.c: see prompts.h. Token ids are in one array and the ids of lines in another; a prompt holds its places in
+ * both.
  */
 #include "batch/prompts.h"
 
@@ -24,16 +25,16 @@ enum { ANSWER_TOKENS_MOST = 1 << 20 };
 
 struct item {
     struct stretch ids, teacher;
-    struct stretch id;    /* count is 0: there is none */
-    int64_t line, number; /* number: of all that were read */
+    struct stretch id;    /* count is 0 if there is none */
+    int64_t line, number; /* number: number among all prompts that were read */
     int most;             /* max_tokens of the line; 0: none */
-    bool apart;           /* the teacher reads something else */
+    bool apart;           /* whether the teacher reads something else */
 };
 
 struct prompts {
     struct pool item, ids, text; /* text: ids of lines */
     int64_t dropped;
-    int longest, teacher_longest; /* of those that are there */
+    int longest, teacher_longest; /* numbers of tokens of the longest prompts that remain */
     uint64_t hash;
     struct order order;
     struct share share;
@@ -59,14 +60,14 @@ static bool add_ids(struct prompts *p, const int32_t *ids, size_t count)
 
 /* ---- a line ---- */
 
-/* What is read. Items from `next` on wait for their ids; those below `kept` remain. */
+/* The state of reading. Items from `next` on wait for their ids; those below `kept` remain. */
 struct collector {
     struct reader reader;
     struct prompts *p;
     const struct prompts_options *o;
-    struct row_rules rules; /* the columns that count */
+    struct row_rules rules; /* rules with the columns that count */
     size_t kept, next;
-    bool teacher; /* the next item has its own ids */
+    bool teacher; /* whether the next item has its own ids */
 };
 
 static int add_prompt(struct reader *r, const json_t *object, const json_t *value, const char *name)
@@ -79,7 +80,7 @@ static int add_prompt(struct reader *r, const json_t *object, const json_t *valu
                 r->segment->path, r->line, name);
 }
 
-/* Two texts as one; the second may hold NUL. */
+/* Join two texts; the second may hold NUL. */
 static json_t *joined(const char *context, const json_t *prompt)
 {
     const size_t before = strlen(context), bytes = json_string_length(prompt);
@@ -93,7 +94,8 @@ static json_t *joined(const char *context, const json_t *prompt)
     return out;
 }
 
-/* A text, or the messages behind a system message of their own. */
+/* Return the text or the messages of a prompt after the context, which comes before a text, or before messages as a
+ * system message. */
 static json_t *with_context(const char *context, const json_t *prompt)
 {
     if (json_is_string(prompt))
@@ -134,7 +136,7 @@ static int read_most(struct collector *c, const json_t *object, struct item *out
     return NJ_OK;
 }
 
-/* The value of a field; one that is null is absent. */
+/* Return the value of a field; a null one is absent. */
 static const json_t *field(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -196,7 +198,7 @@ static int check_fields(const struct row_rules *rules)
                           "add prompt=COLUMN or messages=COLUMN");
 }
 
-/* Makes a row whose fields are called as prompts call them. */
+/* Make a row whose fields have the names that prompts have for them. */
 static json_t *rename_row(const struct row_rules *rules, const json_t *object)
 {
     json_t *row = json_object();
@@ -242,8 +244,8 @@ static int check_vocabulary(const struct collector *c, const struct item *it,
     return NJ_OK;
 }
 
-/* Adds a text after the token that begins texts, if it does not begin with that one itself; an empty one is the token
- * that ends them where none begins them. A chat template has written that token, if there is to be one. */
+/* Add a text after the token that begins texts, unless it begins with that token itself; an empty one is the token that
+ * ends texts where none begins them. A chat template has written that token, if it is needed. */
 static int add_encoded(struct collector *c, const struct item *it, const struct span *ids,
                        bool rendered, struct stretch *out)
 {
@@ -269,7 +271,7 @@ static bool too_long(const struct stretch *s, int longest)
     return longest > 0 && s->count > (uint64_t)longest;
 }
 
-/* Refuses a prompt that has no room with its answer, or leaves it out and counts it; *out: it is. */
+/* Refuse a prompt that has no room with its answer, or leave it out and count it; *out: whether it was left out. */
 static int check_room(struct collector *c, const struct item *it, bool *out)
 {
     struct row_notes *n = &c->p->notes;
@@ -289,7 +291,7 @@ static int check_room(struct collector *c, const struct item *it, bool *out)
     return NJ_OK;
 }
 
-/* The item has all its ids: it stays, or is dropped with them. */
+/* End the item, which has all its ids: it stays, or is dropped with them. */
 static int end_item(struct collector *c)
 {
     struct prompts *p = c->p;
@@ -389,7 +391,7 @@ static void take_order(struct prompts *p, uint64_t seed)
     p->order = (struct order){seed, &p->share, 1, (int64_t)p->item.count};
 }
 
-/* What follows from the items. */
+/* Set the fields that follow from the items. */
 static void finish(struct prompts *p, uint64_t seed)
 {
     p->hash = 0;
@@ -450,7 +452,7 @@ void prompts_close(struct prompts *p)
     free(p);
 }
 
-/* ---- what there is ---- */
+/* ---- facts about the prompts ---- */
 
 int64_t prompts_count(const struct prompts *p)
 {

@@ -12,8 +12,8 @@
 
 #include <math.h>
 
-/* A permutation of [0, n): four Feistel rounds over the next even number of bits, walked until it
- * lands below n (Black and Rogaway 2002). */
+/* Permute [0, n): four Feistel rounds over the next even number of bits, repeated until the result is below n (Black
+ * and Rogaway 2002). */
 static uint64_t permute(uint64_t i, uint64_t n, uint64_t key)
 {
     int half = 1;
@@ -32,7 +32,7 @@ static uint64_t permute(uint64_t i, uint64_t n, uint64_t key)
     return i;
 }
 
-/* The row of a source's draw, counted from the first epoch on. */
+/* Return the row of a source's draw, counted from the first epoch on. */
 static uint64_t row_of(const struct order *o, size_t source, uint64_t draw)
 {
     const struct share *s = &o->share[source];
@@ -54,7 +54,7 @@ struct row_place order_at(const struct order *o, uint64_t epoch, uint64_t positi
     return (struct row_place){i, (int64_t)row_of(o, i, draw)};
 }
 
-/* The source whose draws lie farthest below what it is due, or above it: step +1 or -1. */
+/* Return the source whose draws are farthest below its share (step 1), or above it (step -1). */
 static struct share *farthest(const struct order *o, int step)
 {
     struct share *worst = NULL;
@@ -69,7 +69,7 @@ static struct share *farthest(const struct order *o, int step)
     return worst;
 }
 
-/* Rounded down, but not to 0; then the largest differences are made good until the sum is right. */
+/* Round the draws down, but not to 0; then change those that are farthest from their share until the sum is right. */
 void order_divide(struct order *o)
 {
     int64_t left = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * source.h: where micro-batches come from: files (data.h), answers of the student among other rows (answers_source.h),
- * or the rank that reads for all (dealt.h). The engine sees no more of them than this.
+ * source.h: the interface of all sources of micro-batches: files (data.h), answers of the student among other rows
+ * (answers_source.h), or the rank that reads for all (dealt.h). The engine uses nothing else of them.
  */
 #ifndef NOJIT_TRAINER_BATCH_SOURCE_H
 #define NOJIT_TRAINER_BATCH_SOURCE_H
@@ -10,31 +10,31 @@
 
 #include <stdint.h>
 
-/* A position that a run resumes from: the same state and options give the same batches. */
+/* A position that a run resumes from: equal state and options give equal batches. */
 struct data_state {
     uint64_t epoch, window;
 };
 
 struct batch_source;
-/* The operations of a kind of source. One that draws from another closes it, too. */
+/* The operations of a kind of source. A source that draws from another one closes it, too. */
 struct batch_source_ops {
-    /* Give the next micro-batch, which is valid until the next call. 0: got one; 1: the pass is over; negative: an
-     * error. */
+    /* Give the next micro-batch, which is valid until the next call. Return 0 for a micro-batch, 1 at the end of the
+     * pass, or a negative error. */
     int (*next)(struct batch_source *s, struct batch *out);
     void (*tell)(struct batch_source *s, struct data_state *out);
     void (*seek)(struct batch_source *s, const struct data_state *at);
     /* Change the number of sequences of a batch; the position stays. */
     int (*resize)(struct batch_source *s, int batch_size);
-    /* Return the rows of an epoch. */
+    /* Return the number of rows of an epoch. */
     int64_t (*rows)(struct batch_source *s);
     void (*close)(struct batch_source *s);
-    /* Return rc, or NJ_ELSEWHERE if another rank could not read (rc < 0), which says why. All ranks ask, each of which
-     * reads for itself. NULL: rc. */
+    /* Return rc, or NJ_ELSEWHERE if another rank could not read (rc < 0), which reports why. All ranks that read for
+     * themselves ask. NULL: rc. */
     int (*agree)(struct batch_source *s, int rc);
     /* Return the source that this rank asks without the others. NULL: the source itself. */
     struct batch_source *(*alone)(struct batch_source *s);
 };
-/* The first member of each kind. */
+/* The common part of all sources, the first member of each kind. */
 struct batch_source {
     const struct batch_source_ops *ops;
 };

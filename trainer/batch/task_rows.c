@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * task_rows.c: see task_rows.h. Neighbouring choices that differ in their last token alone share a text, as in
+ * task_rows.c: see task_rows.h. Neighboring choices that differ in their last token alone share a text, as in
  * lm-evaluation-harness: the logits behind it score all of them.
  */
 #include "batch/task_rows.h"
@@ -12,15 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A context with a choice but its last token, which some choices share. */
+/* A context with a choice without its last token, which several choices may share. */
 struct text {
-    int64_t item, choice; /* the first of them */
+    int64_t item, choice; /* item and first choice */
     int32_t choices, inputs;
 };
 
 struct task_rows {
     const struct tasks *tasks;
-    struct pool text; /* struct text */
+    struct pool text; /* texts (struct text) */
     struct packed packed;
     int limit;
     int64_t cut;
@@ -35,8 +35,8 @@ static int inputs_of(const struct task_rows *r, const struct task_item *it,
     return all < r->limit ? all : r->limit;
 }
 
-/* Whether a choice has the same tokens as the one before it, but for the last. A text has no more targets than
- * positions, and so has a batch. */
+/* Return whether a choice has the same tokens as the one before it, except for the last. A text has no more targets
+ * than positions, and so has a batch. */
 static bool shares_text(const struct text *last, const struct task_choice *c,
                         const struct task_choice *before)
 {
@@ -173,7 +173,7 @@ void task_batch_close(struct task_batch *b)
     *b = (struct task_batch){0};
 }
 
-/* The tokens of its choices; end: the position behind the text. */
+/* Put the tokens of its choices as targets; end: the position after the text. */
 static void put_targets(const struct tasks *tasks, const struct text *t, int end,
                         struct task_batch *b)
 {
@@ -188,7 +188,7 @@ static void put_targets(const struct tasks *tasks, const struct text *t, int end
     }
 }
 
-/* From position `at` of row `row` of the batch on. */
+/* Put a text from position `at` of row `row` of the batch on. */
 static void put_text(const struct tasks *tasks, const struct text *t, int row, int at,
                      struct task_batch *b)
 {

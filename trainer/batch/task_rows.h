@@ -10,26 +10,27 @@
 
 struct task_rows;
 
-/* A context with a choice is a text of `limit` tokens at most, its last one not counted; a longer one loses its
- * beginning. Rows have `length` positions, more where a text is longer, fewer where all texts have room in one. */
+/* Make rows of texts, each a context with a choice. A text has at most `limit` tokens, not counting its last one; a
+ * longer one loses its beginning. Rows have `length` positions, more where a text is longer, fewer where one row has
+ * room for all texts. */
 int task_rows_make(const struct tasks *t, int limit, int length, struct task_rows **out);
-void task_rows_free(struct task_rows *r); /* NULL is fine */
+void task_rows_free(struct task_rows *r); /* NULL is allowed */
 int task_rows_length(const struct task_rows *r);
 int64_t task_rows_count(const struct task_rows *r);
-int64_t task_rows_cut(const struct task_rows *r); /* choices whose context has lost its beginning */
+int64_t task_rows_cut(const struct task_rows *r); /* number of choices with a shortened context */
 
-/* Rows of a batch. */
+/* A batch of rows. */
 struct task_batch {
-    struct batch text; /* of S = task_rows_length() positions, without targets */
-    /* [B x S] A position, a token that may follow it, and the choice (tasks_choice()) that it belongs to */
+    struct batch text; /* rows of S = task_rows_length() positions, without targets */
+    /* Position, token that may follow it, and choice (tasks_choice()) that it belongs to, [B x S] each */
     int32_t *at, *next;
     int64_t *owner;
-    int count;       /* of these three */
-    int64_t choices; /* that the rows have */
+    int count;       /* number of entries of these three */
+    int64_t choices; /* number of choices in the rows */
 };
 int task_batch_open(const struct task_rows *r, int B, struct task_batch *out);
 void task_batch_close(struct task_batch *b);
-/* Rows from `first` on, empty ones behind the last. */
+/* Fill the batch with rows from `first` on, then empty ones. */
 void task_batch_fill(const struct task_rows *r, int64_t first, struct task_batch *b);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tasks.c: see tasks.h. The ids of a choice are what the ids of context and choice as one text have beyond those of the
- * context alone, as in TemplateLM._encode_pair() of lm-evaluation-harness. Up to the last place where the context may
- * be cut without a change of ids, all of these texts have the same ids, which are made once. Ids, texts and choices of
- * all items lie in one array each.
+ * tasks.c: see tasks.h. The ids of a choice are those that the ids of context and choice as one text have beyond the
+ * ids of the context alone, as in TemplateLM._encode_pair() of lm-evaluation-harness. Up to the last place where the
+ * context may be cut without a change of ids, all of these texts have the same ids, which are made once. Ids, texts and
+ * choices of all items are in one array each.
  */
 #include "batch/tasks.h"
 
@@ -21,10 +21,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* Limits of a line: choices, bytes that are encoded for them, tokens of an answer. */
+/* Limits of a line: number of choices, bytes that are encoded for them, tokens of an answer. */
 enum { CHOICES_MOST = 1024, TEXTS_MOST = 1 << 28, ANSWER_TOKENS_MOST = 1 << 20 };
-enum { CONTEXT_PARTS = 2 }; /* up to where it may be cut, and the rest */
-enum { NO_TEXT = 0 };       /* no text but the first path begins at 0 */
+enum { CONTEXT_PARTS = 2 }; /* parts of the context: up to where it may be cut, and the rest */
+enum { NO_TEXT = 0 };       /* index that stands for no text: only the first path begins at 0 */
 
 struct choice {
     struct stretch ids;
@@ -33,31 +33,33 @@ struct choice {
 
 struct item {
     enum task_kind kind;
-    int task, parts, choices, gold, untils, most; /* parts: of text, that are encoded */
+    /* parts: number of parts of text that are encoded */
+    int task, parts, choices, gold, untils, most;
     struct stretch ids, answer, id;
     int64_t choice, until, line;
     uint64_t path;
-    bool bare; /* its context is the prefix token alone */
+    bool bare; /* whether its context is the prefix token alone */
 };
 
 struct tasks {
     struct pool ids, text, item, choice, until,
-        name; /* until: struct stretch; name: uint64_t, of texts */
+        name; /* until: struct stretch; name: uint64_t, the beginning of a text */
     struct passed_over passed;
 };
 
-/* What is read. Items from `next` on wait for their ids. */
+/* The state of reading. Items from `next` on wait for their ids. */
 struct collector {
     struct reader reader;
     struct tasks *t;
     const struct tasks_options *o;
-    json_t *names;  /* the number of each task */
-    int32_t prefix; /* the token before a text that has no context; -1: none */
+    json_t *names;  /* number of each task */
+    int32_t prefix; /* token before a text that has no context; -1: none */
     uint64_t path;
     size_t next;
-    int stored;     /* parts of that item that have their ids */
-    bool headed;    /* its context begins with a part that the choices lack */
-    uint64_t whole; /* ids of its context that come before those of a choice, as both are encoded */
+    int stored;  /* number of parts of that item that have their ids */
+    bool headed; /* whether its context begins with a part that the choices lack */
+    /* number of ids of its context that come before those of a choice, as both are encoded */
+    uint64_t whole;
 };
 
 static struct item *item_of(const struct tasks *t, size_t i)
@@ -72,7 +74,7 @@ static const char *text_at(const struct tasks *t, uint64_t first)
 
 /* ---- fields ---- */
 
-/* A field under either name; NULL where it is absent or null. */
+/* Return a field under either name; NULL if it is absent or null. */
 static const json_t *field(const json_t *object, const char *name, const char *other)
 {
     const json_t *value = json_object_get(object, name);
@@ -88,7 +90,7 @@ static int keep_string(struct collector *c, const json_t *value, struct stretch 
                : jsonl_no_memory(&c->reader);
 }
 
-/* The name of a file without its folder and ending. */
+/* Find the name of a file without its folder and ending. */
 static size_t file_name(const char *path, const char **out)
 {
     const char *slash = strrchr(path, '/');
@@ -148,7 +150,7 @@ static int check_choices(const struct collector *c, const json_t *choices)
     return NJ_OK;
 }
 
-/* The number of a choice, or its text. */
+/* Read the right choice: its number, or its text. */
 static int read_gold(const struct collector *c, const json_t *object, const json_t *choices,
                      int *out)
 {
@@ -184,9 +186,9 @@ static int read_choices(struct collector *c, const json_t *object, struct item *
     return rc ? rc : read_gold(c, object, choices, &out->gold);
 }
 
-/* Texts before each choice of a line. */
+/* The texts before each choice of a line. */
 struct before {
-    const char *text; /* the context from where it was cut on */
+    const char *text; /* context from the place where it was cut */
     size_t bytes;
     const json_t *delimiter;
 };
@@ -211,7 +213,7 @@ static int add_text(struct reader *r, const char *text, size_t bytes)
     return rc ? rc : jsonl_add_part(r, begin, false);
 }
 
-/* Adds context, delimiter and choice as one text, which is a part. */
+/* Add context, delimiter and choice as one text, which is a part. */
 static int add_choice(struct collector *c, const struct before *b, const json_t *text)
 {
     struct reader *r = &c->reader;
@@ -228,8 +230,8 @@ static int add_choice(struct collector *c, const struct before *b, const json_t 
     return rc ? rc : rows_encode_full(r);
 }
 
-/* Adds the parts of an item, which is there: CONTEXT_PARTS of its context without the white space at the end, which
- * belongs to the choices, then these. */
+/* Add the parts of an item, which is stored: CONTEXT_PARTS of its context without the white space at the end, which
+ * belongs to the choices, then the choices. */
 static int add_choices(struct collector *c, const json_t *object, const struct item *it)
 {
     const json_t *context = field(object, "context", "query");
@@ -354,7 +356,7 @@ static void begin_ids(const struct collector *c, struct stretch *out)
     *out = (struct stretch){c->t->ids.count, 0};
 }
 
-/* Whether the token that begins texts comes before this one, which may begin with it itself. */
+/* Return whether the token that begins texts comes before this text, which may begin with it itself. */
 static bool has_lead(const struct collector *c, const struct span *s)
 {
     const struct tokenizer *t = c->reader.tokenizer;
@@ -366,7 +368,7 @@ static bool has_lead(const struct collector *c, const struct span *s)
     return tokenizer_begin_of_text(t) >= 0 && !there;
 }
 
-/* Its ids without the first `skip`. */
+/* Keep the ids of a span without the first `skip`. */
 static int keep_span(struct collector *c, const struct span *s, bool lead, size_t skip,
                      struct stretch *out)
 {
@@ -392,7 +394,7 @@ static int store_prefix(struct collector *c, struct item *it)
                      "the context is empty and no token of the model begins a text; give one");
 }
 
-/* Stores the ids of the context: those up to where it was cut, then the others. */
+/* Store the ids of the context: those up to where it was cut, then the others. */
 static int store_context(struct collector *c, struct item *it, const struct span *s)
 {
     const bool head = c->stored == 0;
@@ -406,7 +408,7 @@ static int store_context(struct collector *c, struct item *it, const struct span
     return rc || head || it->ids.count > 0 ? rc : store_prefix(c, it);
 }
 
-/* A text without a context that begins with the prefix token needs no other one. */
+/* Store a choice. A text without a context that begins with the prefix token needs no other one. */
 static int store_choice(struct collector *c, const struct item *it, int number,
                         const struct span *s)
 {
@@ -423,7 +425,7 @@ static int store_choice(struct collector *c, const struct item *it, int number,
                 c->reader.segment->path, it->line, number);
 }
 
-/* A text after the token that begins texts; an empty one is the token that ends them where none begins them. */
+/* Store a text after the token that begins texts; an empty one is the token that ends them where none begins them. */
 static int store_prompt(struct collector *c, struct item *it, bool rendered, const struct span *s)
 {
     const struct tokenizer *t = c->reader.tokenizer;
@@ -437,7 +439,7 @@ static int store_prompt(struct collector *c, struct item *it, bool rendered, con
     return keep_span(c, s, !rendered && has_lead(c, s), 0, &it->ids);
 }
 
-/* The first parts are the context, if there is one, then each choice comes with what was cut off it. */
+/* Store the ids of a part: of the context, if there is one, then of each choice with the text cut off the context. */
 static int store_ids(struct reader *r, const struct part *part, const struct span *s)
 {
     struct collector *c = r->user;
@@ -533,7 +535,7 @@ void tasks_close(struct tasks *t)
     free(t);
 }
 
-/* ---- what there is ---- */
+/* ---- facts about the tasks ---- */
 
 int64_t tasks_count(const struct tasks *t)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tasks.h: questions of benchmarks from .jsonl files: as ids, in memory.
+ * tasks.h: questions of benchmarks from .jsonl files, as ids in memory.
  */
 #ifndef NOJIT_TRAINER_TASKS_H
 #define NOJIT_TRAINER_TASKS_H
@@ -8,51 +8,51 @@
 #include "batch/data.h"
 
 struct tasks_options {
-    const char *const *paths; /* as of data_options; what is read of them must be .jsonl */
+    const char *const *paths; /* paths as in data_options; all data among them must be .jsonl */
     size_t path_count;
-    int vocab_size; /* ids must lie below it */
+    int vocab_size; /* number of ids; all must be below it */
 };
 struct tasks;
 
 enum task_kind {
-    TASK_CHOICE, /* which of some continuations is the likeliest */
-    TASK_TEXT    /* whether what the model writes is the answer */
+    TASK_CHOICE, /* the likeliest of some continuations is asked for */
+    TASK_TEXT    /* the text that the model writes is compared with the answer */
 };
 enum { TASK_KINDS = 2 };
 
 struct task_item { /* owned by tasks, valid until tasks_close() */
     enum task_kind kind;
-    int task;           /* its number, for tasks_name() */
-    const int32_t *ids; /* the context of the choices, or the prompt; at least one */
+    int task;           /* number of the task, for tasks_name() */
+    const int32_t *ids; /* ids of the context of the choices, or of the prompt; at least one */
     int count;
-    int choices, gold;  /* TASK_CHOICE: how many, at least 2, and which is right */
-    int64_t choice;     /* the number of the first, for tasks_choice() */
-    const char *answer; /* TASK_TEXT; ends with a NUL and may hold others */
+    int choices, gold;  /* TASK_CHOICE: number of choices, at least 2, and the right one */
+    int64_t choice;     /* number of the first choice, for tasks_choice() */
+    const char *answer; /* TASK_TEXT: answer, which ends with a NUL and may hold others */
     size_t answer_bytes;
-    int untils;       /* TASK_TEXT: texts that end what the model writes, for tasks_until() */
-    int64_t until;    /* the number of the first */
+    int untils;       /* TASK_TEXT: number of texts that end the model's text, for tasks_until() */
+    int64_t until;    /* number of the first of these texts */
     int most;         /* TASK_TEXT: max_tokens of the line; 0: it has none */
-    const char *id;   /* of the line, as JSON: "a" with its quotes, or 17; NULL: none */
-    const char *path; /* where it stands */
+    const char *id;   /* id of the line, as JSON: "a" with its quotes, or 17; NULL: none */
+    const char *path; /* file of the line */
     long line;
 };
 struct task_choice {
-    const int32_t *ids; /* what follows the context, at least one */
+    const int32_t *ids; /* ids that follow the context, at least one */
     int count;
-    int characters; /* code points of the choice */
+    int characters; /* number of code points of the choice */
 };
 
-/* Reads, encodes and checks everything: docs/tasks.md. Context and choices have the ids that lm-evaluation-harness
- * gives them. Returns NJ_E_FORMAT where there is no item. */
+/* Read, encode and check everything: docs/tasks.md. Context and choices have the ids that lm-evaluation-harness gives
+ * them. Return NJ_E_FORMAT where there is no item. */
 int tasks_open(const struct tasks_options *o, const struct tokenizer *t, struct tasks **out);
-void tasks_close(struct tasks *t); /* NULL is fine */
+void tasks_close(struct tasks *t); /* NULL is allowed */
 int64_t tasks_count(const struct tasks *t);
-/* In the order of the files; i lies below tasks_count(). */
+/* Get the i-th item in the order of the files; i is below tasks_count(). */
 void tasks_get(const struct tasks *t, int64_t i, struct task_item *out);
-int64_t tasks_choices(const struct tasks *t); /* of all items */
+int64_t tasks_choices(const struct tasks *t); /* number of choices of all items */
 void tasks_choice(const struct tasks *t, int64_t number, struct task_choice *out);
 const char *tasks_until(const struct tasks *t, int64_t number, size_t *bytes);
-/* In the order in which they first come. */
+/* Return the number of tasks, which are in the order of their first items. */
 int tasks_names(const struct tasks *t);
 const char *tasks_name(const struct tasks *t, int task);
 const struct passed_over *tasks_passed_over(const struct tasks *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokenize.c: text files to one token file: ids as they come, then, if some have no loss, a bit
- * for each; the header, which counts them, last.
+ * tokenize.c: encoding of text files into one token file: ids as they come, then, if some have no loss, a bit for each;
+ * the header, which counts them, is written last.
  */
 #include "batch/tokenize.h"
 
@@ -24,7 +24,7 @@ struct writer {
     uint8_t *mask;
     size_t mask_bytes;
     struct tokenized *done;
-    const struct segment *from; /* what is being written */
+    const struct segment *from; /* segment that is being written */
 };
 
 static int write_failed(const struct writer *w)
@@ -45,7 +45,7 @@ static int begin(struct writer *w, const char *path)
     return fwrite(nothing, 1, sizeof nothing, w->out.f) == sizeof nothing ? NJ_OK : write_failed(w);
 }
 
-/* Remembers whether the next id has a loss. */
+/* Remember whether the next id has a loss. */
 static int put_loss(struct writer *w, bool loss)
 {
     const size_t i = (size_t)w->done->tokens;
@@ -66,7 +66,7 @@ static int put_loss(struct writer *w, bool loss)
     return NJ_OK;
 }
 
-/* Refuses a document with the id that ends documents in its midst: the file would have two. */
+/* Refuse a document with the id that ends documents in its middle: the file would have two documents. */
 static int check_end(const struct writer *w, int32_t id, unsigned char flags)
 {
     if (id != w->from->end_of_text || flags & TOKEN_ENDS)
@@ -97,7 +97,7 @@ static int put_ids(void *user, const int32_t *ids, const unsigned char *flags, s
     return rc;
 }
 
-/* Why nothing was written. */
+/* Report why nothing was written. */
 static int no_token(const struct writer *w)
 {
     if (w->done->notes.unusable > 0)
@@ -106,7 +106,7 @@ static int no_token(const struct writer *w)
     return fail(NJ_E_FORMAT, "%s: not written: there is no text in the data", w->out.path);
 }
 
-/* Writes mask and header. */
+/* Write mask and header. */
 static int finish(struct writer *w, const struct tokenizer *t)
 {
     const size_t mask = w->done->without_loss > 0 ? ((size_t)w->done->tokens + 7) / 8 : 0;

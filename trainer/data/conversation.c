@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Finds the model's template for the first conversation. */
+/* Find the model's template for the first conversation. */
 static int find_template(struct reader *r)
 {
     if (r->chat.plain)
         return 0;
-    chat_free(&r->chat); /* of an attempt that failed */
+    chat_free(&r->chat); /* remains of an attempt that failed */
     return chat_find(r->tokenizer->dir, r->tokenizer, &r->chat);
 }
 
@@ -44,7 +44,7 @@ static const char *role_of(const json_t *turn)
     return json_string_value(json_object_get(turn, "role"));
 }
 
-/* Whether every template that can be called one knows the role. */
+/* Return whether every template that can be called knows the role. */
 static bool is_usual(const char *role)
 {
     static const char *const usual[] = {"system", "user", "assistant", "tool"};
@@ -54,7 +54,7 @@ static bool is_usual(const char *role)
     return i < sizeof usual / sizeof *usual;
 }
 
-/* Sets whether the text of all messages, written[0], would be the same without one of them. */
+/* Set whether the text of all messages, written[0], would be the same without one of them. */
 static int is_passed_over(struct reader *r, const struct messages *m, size_t i, bool prompt,
                           bool *out)
 {
@@ -68,7 +68,7 @@ static int is_passed_over(struct reader *r, const struct messages *m, size_t i, 
     return back && rc != NJ_E_NOMEM ? 0 : jsonl_no_memory(r);
 }
 
-/* Refuses a message of a role that the template knows nothing of, and so leaves out. */
+/* Refuse a message with a role that the template does not know, and so leaves out. */
 static int check_roles(struct reader *r, const struct messages *m, bool prompt)
 {
     for (size_t i = 0; i < json_array_size(m->list); i++) {
@@ -85,7 +85,7 @@ static int check_roles(struct reader *r, const struct messages *m, bool prompt)
     return 0;
 }
 
-/* Renders all messages into written[0]. */
+/* Render all messages into written[0]. */
 static int render(struct reader *r, const struct messages *m, bool prompt)
 {
     const int rc = messages_render(m, json_array_size(m->list), prompt, &r->written[0]);
@@ -93,7 +93,7 @@ static int render(struct reader *r, const struct messages *m, bool prompt)
                    : check_roles(r, m, prompt);
 }
 
-/* Adds written[0] as a part, with the stretches from the given one on. */
+/* Add written[0] as a part, with the stretches from the given one on. */
 static int add_part(struct reader *r, size_t first)
 {
     const size_t begin = r->bytes;
@@ -114,7 +114,7 @@ static bool any_loss(const struct messages *m)
     return i < json_array_size(m->list);
 }
 
-/* Refuses a conversation of which nothing is trained; a weight is spoken of where one was given. */
+/* Refuse a conversation of which nothing is trained; the sentence mentions weight if one was given. */
 static int refuse_silent(const struct reader *r, const struct messages *m)
 {
     char roles[128] = "", sentence[320];
@@ -137,7 +137,7 @@ static int refuse_silent(const struct reader *r, const struct messages *m)
     return jsonl_bad_line(r, sentence);
 }
 
-/* A template may leave out what the assistant says. */
+/* Refuse a conversation of which the template leaves out what the assistant says. */
 static int check_spans(const struct reader *r, size_t first)
 {
     const struct template_span *span = r->spans.at;
@@ -178,7 +178,7 @@ int jsonl_add_messages(struct reader *r, const json_t *object, const json_t *mes
 
 /* ---- prompts ---- */
 
-/* Whether a turn asks for an answer. */
+/* Return whether a turn asks for an answer. */
 static bool asks(const json_t *turn)
 {
     static const char *const others[] = {"assistant", "system", "developer"};

@@ -16,8 +16,8 @@
 
 enum { PACKED_BYTES = 1 << 18 };
 
-/* Token files stay open, so that one that is replaced under a run is still the one that was checked. Many
- * are more than a shell's usual limit, which any process may raise. */
+/* Raise the limit of open files. Token files stay open, so that one that is replaced during a run is still the one that
+ * was checked, and they may be more than a shell's usual limit, which any process may raise. */
 static bool raise_limit(void)
 {
     struct rlimit limit;
@@ -85,7 +85,7 @@ size_t data_file_told(const struct data_file *f)
     return f->unpacker ? f->at - f->packed_have : f->at - f->have;
 }
 
-/* Makes room for `more` bytes behind the text. */
+/* Make room for `more` bytes after the text. */
 static int make_room(struct data_file *f, size_t more)
 {
     if (f->have > 0)
@@ -111,7 +111,7 @@ static int read_packed(struct data_file *f)
     return rc;
 }
 
-/* Unpacks up to `room` bytes behind the text. */
+/* Unpack up to `room` bytes after the text. */
 static int unpack_more(struct data_file *f, size_t room)
 {
     size_t used, made;

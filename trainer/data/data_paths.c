@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data_paths.c: which files a --data list names. Folders are walked in the order of their names, so
- * that the stream of tokens does not depend on the file system.
+ * data_paths.c: the files that a --data list names. Folders are walked in the order of their names, so that the stream
+ * of tokens does not depend on the file system.
  */
 #include "base/plural.h"
 #include "data/file_kinds.h"
@@ -74,7 +74,7 @@ struct walk {
 
 static int add_folder(const struct walk *w, const char *dir, int depth);
 
-/* What a folder holds: folders are walked, data files taken, others counted, hidden ones left alone. */
+/* Take an entry of a folder: folders are walked, data files taken, others counted, hidden ones ignored. */
 static int add_entry(const struct walk *w, const char *dir, const char *name, int depth)
 {
     char path[PATH_BYTES];
@@ -134,7 +134,7 @@ static int add_path_or_folder(const struct walk *w, const char *path)
                 w->passed->files > 0 ? passed_over_text(w->passed, passed, sizeof passed) : "");
 }
 
-/* A name that exists is itself, even if it looks like a pattern. */
+/* Collect the files of a path. A name that exists is itself, even if it looks like a pattern. */
 static bool is_pattern(const char *path)
 {
     struct stat info;

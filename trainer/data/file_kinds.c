@@ -23,9 +23,9 @@ static const char arrow[] =
 static const struct extension {
     const char *text;
     enum file_format format;
-    const char *refusal; /* of those that are known but not read */
-    bool in_folders;     /* is data wherever it lies */
-    bool packable;       /* is read from .gz and .zst too */
+    const char *refusal; /* advice for a format that is known but not read */
+    bool in_folders;     /* whether it is data wherever it is found */
+    bool packable;       /* whether it is read from .gz and .zst too */
 } extensions[] = {
     {".txt", FILE_TEXT, NULL, true, true},
     {".jsonl", FILE_JSONL, NULL, true, true},
@@ -73,7 +73,7 @@ static enum packing_of_bytes packing_of(const char *text)
     return BYTES_PLAIN;
 }
 
-/* Finds what a path ends in, and how it is packed: of "x.jsonl.gz" the row of .jsonl. NULL: nothing that is known. */
+/* Find the row of a path's ending, and how the file is packed: the row of .jsonl for "x.jsonl.gz". NULL: none. */
 static const struct extension *look(const char *path, enum packing_of_bytes *packing)
 {
     char inner[PATH_BYTES];

@@ -4,7 +4,7 @@
  *   a conversation: what the assistant says, and the token that ends its turn, has a loss
  *   a prompt and its completion: the completion has a loss
  *   a text: all of it has a loss
- * What has a loss is encoded apart from what stands before it, as it is when the model generates; a conversation is
+ * Text with a loss is encoded separately from the text before it, as it is when the model generates; a conversation is
  * encoded as a whole, as transformers does.
  */
 #include "data/rows.h"
@@ -42,7 +42,7 @@ static int add_document(struct reader *r, json_t *object)
     return rc;
 }
 
-/* Ends a document at each end of text of a text, as in a file of text. */
+/* End a document at each end of text within a text, as in a file of text. */
 static int mark_ends(struct segment *s, int64_t first, const int32_t *ids, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -51,8 +51,8 @@ static int mark_ends(struct segment *s, int64_t first, const int32_t *ids, size_
     return 0;
 }
 
-/* The token that begins texts comes first, and the one that ends them last, once: a text that has them of its own
- * gets no other. */
+/* Add a document's tokens: the one that begins texts comes first, and the one that ends them last, once; a text that
+ * has them already gets no other. */
 static int store_part(struct reader *r, const struct part *p, const struct span *ids)
 {
     const int32_t begin = tokenizer_begin_of_text(r->tokenizer), end = r->tokenizer->end_of_text;

@@ -18,8 +18,8 @@ enum { BATCH_BYTES = 1 << 22, LINE_BYTES_MOST = 1 << 28 };
 
 /* ---- lines ---- */
 
-/* What Python reads and Jansson refuses: a number that is too large, in whose place [0] comes, which no field that
- * counts may be; half of a surrogate pair, in whose place U+FFFD comes. Lengths stay. */
+/* Mend a number that Python reads and Jansson refuses, as it is too large: [0] replaces it, a value that no field that
+ * counts may have. Lengths stay. */
 static bool mend_number(char *text, size_t bytes)
 {
     errno = 0;
@@ -34,7 +34,7 @@ static bool mend_number(char *text, size_t bytes)
     return true;
 }
 
-/* The value of \uXXXX, or -1. */
+/* Return the value of \uXXXX, or -1. */
 static long escaped(const char *text)
 {
     char digits[5] = "", *end;
@@ -45,7 +45,8 @@ static long escaped(const char *text)
     return end == digits + 4 && isxdigit((unsigned char)digits[0]) ? value : -1;
 }
 
-/* text: at a backslash within a string. Returns how many bytes belong together. */
+/* Mend an escape, at a backslash within a string: U+FFFD replaces half of a surrogate pair. Return the number of bytes
+ * that belong together. */
 static size_t mend_escape(char *text)
 {
     const long first = escaped(text);
@@ -58,7 +59,7 @@ static size_t mend_escape(char *text)
     return text[1] == '\0' ? 1 : 2;
 }
 
-/* Returns whether a number was mended. */
+/* Mend a line and return whether a number was mended. */
 static bool mend(char *line)
 {
     bool string = false, numbers = false;
@@ -72,7 +73,7 @@ static bool mend(char *line)
     return numbers;
 }
 
-/* A line that Jansson refuses is mended and read again. */
+/* Read a line as JSON; one that Jansson refuses is mended and read again. */
 static json_t *read_object(const char *line, size_t bytes, json_error_t *error, bool *mended)
 {
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL, error);
@@ -112,8 +113,8 @@ static int parse(struct reader *r, const char *line, size_t bytes, json_t **out)
                     : "each line must be one JSON object");
 }
 
-/* Bytes at the start of a line that say nothing: a byte order mark, which Windows puts before a text (of a file, so
- * that one in the middle begins a file that was appended), then white space. */
+/* Return the number of bytes at the start of a line that say nothing: a byte order mark, which Windows puts before a
+ * text (on any line, since one in the middle begins a file that was appended), then white space. */
 static size_t blank_bytes(const char *line, size_t bytes)
 {
     size_t n = bytes >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -122,7 +123,7 @@ static size_t blank_bytes(const char *line, size_t bytes)
     return n;
 }
 
-/* Finds the next line of the file, without its end; f->have is 0 if there is none. */
+/* Find the next line of the file, without its end; f->have is 0 if there is none. */
 static int next_line(const struct reader *r, struct data_file *f, size_t *bytes)
 {
     const char *end = NULL;

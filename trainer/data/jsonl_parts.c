@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jsonl_parts.c: the parts of a document, and how a line is refused.
+ * jsonl_parts.c: the parts of a document, and the refusal of a line.
  */
 #include "data/jsonl.h"
 

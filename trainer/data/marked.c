@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ids to be added whose loss is the same. */
+/* Ids to be added, all with a loss or all without. */
 struct run_of_ids {
     struct reader *reader;
     const int32_t *ids;
@@ -27,7 +27,7 @@ static int add_run(struct run_of_ids *run)
     return count ? segment_add(run->reader->segment, ids, count, run->loss) : 0;
 }
 
-/* Adds one more id. */
+/* Add one more id. */
 static int add_id(struct run_of_ids *run, bool loss)
 {
     const int rc = loss != run->loss ? add_run(run) : 0;
@@ -36,8 +36,8 @@ static int add_id(struct run_of_ids *run, bool loss)
     return rc;
 }
 
-/* Finds how many bytes of a text an id at its beginning stands for, less a space that a tokenizer of the SentencePiece
- * kind has put there; -1: it is not at its beginning. */
+/* Find how many bytes of a text an id at its beginning stands for, without a space that a SentencePiece tokenizer has
+ * put there; -1: the id is not at its beginning. */
 static long spelt(const struct tokenizer *t, int32_t id, const char *text, size_t left)
 {
     size_t bytes;
@@ -50,7 +50,7 @@ static long spelt(const struct tokenizer *t, int32_t id, const char *text, size_
                                                                                  : -1;
 }
 
-/* Whether the texts of the ids, one behind the other, are the text. */
+/* Return whether the texts of the ids, one after the other, are the text. */
 static bool spells(const struct tokenizer *t, const struct span *s)
 {
     size_t at = 0;
@@ -79,7 +79,7 @@ static int add_by_texts(struct run_of_ids *run, const struct template_span *span
     return rc != 0 ? rc : add_run(run);
 }
 
-/* Encodes the stretches and what is between them apart. *same: that gives the same ids. */
+/* Encode the stretches and the text between them separately. *same: whether that gives the same ids. */
 static int encode_pieces(const struct reader *r, const struct template_span *span, size_t spans,
                          const struct span *s, struct span *pieces, bool *same)
 {
@@ -128,7 +128,7 @@ int marked_add(struct reader *r, const struct part *p, const struct span *ids)
     struct run_of_ids run = {.reader = r, .ids = ids->ids};
     const bool ended = ids->count > 0 && ids->ids[ids->count - 1] == end;
     int rc;
-    if (p->loss) /* all of it has */
+    if (p->loss) /* all of it has a loss */
         rc = segment_add(r->segment, ids->ids, ids->count, true);
     else
         rc = spells(r->tokenizer, ids) ? add_by_texts(&run, span, p->spans, ids)

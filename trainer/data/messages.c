@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * messages.c: the messages of a line of JSON as variables of the chat template, as transformers hands them to it:
- * fields that are null are not there, and what the assistant thought goes by each of its names. What no template would
- * read is refused.
+ * messages.c: the messages of a line of JSON as variables of the chat template, as transformers passes them: null
+ * fields are left out, and the assistant's thoughts have each of their names. A field that no template would read is
+ * refused.
  */
 #include "data/jsonl.h"
 
@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether a value is this string, with no NUL and more behind it. */
+/* Return whether a value is this string, with no NUL and more after it. */
 static bool is_text(const json_t *value, const char *text)
 {
     return json_is_string(value) && json_string_length(value) == strlen(text) &&
            strcmp(json_string_value(value), text) == 0;
 }
 
-/* Whether a field says anything: other projects write null, [] or "" for what is not there. */
+/* Return whether a field says anything: other projects write null, [] or "" for an absent value. */
 static bool is_given(const json_t *value)
 {
     if (json_is_string(value))
@@ -29,7 +29,7 @@ static bool is_given(const json_t *value)
     return value && !json_is_null(value);
 }
 
-/* Whether a number that was too large may have stood in the value: such a number has become [0]. */
+/* Return whether the value may have held a number that was too large and has become [0]. */
 static bool has_mended(json_t *value)
 {
     size_t i;
@@ -55,7 +55,7 @@ static int check_numbers(const struct reader *r, json_t *value)
 static const char *const reasoning[] = {"reasoning_content", "thinking", "reasoning"};
 enum { REASONING = sizeof reasoning / sizeof *reasoning };
 
-/* Whether the template reads the field, or does not need to. */
+/* Return whether the template reads the field, or does not need to. */
 static bool has_place(const struct messages *m, const char *field)
 {
     static const char *const harmless[] = {"role", "content", "weight", "name", "tool_call_id"};
@@ -85,7 +85,7 @@ static int check_fields(const struct reader *r, const struct messages *m, json_t
     return check_numbers(r, turn);
 }
 
-/* Content is a text; a call of tools may come without. */
+/* Check the content, which is a text; a call of tools may have none. */
 static int check_content(const struct reader *r, const json_t *turn)
 {
     const json_t *content = json_object_get(turn, "content");
@@ -96,7 +96,7 @@ static int check_content(const struct reader *r, const json_t *turn)
                              "text");
 }
 
-/* weight says whether a turn is trained; without it the assistant's are. */
+/* Read whether a turn is trained: its weight says so; without one the assistant's turns are. */
 static bool has_loss(const json_t *turn)
 {
     const json_t *weight = json_object_get(turn, "weight");
@@ -117,7 +117,7 @@ static int check_turn(const struct reader *r, const struct messages *m, json_t *
 
 /* ---- variables ---- */
 
-/* Copies a message without what is null, and with what was thought under the names that templates read. */
+/* Copy a message without null fields, and with the assistant's thoughts under the names that templates read. */
 static json_t *copy_turn(json_t *turn)
 {
     json_t *copy = json_object(), *thought = NULL, *value;
@@ -136,7 +136,7 @@ static json_t *copy_turn(json_t *turn)
     return copy;
 }
 
-/* Adds what the line has beside the messages. */
+/* Add the line's other fields. */
 static int add_column(const struct reader *r, struct messages *m, const json_t *object,
                       const char *name)
 {
@@ -159,7 +159,7 @@ static int add_column(const struct reader *r, struct messages *m, const json_t *
     return check_numbers(r, value);
 }
 
-/* chat_template_kwargs are further variables, such as enable_thinking. */
+/* Add chat_template_kwargs, which are further variables, such as enable_thinking. */
 static int add_others(const struct reader *r, struct messages *m, const json_t *object)
 {
     json_t *others = json_object_get(object, "chat_template_kwargs"), *value;
@@ -222,7 +222,7 @@ void messages_free(struct messages *m)
     *m = (struct messages){0};
 }
 
-/* Returns the first of the messages as a list. */
+/* Return the first of the messages as a list. */
 static json_t *first_of(const struct messages *m, size_t count)
 {
     if (count == json_array_size(m->list))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * parquet.c: rows from columns. Each column has, for each value, two levels (Dremel's): the repetition level says which
- * list the value goes on, 0 being a new row, and the definition level how many of the groups around it are there.
+ * list the value continues (0: it begins a new row), and the definition level how many of the groups around it are
+ * present.
  */
 #include "data/parquet_inside.h"
 
@@ -34,7 +35,7 @@ static bool is_utf8(const char *text, size_t bytes)
     return cp != NOT_UTF8;
 }
 
-/* The value as JSON; a number that JSON has no word for is null. NULL without memory. */
+/* Return the value as JSON; a number that JSON cannot express is null. NULL without memory. */
 static json_t *json_of(struct parquet *p, const struct pq_node *n, const struct pq_value *v)
 {
     if (n->physical == PQ_BYTES) {
@@ -51,7 +52,7 @@ static json_t *json_of(struct parquet *p, const struct pq_node *n, const struct 
     return json_integer(v->as.whole);
 }
 
-/* Counts what a value takes, so that no row is larger than a line of .jsonl may be. */
+/* Count the bytes of a value, so that no row is larger than a line of .jsonl may be. */
 static int count_bytes(struct parquet *p, size_t bytes)
 {
     p->row_bytes += VALUE_BYTES + bytes;
@@ -73,7 +74,7 @@ static int read_leaf(struct parquet *p, const struct pq_node *n, int rep, json_t
     return *out ? pq_column_next(c) : pq_no_memory(p);
 }
 
-/* Goes past what is not there: each column below has one place for it. */
+/* Go past an absent node: each column below has one place for it. */
 static int pass(struct parquet *p, const struct pq_node *n, int rep)
 {
     TRY(count_bytes(p, 0));
@@ -105,7 +106,8 @@ static int read_struct(struct parquet *p, int i, int rep, json_t **out)
     return rc != 0 || *out ? rc : pq_no_memory(p);
 }
 
-/* Whether the repeated child of a list is no element itself, but holds one: what older writers left out. */
+/* Return whether the repeated child of a list is not an element itself, but holds one; older writers left that level
+ * out. */
 static bool holds_element(const struct pq_node *list, const struct pq_node *child)
 {
     const size_t bytes = strlen(list->name);
@@ -117,7 +119,7 @@ static bool holds_element(const struct pq_node *list, const struct pq_node *chil
 
 static int read_present(struct parquet *p, int i, int rep, json_t **out);
 
-/* Reads the elements of a list whose repeated node is i; `inner`: each is what that node holds. */
+/* Read the elements of a list whose repeated node is i; `inner`: each element is what that node holds. */
 static int read_elements(struct parquet *p, int i, bool inner, int rep, json_t **out)
 {
     const struct pq_node *n = &p->node[i];
@@ -140,7 +142,7 @@ static int read_elements(struct parquet *p, int i, bool inner, int rep, json_t *
     return rc;
 }
 
-/* A map becomes an object; its keys must be texts. */
+/* Read a map as an object; its keys must be texts. */
 static int read_map(struct parquet *p, int i, int rep, json_t **out)
 {
     const char *key = p->node[i + 2].name, *item = p->node[p->node[i + 2].end].name;
@@ -161,7 +163,7 @@ static int read_map(struct parquet *p, int i, int rep, json_t **out)
     return rc;
 }
 
-/* Reads a node that is there. */
+/* Read a node that is present. */
 static int read_present(struct parquet *p, int i, int rep, json_t **out)
 {
     const struct pq_node *n = &p->node[i];
@@ -187,7 +189,7 @@ static int read_node(struct parquet *p, int i, int rep, json_t **out)
 
 /* ---- rows ---- */
 
-/* Opens the next row group that has rows. */
+/* Open the next row group that has rows. */
 static int next_group(struct parquet *p)
 {
     while (p->rows_left == 0 && p->group < p->groups) {
@@ -202,7 +204,7 @@ static int next_group(struct parquet *p)
     return 0;
 }
 
-/* Refuses columns that go on with a row that has ended. */
+/* Refuse columns that continue a row that has ended. */
 static int check_ends(const struct parquet *p)
 {
     for (int i = 0; i < p->columns; i++) {

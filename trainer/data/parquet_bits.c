@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The little-endian bytes from `at` on, eight at most, the rest zero. */
+/* Return the little-endian bytes from `at` on, eight at most, the rest zero. */
 static uint64_t load(const unsigned char *at, const unsigned char *end)
 {
     uint64_t word = 0;
@@ -18,7 +18,7 @@ static uint64_t load(const unsigned char *at, const unsigned char *end)
     return word;
 }
 
-/* Value of `width` bits from a bit on; false where they end beyond the bytes. */
+/* Read the value of `width` bits from a bit on; false if they end beyond the bytes. */
 static bool read_bits(const unsigned char *at, const unsigned char *end, uint64_t bit,
                       unsigned width, uint64_t *out)
 {
@@ -117,7 +117,7 @@ static uint64_t mini_bytes(const struct delta *d)
     return d->per_mini * d->widths[d->mini] / 8;
 }
 
-/* Goes to the next miniblock. */
+/* Go to the next miniblock. */
 static bool next_mini(struct delta *d)
 {
     uint64_t least;
@@ -161,7 +161,7 @@ bool delta_next(struct delta *d, int64_t *out)
 const unsigned char *delta_end(const struct delta *from)
 {
     struct delta d = *from;
-    uint64_t left = d.left > 0 && d.known ? d.left - 1 : d.left; /* differences */
+    uint64_t left = d.left > 0 && d.known ? d.left - 1 : d.left; /* number of differences */
     while (left > d.per_mini - d.used) {
         left -= d.per_mini - d.used;
         if (!next_mini(&d))

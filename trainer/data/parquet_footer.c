@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parquet_footer.c: the end of a Parquet file: its schema, and where each row group has each column.
+ * parquet_footer.c: the end of a Parquet file: its schema, and the place of each column in each row group.
  */
 #include "data/parquet_inside.h"
 
@@ -36,7 +36,7 @@ bool pq_reserve(struct pq_buffer *b, size_t bytes)
 
 /* ---- schema ---- */
 
-/* What the schema says of an element beside its place. */
+/* The schema's facts about an element other than its place. */
 struct element {
     int type, width, repetition, children, converted, logical;
     bool is_unsigned;
@@ -46,7 +46,7 @@ struct element {
 enum { UTF8 = 0, MAP = 1, MAP_KEY_VALUE = 2, LIST = 3, DECIMAL = 5, UINT_8 = 11, UINT_64 = 14 };
 enum { LOGICAL_MAP = 2, LOGICAL_LIST = 3, LOGICAL_DECIMAL = 5, LOGICAL_INTEGER = 10 };
 
-/* Reads a logical type: a struct of one field, whose number says which. */
+/* Read a logical type: a struct of one field, whose number is the type. */
 static void read_logical(struct thrift *t, struct element *e)
 {
     struct thrift_field kind = {0};
@@ -122,7 +122,7 @@ static int fill_node(struct parquet *p, int i, const struct element *e)
     return 0;
 }
 
-/* Places a node, *at, and those below it: their ends, levels and columns. */
+/* Place a node, *at, and those below it: set their ends, levels and columns. */
 static int place(struct parquet *p, int *at, int rep, int def, int depth)
 {
     const int i = *at;
@@ -142,7 +142,8 @@ static int place(struct parquet *p, int *at, int rep, int def, int depth)
     return rc;
 }
 
-/* A list or a map has one child, which is repeated; what is called so and has not is a struct. */
+/* Set the kind of a group. A list or a map has one child, which is repeated; a group that is called one and has no such
+ * child is a struct. */
 static void settle_kind(struct parquet *p, int i)
 {
     struct pq_node *n = &p->node[i];
@@ -251,14 +252,14 @@ static void read_chunk_data(struct thrift *t, struct pq_chunk *out)
         default:
             thrift_skip(t, &f);
         }
-    /* Some writers say 0 where there is no dictionary. */
+    /* Some writers give 0 where there is no dictionary. */
     const int64_t at = dictionary > 0 && dictionary < data ? dictionary : data;
     t->bad = t->bad || at < 0 || bytes < 0 || out->values < 0;
     out->at = (uint64_t)at;
     out->bytes = (uint64_t)bytes;
 }
 
-/* Reads where one column of a row group is; *apart: in another file, or encrypted. */
+/* Read the place of one column of a row group; *apart: it is in another file, or encrypted. */
 static struct pq_chunk read_chunk(struct thrift *t, bool *apart)
 {
     struct thrift_field f = {0};

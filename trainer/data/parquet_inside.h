@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * parquet_inside.h: what the parts of the Parquet reader share: footer (parquet_footer.c), pages of a column
- * (parquet_pages.c), their values (parquet_values.c) and rows (parquet.c).
+ * parquet_inside.h: declarations that the parts of the Parquet reader share: footer (parquet_footer.c), pages of a
+ * column (parquet_pages.c), their values (parquet_values.c) and rows (parquet.c).
  */
 #ifndef NOJIT_TRAINER_PARQUET_INSIDE_H
 #define NOJIT_TRAINER_PARQUET_INSIDE_H
@@ -35,19 +35,19 @@ enum pq_encoding {
     PQ_SPLIT = 9
 };
 
-/* What a group of the schema is in a row. */
+/* The meaning of a group of the schema in a row. */
 enum pq_kind { PQ_STRUCT, PQ_LIST, PQ_MAP };
 
 /* An element of the schema, in depth-first order: its children follow it, up to `end`. */
 struct pq_node {
     char *name;
     int repetition, children, end;
-    int max_rep, max_def; /* levels where it is there */
-    int leaf;             /* number of the column; of a group: of the first one below */
-    int leaves;           /* below, or 1 */
-    bool column;          /* is a leaf */
+    int max_rep, max_def; /* levels at which it is present */
+    int leaf;             /* number of the column; for a group, of the first column below */
+    int leaves;           /* number of columns below, or 1 */
+    bool column;          /* whether it is a leaf */
     enum pq_kind kind;
-    int physical, width; /* of a column; width: of PQ_FIXED */
+    int physical, width; /* type of a column; width: bytes of a PQ_FIXED value */
     bool is_unsigned, refused;
 };
 
@@ -59,7 +59,7 @@ struct pq_value {
     } as;
 };
 
-/* Where a row group has a column. */
+/* The place of a column in a row group. */
 struct pq_chunk {
     uint64_t at, bytes;
     int64_t values;
@@ -75,23 +75,24 @@ struct pq_buffer {
 struct pq_values {
     int encoding;
     const unsigned char *at, *end;
-    struct hybrid runs;       /* indices, or booleans */
-    uint64_t bit;             /* of plain booleans */
-    struct delta whole, more; /* numbers or lengths; prefixes of PQ_DELTA_BYTES */
-    struct pq_buffer text;    /* PQ_DELTA_BYTES: the value before, */
-    size_t text_bytes;        /* of so many bytes */
-    size_t count, taken;      /* PQ_SPLIT: of numbers, whose bytes lie apart */
+    struct hybrid runs;       /* run of indices or booleans */
+    uint64_t bit;             /* bit offset of plain booleans */
+    struct delta whole, more; /* numbers or lengths; prefix lengths of PQ_DELTA_BYTES */
+    struct pq_buffer text;    /* previous value of PQ_DELTA_BYTES */
+    size_t text_bytes;        /* length of that value in bytes */
+    /* PQ_SPLIT: number of values, whose bytes lie apart, and of those read */
+    size_t count, taken;
 };
 
 /* A column that is being read. */
 struct pq_column {
     const struct parquet *p;
     const struct pq_node *node;
-    struct pq_chunk chunk; /* pages that are still to come */
+    struct pq_chunk chunk; /* bytes of the pages that are still to come */
     struct pq_buffer raw, page, dictionary;
-    struct pq_value *entry; /* of the dictionary */
+    struct pq_value *entry; /* entries of the dictionary */
     size_t entries;
-    int64_t page_left; /* values of the page, nulls too */
+    int64_t page_left; /* number of values left in the page, including nulls */
     struct hybrid rep_levels, def_levels;
     struct pq_values values;
     /* The place before the next value. */
@@ -101,39 +102,40 @@ struct pq_column {
 
 struct parquet {
     const struct data_file *f;
-    unsigned char *footer; /* while it is read */
+    unsigned char *footer; /* bytes of the footer, while it is read */
     struct pq_node *node;  /* node[0] is the root */
     int nodes;
-    struct pq_column *column; /* one for each leaf; chunks are of those that are wanted */
+    struct pq_column *column; /* one column for each leaf; only wanted columns have chunks */
     int columns;
-    bool *wanted;           /* of each leaf */
-    struct pq_chunk *chunk; /* groups x columns */
+    bool *wanted;           /* whether each leaf is wanted */
+    struct pq_chunk *chunk; /* place of each column in each group, [groups, columns] */
     int64_t *group_rows;
-    size_t groups, group;    /* all; the next one */
-    int64_t rows_left;       /* of the group that is open */
-    int64_t row;             /* number of the row that is being read, from 1 on */
-    size_t row_bytes, bytes; /* that its values take as JSON, about; and those of all rows */
-    bool bad_text;           /* a text of the row is not UTF-8 */
+    size_t groups, group; /* number of all row groups; index of the next one */
+    int64_t rows_left;    /* number of rows left in the open group */
+    int64_t row;          /* number of the row that is being read, from 1 */
+    /* approximate bytes of the row's values as JSON; and of the values of all rows */
+    size_t row_bytes, bytes;
+    bool bad_text; /* whether a text of the row is not UTF-8 */
 };
 
-/* Refuses the file. */
+/* Refuse the file. */
 int pq_bad(const struct parquet *p, const char *what);
 int pq_no_memory(const struct parquet *p);
 int pq_read_footer(struct parquet *p, const struct parquet_reader *reader);
 bool pq_reserve(struct pq_buffer *b, size_t bytes);
 
-/* Begins with the column's chunk; the place is then before its first value. */
+/* Begin the column's chunk; the place is then before its first value. */
 int pq_column_begin(struct pq_column *c);
-/* Goes past the place, of which the value, if it has one, was read. */
+/* Go past the place, whose value, if it has one, was read. */
 int pq_column_next(struct pq_column *c);
 void pq_column_free(struct pq_column *c);
 
-/* Begins with the values of a page, which lie from `at` up to `end`. */
+/* Begin the values of a page, which lie from `at` up to `end`. */
 int pq_values_begin(struct pq_column *c, int encoding, const unsigned char *at,
                     const unsigned char *end);
-/* Reads a value. A text is valid until the next one. */
+/* Read a value. A text is valid until the next one. */
 int pq_value_next(struct pq_column *c, struct pq_value *out);
-/* Reads the entries of a dictionary, which lie in c->dictionary. */
+/* Read the entries of a dictionary, which lie in c->dictionary. */
 int pq_dictionary_read(struct pq_column *c, size_t bytes, int64_t count);
 
 #endif

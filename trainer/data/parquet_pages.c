@@ -23,15 +23,15 @@ static int bad_page(const struct pq_column *c, const char *what)
 /* ---- the head ---- */
 
 struct page_head {
-    int64_t type, packed, bytes; /* bytes: unpacked */
+    int64_t type, packed, bytes; /* type; packed and unpacked size */
     int64_t values, encoding, def_encoding, rep_encoding;
-    int64_t rep_bytes, def_bytes; /* version 2 */
-    bool plain;                   /* version 2: the values are not packed */
+    int64_t rep_bytes, def_bytes; /* sizes of the levels, version 2 only */
+    bool plain;                   /* version 2: whether the values are not packed */
     bool has_sum;
     uint32_t sum;
 };
 
-/* Reads what is said of the values, in whichever of three structs: `version` is its number in the head. */
+/* Read the facts about the values, in any of three structs: `version` is the struct's number in the head. */
 static void read_kind(struct thrift *t, int version, struct page_head *h)
 {
     const bool two = version == 8;
@@ -79,7 +79,7 @@ static bool parse_head(struct thrift *t, struct page_head *h)
     return !t->bad;
 }
 
-/* Reads the head of the next page; it has no length, so more bytes are looked at until they suffice. */
+/* Read the head of the next page; its length is unknown, so more bytes are read until they suffice. */
 static int read_head(struct pq_column *c, struct page_head *h)
 {
     for (size_t window = HEAD_LEAST;; window *= 16) {
@@ -113,7 +113,7 @@ static int check_head(const struct pq_column *c, const struct page_head *h)
     if (h->rep_bytes < 0 || h->def_bytes < 0 || h->rep_bytes > h->packed ||
         h->def_bytes > h->packed - h->rep_bytes || h->rep_bytes + h->def_bytes > h->bytes)
         return bad_page(c, "has levels longer than itself");
-    /* Of levels that are not there, some writers say another encoding. */
+    /* Some writers give another encoding for levels that are absent. */
     if ((h->def_encoding != PQ_RLE && c->node->max_def > 0) ||
         (h->rep_encoding != PQ_RLE && c->node->max_rep > 0))
         return bad_page(c, "has levels in an encoding that was given up");
@@ -122,7 +122,7 @@ static int check_head(const struct pq_column *c, const struct page_head *h)
 
 /* ---- its bytes ---- */
 
-/* How a column is packed, by the number that the format has for it. */
+/* Return the packing that has this number in the format. */
 static enum packing_of_bytes packing(int codec)
 {
     static const enum packing_of_bytes kinds[] = {BYTES_PLAIN, BYTES_SNAPPY, BYTES_GZIP,
@@ -131,7 +131,7 @@ static enum packing_of_bytes packing(int codec)
     return kinds[codec];
 }
 
-/* Reads and unpacks a page into `to`. The levels of version 2 are not packed. */
+/* Read a page and unpack it into `to`. The levels of version 2 are not packed. */
 static int read_bytes(struct pq_column *c, const struct page_head *h, struct pq_buffer *to)
 {
     const size_t packed = (size_t)h->packed, levels = (size_t)(h->rep_bytes + h->def_bytes);
@@ -159,7 +159,7 @@ static unsigned width_of(int most)
     return width;
 }
 
-/* Takes levels from *at on: `bytes` of them, or, if that is -1, as many as four bytes before them say. */
+/* Take levels from *at on: `bytes` of them, or, if that is -1, as many as the four bytes before them say. */
 static bool take_levels(int most, int64_t bytes, const unsigned char **at, const unsigned char *end,
                         struct hybrid *out)
 {

@@ -26,13 +26,13 @@ static uint32_t load32(const unsigned char *at)
 
 /* ---- plain ---- */
 
-/* Bytes of a number as it is stored. */
+/* Return the bytes of a number as it is stored. */
 static size_t stored_bytes(const struct pq_node *n)
 {
     return n->physical == PQ_INT64 || n->physical == PQ_DOUBLE ? 8 : 4;
 }
 
-/* The number at these bytes. */
+/* Read the number at these bytes. */
 static struct pq_value number(const struct pq_node *n, const unsigned char *at)
 {
     struct pq_value v = {{0}};
@@ -108,7 +108,7 @@ static bool delta_whole(const struct pq_node *n, struct pq_values *v, struct pq_
     return true;
 }
 
-/* A text whose length was stored before all texts. */
+/* Read a text whose length was stored before all texts. */
 static bool length_next(struct pq_values *v, struct thrift_text *out)
 {
     int64_t bytes;
@@ -119,7 +119,7 @@ static bool length_next(struct pq_values *v, struct thrift_text *out)
     return true;
 }
 
-/* A text that begins as the one before it. None is longer than all that was stored, for which there is room. */
+/* Read a text that begins like the one before it. None is longer than all that was stored, for which there is room. */
 static bool prefix_next(struct pq_values *v, struct thrift_text *out)
 {
     int64_t prefix;
@@ -132,7 +132,7 @@ static bool prefix_next(struct pq_values *v, struct thrift_text *out)
     return true;
 }
 
-/* A number whose bytes lie apart: first the lowest of all numbers, then the next ones. */
+/* Read a number whose bytes lie apart: first the lowest bytes of all numbers, then the next ones. */
 static bool split_next(const struct pq_node *n, struct pq_values *v, struct pq_value *out)
 {
     unsigned char bytes[8];

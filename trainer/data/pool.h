@@ -11,17 +11,17 @@
 
 struct pool {
     void *at;
-    size_t count, capacity; /* in items */
+    size_t count, capacity; /* number of items; room for items */
 };
 
-/* Appends items of `size` bytes each; false without memory. */
+/* Append items of `size` bytes each; false without memory. */
 bool pool_add(struct pool *p, const void *items, size_t count, size_t size);
 
-/* Items of a pool; of a text, without the NUL behind it. */
+/* A run of items of a pool; for a text, without the NUL behind it. */
 struct stretch {
     uint64_t first, count;
 };
-/* Appends a text and a NUL to a pool of bytes. */
+/* Append a text and a NUL to a pool of bytes. */
 bool pool_add_text(struct pool *p, const char *text, size_t bytes, struct stretch *out);
 
 #endif

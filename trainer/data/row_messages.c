@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * row_messages.c: the spellings of a conversation: OpenAI's {role, content}, ShareGPT's {from, value}, texts as a list
- * of parts, and the names under which a turn says whether it is trained.
+ * of parts, and the names of the field by which a turn says whether it is trained.
  */
 #include "data/rows.h"
 
@@ -24,8 +24,8 @@ bool row_gives(const json_t *value)
 
 enum meaning { ROLE, CONTENT, TRAINED, HARMLESS, KEPT };
 
-/* Fields of a message. What is not here is kept where it says anything, for whoever writes the turn to take or refuse:
- * it may change what the turn is. */
+/* Fields of a message. Any other field that says anything is kept, for the code that writes the turn to take or refuse:
+ * it may change the turn's meaning. */
 static const struct {
     const char *name;
     enum meaning meaning;
@@ -38,7 +38,7 @@ static const struct {
     {"loss_mask", TRAINED},
     {"train", TRAINED},
     {"trainable", TRAINED},
-    /* who or what recorded the message, and when */
+    /* metadata: the origin and time of the message */
     {"id", HARMLESS},
     {"message_id", HARMLESS},
     {"turn_identifier", HARMLESS},
@@ -65,13 +65,13 @@ static enum meaning meaning_of(const char *name)
 
 /* ---- one message ---- */
 
-/* A message that is being read: the values of its fields, and what they are called. */
+/* A message that is being read: the values of its fields, and their names. */
 struct message {
     const struct reader *r;
     const char *list; /* name of the column */
     const json_t *role, *content;
     const char *trained_name;
-    int trained; /* 1, 0, or -1: it does not say */
+    int trained; /* 1 or 0, or -1: it does not say */
 };
 
 static int bad(const struct message *m, const char *what, const char *name)
@@ -80,7 +80,7 @@ static int bad(const struct message *m, const char *what, const char *name)
                 what);
 }
 
-/* true, 1 and 1.0 say yes; false, 0 and 0.0 no. */
+/* Return whether a value says yes (true, 1 and 1.0) or no (false, 0 and 0.0). */
 static int read_trained(struct message *m, const char *name, const json_t *value)
 {
     const double number = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
@@ -132,7 +132,7 @@ static json_t *role_of(const json_t *given)
     return json_deep_copy(given);
 }
 
-/* The text of a part {"type": "text", "text": "..."}; NULL for any other. */
+/* Return the text of a part {"type": "text", "text": "..."}; NULL for any other. */
 static const json_t *text_of_part(json_t *part)
 {
     const char *type = json_string_value(json_object_get(part, "type")), *name;
@@ -147,7 +147,7 @@ static const json_t *text_of_part(json_t *part)
     return plain ? text : NULL;
 }
 
-/* Joins the parts of a text. *out stays NULL without memory. */
+/* Join the parts of a text. *out stays NULL without memory. */
 static int join_parts(const struct message *m, json_t **out)
 {
     const size_t count = json_array_size(m->content);
@@ -167,7 +167,7 @@ static int join_parts(const struct message *m, json_t **out)
     return rc;
 }
 
-/* Sets a field to a value that the message then owns; false without memory. */
+/* Set a field to a value that the message then owns; false without memory. */
 static bool put(json_t *turn, const char *name, json_t *value)
 {
     return value && json_object_set_new_nocheck(turn, name, value) == 0;

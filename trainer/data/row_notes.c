@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * row_notes.c: what users hear of rows that were read, and of documents that were too long.
+ * row_notes.c: the sentences for users about rows that were read.
  */
 #include "data/rows.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Remembers a column that is not read. */
+/* Remember a column that is not read. */
 void row_note(struct row_notes *n, const char *name)
 {
     size_t i = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * row_shapes.c: which columns of a row count, and what they are together.
+ * row_shapes.c: the columns of a row that count, and their meaning together.
  */
 #include "data/rows.h"
 
@@ -28,7 +28,7 @@ static const char *const columns[] = {"text",         "messages", "conversations
                                       "instruction",  "input",    "output"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Columns beside those of a shape that change what a row means, in one trainer or another. */
+/* Columns, other than those of a shape, that change the meaning of a row in one trainer or another. */
 static const char *const meant[] = {
     "system", "system_prompt", "history",   "functions", "chat_template", "images",
     "image",  "videos",        "audios",    "input_ids", "labels",        "loss_mask",
@@ -46,7 +46,7 @@ bool row_is_beside(const char *name)
     return i < ROW_BESIDE;
 }
 
-/* A word of --fields, "prompt=question,completion=answer": its pairs, one at a time. */
+/* Pairs of a word of --fields, "prompt=question,completion=answer", one at a time. */
 struct pair {
     const char *name, *column;
     size_t name_bytes, column_bytes;
@@ -183,7 +183,7 @@ static int read_conversation(struct found *f, struct row *out)
     return read_chat(f, CONVERSATION, out);
 }
 
-/* Turns of a prompt are not trained where they do not say that they are. */
+/* Mark the turns of a prompt as not trained, unless they say that they are. */
 static int quiet(const struct found *f, json_t *messages)
 {
     const struct row_rules *rules = f->r->segment->rules;
@@ -196,7 +196,7 @@ static int quiet(const struct found *f, json_t *messages)
     return set ? 0 : jsonl_no_memory(f->r);
 }
 
-/* TRL's conversational prompt and completion: one conversation, of which the completion is trained. */
+/* Read TRL's conversational prompt and completion: one conversation, of which the completion is trained. */
 static int read_lists(struct found *f, struct row *out)
 {
     json_t *answer = NULL;
@@ -259,7 +259,7 @@ static struct piece words(const char *text)
     return (struct piece){text, strlen(text)};
 }
 
-/* Alpaca's prompt, for a model without a chat template. */
+/* Write Alpaca's prompt, for a model without a chat template. */
 static json_t *alpaca_prompt(struct piece instruction, struct piece input)
 {
     const bool more = input.bytes > 0;
@@ -308,10 +308,10 @@ static int read_instruction(struct found *f, struct row *out)
 }
 
 #define BIT(column) (1u << (column))
-/* A shape is there where all columns that it needs are. It takes those and what it may have beside them, so that a
- * later one does not see them. */
+/* The shapes. A row has a shape if it has all columns that the shape needs. The shape takes these and its optional
+ * ones, so that a later one does not see them. */
 static const struct shape {
-    const char *name, *chosen; /* chosen: by --fields */
+    const char *name, *chosen; /* chosen: name of the shape if --fields chose it */
     unsigned needs, may;
     int (*read)(struct found *f, struct row *out);
 } shapes[] = {
@@ -329,7 +329,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 /* ---- a row ---- */
 
-/* Columns of a row, as a sentence lists them. */
+/* List the columns of a row, for a sentence. */
 static const char *list_columns(json_t *object, char *out, size_t bytes)
 {
     const char *name;
@@ -341,7 +341,7 @@ static const char *list_columns(json_t *object, char *out, size_t bytes)
     return out;
 }
 
-/* Refuses a row that lacks a column of --fields. */
+/* Refuse a row that lacks a column of --fields. */
 static int no_column(const struct found *f, json_t *object, const char *column, size_t bytes)
 {
     char text[256];
@@ -350,7 +350,7 @@ static int no_column(const struct found *f, json_t *object, const char *column, 
                 *list_columns(object, text, sizeof text) ? text : "no column with a value");
 }
 
-/* The first column that --fields names and the row lacks; NULL: it has all. */
+/* Return the first column that --fields names and the row lacks; NULL: it has all. */
 static const char *absent_column(const struct found *f, json_t *object, size_t *bytes)
 {
     const struct row_rules *rules = f->r->segment->rules;
@@ -422,7 +422,7 @@ static int check_meant(const struct found *f, const char *name)
                 f->r->segment->path, f->r->line, name);
 }
 
-/* Whether the row is a conversation, or becomes one if the model has a chat template. */
+/* Return whether the row is a conversation, or becomes one if the model has a chat template. */
 static bool may_chat(const struct found *f, const struct shape *shape)
 {
     const unsigned chats =
@@ -431,7 +431,7 @@ static bool may_chat(const struct found *f, const struct shape *shape)
            ((shape->needs & BIT(COMPLETION)) && json_is_array(f->value[COMPLETION]));
 }
 
-/* Refuses columns that change what the others mean, and notes the rest that no shape takes. */
+/* Refuse columns that change the meaning of the others, and note the rest that no shape takes. */
 static int check_others(const struct found *f, const struct shape *shape, json_t *object)
 {
     const struct row_rules *rules = f->r->segment->rules;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rows_read.c: the rows of a file, one after the other, and the parts of text that they are made into, encoded some at
- * a time.
+ * rows_read.c: the rows of a file, one after the other, and the parts of text that they become, encoded some at a time.
  */
 #include "data/file_kinds.h"
 #include "data/parquet.h"
@@ -14,7 +13,7 @@
 
 enum { BATCH_BYTES = 1 << 22 };
 
-/* Encodes the parts read so far and forgets them. */
+/* Encode the parts read so far and forget them. */
 static int flush(struct reader *r)
 {
     if (r->parts == 0)
@@ -49,7 +48,7 @@ int rows_encode_full(struct reader *r)
     return r->bytes >= BATCH_BYTES ? flush(r) : 0;
 }
 
-/* Forgets a row that cannot be used, if that is what the rules say. */
+/* Forget a row that cannot be used, if the rules say so. */
 static int pass_row(struct reader *r, int rc, size_t parts, size_t bytes)
 {
     const struct row_rules *rules = r->segment->rules;
@@ -63,7 +62,7 @@ static int pass_row(struct reader *r, int rc, size_t parts, size_t bytes)
     return 0;
 }
 
-/* Reads one row; *ended: there was none. */
+/* Read one row; *ended: there was none. */
 static int read_row(struct reader *r, bool *ended)
 {
     const size_t parts = r->parts, bytes = r->bytes;
@@ -94,7 +93,7 @@ static void unread(void *user, const char *column)
         row_note(r->segment->notes, column);
 }
 
-/* Opens the file's rows where they are no lines. */
+/* Open the file's rows if they are not lines. */
 static int open_parquet(struct reader *r)
 {
     const struct parquet_reader reader = {wants, unread, r};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * splits.c: the splits of a data set that lie side by side in a folder (train-00000-of-00002.parquet, test.jsonl,
- * validation/...): they are not read together, since what a model is measured on would be trained on.
+ * splits.c: the splits of a data set that are in one folder (train-00000-of-00002.parquet, test.jsonl, validation/...):
+ * they are not read together, since a model would be trained on the data that it is measured on.
  */
 #include "base/plural.h"
 #include "data/file_kinds.h"
@@ -34,7 +34,7 @@ static enum data_split split_of_word(const char *text, size_t bytes)
     return SPLIT_AUTO;
 }
 
-/* Bytes of a file's name without what it ends in: "train-1" of "train-1.jsonl.gz". */
+/* Return the length of a file's name without its endings: "train-1" of "train-1.jsonl.gz". */
 static size_t stem_bytes(const char *name)
 {
     const char *end = extension_of(name);
@@ -45,7 +45,7 @@ static size_t stem_bytes(const char *name)
     return inner ? (size_t)(inner - name) : bytes;
 }
 
-/* The split that the first or the last word of a file's name says. */
+/* Return the split that the first or the last word of a file's name says. */
 static enum data_split split_of_name(const char *name)
 {
     const size_t bytes = stem_bytes(name), first = strcspn(name, "-_.");
@@ -56,7 +56,7 @@ static enum data_split split_of_name(const char *name)
     return split != SPLIT_AUTO ? split : split_of_word(name + last, bytes - last);
 }
 
-/* The split of a file, by its name or that of a folder on the way to it; SPLIT_AUTO: none. */
+/* Return the split of a file, by its name or that of a folder on the way to it; SPLIT_AUTO: none. */
 static enum data_split split_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -68,7 +68,7 @@ static enum data_split split_of(const char *path)
     return split;
 }
 
-/* Files of each split; of the others, those that hold rows. */
+/* Count the files of each split; of the others, those that hold rows. */
 struct count {
     size_t files[SPLITS], rows;
 };
@@ -81,7 +81,7 @@ static bool mixes(const struct count *n)
     return named > 1 || (named > 0 && n->files[SPLIT_TRAIN] == 0 && n->rows > 0);
 }
 
-/* "test (1 file), others (2 files)": those that are there, but for one. */
+/* List the splits that are present, except one: "test (1 file), others (2 files)". */
 static const char *list(const struct count *n, int without, char *out, size_t bytes)
 {
     size_t at = 0;
@@ -95,7 +95,7 @@ static const char *list(const struct count *n, int without, char *out, size_t by
     return out;
 }
 
-/* Leaves those of one split in the list, in their order. */
+/* Keep the files of one split in the list, in their order. */
 static void keep(struct file_list *files, size_t from, size_t skip, enum data_split split)
 {
     size_t kept = from;

@@ -21,12 +21,12 @@ int segment_begin_text(struct segment *s, const struct tokenizer *t)
                     "%s: no token ends a text: eos_token_id is missing in the model's config.json; "
                     "add it",
                     s->path);
-    /* A model's end of text may lie beyond its tokenizer's table. */
+    /* A model's end of text may be beyond its tokenizer's table. */
     s->id_bytes = t->vocab_size <= 65536 && t->end_of_text < 65536 ? 2 : 4;
     return 0;
 }
 
-/* Makes room for bits, where there are any; the new ones are those of `fill`. */
+/* Make room for bits, if there are any; the new ones have the value of `fill`. */
 static bool grow_bits(uint8_t **bits, size_t had, size_t wanted, int fill)
 {
     uint8_t *more = *bits ? realloc(*bits, wanted / 8) : NULL;
@@ -53,7 +53,7 @@ static int reserve(struct segment *s, size_t more)
     return 0;
 }
 
-/* Makes bits, all alike, where there are none yet. */
+/* Make bits, all alike, if there are none yet. */
 static int make_bits(const struct segment *s, uint8_t **bits, int fill)
 {
     if (*bits)
@@ -65,7 +65,7 @@ static int make_bits(const struct segment *s, uint8_t **bits, int fill)
     return 0;
 }
 
-/* The mask is made when the first id without a loss comes; until then all have one. */
+/* Make the mask when the first id without a loss comes; until then all have one. */
 static int clear_loss(struct segment *s, size_t count)
 {
     TRY(make_bits(s, &s->owned_mask, 0xff));
@@ -99,7 +99,7 @@ int segment_end_document(struct segment *s, int64_t at)
     return 0;
 }
 
-/* A stretch of the text of about `piece` bytes, that ends where it may be cut; 0: there is no more. */
+/* Return the length of a stretch of the text of about `piece` bytes that ends where it may be cut; 0: at the end. */
 static int next_piece(struct data_file *f, const struct tokenizer *t, size_t *bytes)
 {
     const size_t piece = (size_t)1 << 23;
@@ -112,7 +112,7 @@ static int next_piece(struct data_file *f, const struct tokenizer *t, size_t *by
     }
 }
 
-/* Adds ids of a text, the first ones without a token that begins texts if that is there already. */
+/* Add ids of a text; the first ones have no token that begins texts if it was added before. */
 static int add_piece(struct segment *s, const int32_t *ids, size_t count, int32_t begin)
 {
     const size_t twice = begin >= 0 && s->count == 1 && count > 0 && ids[0] == begin;
@@ -133,7 +133,7 @@ int open_text(struct segment *s, const struct tokenizer *t)
         return rc;
     if (begin >= 0)
         rc = segment_add(s, &begin, 1, true);
-    /* A piece at a time, so that a long text never lies in memory as int32. */
+    /* One piece at a time, so that a long text is never in memory as int32. */
     while (rc == 0 && bytes > 0) {
         size_t count = 0;
         rc = tokenizer_encode(t, s->file.text, bytes, &ids, &count, &capacity);

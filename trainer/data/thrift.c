@@ -52,7 +52,7 @@ static size_t left(const struct thrift *t)
     return (size_t)(t->end - t->at);
 }
 
-/* A number of bytes, or of elements that take at least one. */
+/* Read a number of bytes, or of elements that take at least one byte. */
 static size_t size(struct thrift *t, uint64_t value)
 {
     t->bad = t->bad || value > left(t);
@@ -103,7 +103,7 @@ bool thrift_struct(struct thrift *t, const struct thrift_field *f)
     return !t->bad;
 }
 
-/* Reads the head of a list: the type of its elements, and how many there are. */
+/* Read the head of a list: the type of its elements, and how many there are. */
 static size_t list(struct thrift *t, int *type)
 {
     const unsigned head = byte(t);
@@ -134,7 +134,7 @@ static void skip_list(struct thrift *t)
     int type;
     const size_t count = list(t, &type);
     for (size_t i = 0; i < count && !t->bad; i++)
-        if (type == TRUE_VALUE || type == FALSE_VALUE) /* a byte each, other than in a struct */
+        if (type == TRUE_VALUE || type == FALSE_VALUE) /* a byte each, unlike in a struct */
             byte(t);
         else
             skip_value(t, type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * thrift.h: inside of the Parquet reader: structs in Thrift's compact protocol. What does not fit sets `bad`, and from
- * then on nothing is read; callers look at it once, at the end.
+ * thrift.h: inside of the Parquet reader: structs in Thrift's compact protocol. Malformed bytes set `bad`, after which
+ * nothing is read; callers check it once, at the end.
  */
 #ifndef NOJIT_TRAINER_THRIFT_H
 #define NOJIT_TRAINER_THRIFT_H
@@ -13,7 +13,7 @@
 struct thrift {
     const unsigned char *at, *end;
     bool bad;
-    int depth; /* of what is being skipped */
+    int depth; /* nesting depth of the value that is being skipped */
 };
 
 /* A field of a struct; zeroed before the first one. */
@@ -22,18 +22,18 @@ struct thrift_field {
 };
 
 struct thrift_text {
-    const char *text; /* without a NUL; NULL: none */
+    const char *text; /* text without a NUL; NULL: none */
     size_t bytes;
 };
 
-/* Reads the head of the next field; false at the end of the struct. Its value must then be read or skipped. */
+/* Read the head of the next field; false at the end of the struct. Its value must then be read or skipped. */
 bool thrift_next(struct thrift *t, struct thrift_field *f);
 int64_t thrift_int(struct thrift *t, const struct thrift_field *f);
 bool thrift_bool(struct thrift *t, const struct thrift_field *f);
 struct thrift_text thrift_binary(struct thrift *t, const struct thrift_field *f);
-/* Whether the field is a struct, whose fields come next. */
+/* Return whether the field is a struct, whose fields come next. */
 bool thrift_struct(struct thrift *t, const struct thrift_field *f);
-/* Reads the head of a list of structs: how many come. */
+/* Read the head of a list of structs and return how many follow. */
 size_t thrift_structs(struct thrift *t, const struct thrift_field *f);
 void thrift_skip(struct thrift *t, const struct thrift_field *f);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * token_files.c: what one file of data holds. Text is encoded (text_files.c, jsonl.c); token files
- * are read where a row wants them. The format follows from the first bytes where it has a magic
- * number, else from the extension.
+ * token_files.c: the content of one file of data. Text is encoded (text_files.c, jsonl.c); token files are read when a
+ * row needs them. The format follows from the first bytes if they are a magic number, otherwise from the extension.
  */
 #include "data/token_files.h"
 
@@ -17,11 +16,11 @@
 
 enum {
     HEADER_BYTES = 1024,
-    MAGIC_BYTES = 12, /* of the shortest header */
-    BLOCK = 4096      /* ids that are read at once */
+    MAGIC_BYTES = 12, /* bytes of the shortest header */
+    BLOCK = 4096      /* number of ids that are read at once */
 };
 
-/* s has count ids from byte offset on, mask bits after them if asked for; the file must hold just that. */
+/* Set up s with count ids from byte offset on, and mask bits after them if asked for; the file must hold just that. */
 static int take_ids(struct segment *s, size_t offset, int64_t count, int id_bytes, int has_mask)
 {
     const size_t n = (size_t)count, ids = size_mul(n, (size_t)id_bytes);
@@ -44,7 +43,7 @@ static int take_ids(struct segment *s, size_t offset, int64_t count, int id_byte
 
 /* ---- formats ---- */
 
-/* llm.c: 256 int32 (magic, version, count), then ids. */
+/* Open a file of llm.c: 256 int32 (magic, version, count), then ids. */
 static int open_llmc(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
@@ -58,8 +57,8 @@ static int open_llmc(struct segment *s, const struct tokenizer *t)
     return take_ids(s, HEADER_BYTES, head[2], 2, 0);
 }
 
-/* LLM.Q: "BIN.TOK\n", int32 version, bytes an id, count, vocabulary, has masks; ids from byte 1024
- * on. */
+/* Open a file of LLM.Q: "BIN.TOK\n", int32 version, bytes per id, count, vocabulary, whether it has masks; ids from
+ * byte 1024 on. */
 static int open_llmq(struct segment *s, const struct tokenizer *t)
 {
     (void)t;
@@ -132,7 +131,7 @@ static int open_tokens(struct segment *s, const struct tokenizer *t)
                       s->path);
 }
 
-/* Whether the first bytes of a file are UTF-8 without a NUL. */
+/* Return whether the first bytes of a file are UTF-8 without a NUL. */
 static int looks_like_text(struct data_file *f, bool *text)
 {
     const int rc = data_file_fill(f, 1 << 16);
@@ -141,13 +140,13 @@ static int looks_like_text(struct data_file *f, bool *text)
     size_t at = 0;
     while (rc == 0 && at < f->have && cp != NOT_UTF8)
         at += utf8_next(bytes + at, f->have - at, &cp);
-    /* The last one may go on in the next bytes. */
+    /* The last character may continue in the next bytes. */
     *text = cp != NOT_UTF8 || (!data_file_ended(f) && at + 3 > f->have);
     *text = *text && (f->have == 0 || memchr(bytes, '\0', f->have) == NULL);
     return rc;
 }
 
-/* A file whose name does not say what it holds: tokens, or text that somebody named. */
+/* Open a file whose name does not say what it holds: tokens, or a text that the user named. */
 static int open_unnamed(struct segment *s, const struct tokenizer *t)
 {
     bool known, text = false;
@@ -165,7 +164,7 @@ static int open_unnamed(struct segment *s, const struct tokenizer *t)
 
 /* ---- which format ---- */
 
-/* In the order of enum file_format. */
+/* Functions that open a file, in the order of enum file_format. */
 static int (*const openers[])(struct segment *s, const struct tokenizer *t) = {
     open_unnamed, open_text, open_u16, open_u32, open_tokens, open_rows, open_rows,
 };
@@ -200,7 +199,7 @@ void segment_close(struct segment *s)
 
 /* ---- reading ---- */
 
-/* 16-bit ids lie in the upper half of where they go, so that none is written before it is read. */
+/* Widen 16-bit ids, which are in the upper half of the output, so that none is overwritten before it is read. */
 static void widen(int32_t *ids, size_t n)
 {
     const char *from = (const char *)ids + n * sizeof(uint16_t);
@@ -225,7 +224,7 @@ static int read_ids(const struct segment *s, int64_t first, size_t n, int32_t *i
     return rc;
 }
 
-/* Adds a flag to those of the tokens whose bit is set; bits: from the byte of the first one's on. */
+/* Add a flag to the tokens whose bit is set; bits: from the byte of the first token's bit on. */
 static void flag_by_bits(const uint8_t *bits, int64_t first, size_t n, enum token_flag flag,
                          unsigned char *flags)
 {

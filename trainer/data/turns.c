@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * turns.c: which stretches of a conversation's text the assistant says. A template that marks them with
- * {% generation %} says so itself. Of another, the text up to an answer is what it writes for the messages before with
- * add_generation_prompt, and the text with the answer what it writes for those up to it: both must be how the whole
- * begins. Where the template writes the last answer in a way of its own (Qwen3's keeps its thoughts), a mark in the
+ * turns.c: the stretches of a conversation's text that the assistant says. A template that marks them with its
+ * `generation` blocks says so itself. For any other template, the text up to an answer is its output for the messages
+ * before with add_generation_prompt, and the text with the answer its output for those up to it: the whole must begin
+ * with both. Where the template writes the last answer in a way of its own (Qwen3's keeps its thoughts), a mark in
  * place of the answer shows where it begins and ends.
  */
 #include "data/jsonl.h"
@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* Private-use code points, which no answer ends with. */
+/* The mark: private-use code points, which no answer ends with. */
 static const char mark[] = "\xee\x84\xa3\xee\x84\xa4";
 enum { MARK = sizeof mark - 1 };
 
@@ -46,7 +46,7 @@ static bool is_answer(const struct messages *m, size_t i)
     return strcmp(json_string_value(json_object_get(turn, "role")), "assistant") == 0;
 }
 
-/* White space behind the token that ends a turn is never generated. */
+/* Add a stretch without the white space after the token that ends a turn, which is never generated. */
 static int add_span(struct reader *r, size_t begin, size_t end)
 {
     const size_t bytes = end > begin ? text_rstrip(r->written[0].text + begin, end - begin) : 0;
@@ -56,8 +56,8 @@ static int add_span(struct reader *r, size_t begin, size_t end)
 
 /* ---- marks ---- */
 
-/* Returns how much of what follows the answer where it is last also follows it in the whole: all but white space at
- * the end, or up to the end of the first added token; -1: neither. */
+/* Return how much of the text after the answer, if it is last, also follows it in the whole: all but white space at the
+ * end, or up to the end of the first added token; -1: neither. */
 static int64_t ending(const struct reader *r, const char *last, size_t last_bytes, const char *here,
                       size_t bytes)
 {
@@ -82,13 +82,13 @@ static const char *find_mark(const struct template_text *t)
     return t->bytes ? memmem(t->text, t->bytes, mark, MARK) : NULL;
 }
 
-/* Texts of a conversation with the mark in the place of an answer. */
+/* Texts of a conversation with the mark in place of an answer. */
 struct marked {
-    struct template_text whole, upto; /* all of it; up to the answer */
-    size_t begin; /* of what the assistant says; 0: where the answer itself begins */
+    struct template_text whole, upto; /* all of it; the text up to the answer */
+    size_t begin; /* beginning of the assistant's turn; 0: it begins with the answer */
 };
 
-/* Adds the turn, if what stands around the answer in the whole is what stands around the mark. */
+/* Add the turn, if the text around the answer in the whole is the text around the mark. */
 static int add_marked(struct reader *r, const struct marked *m, bool *found)
 {
     const struct template_text *whole = &r->written[0];
@@ -108,8 +108,9 @@ static int add_marked(struct reader *r, const struct marked *m, bool *found)
     return *found ? add_span(r, begin, end + (size_t)more) : 0;
 }
 
-/* The assistant's turn begins behind the prompt for it, if the whole begins with that; else where both part, behind the
- * messages before. *known: one of them is so. Of another's turn only the content counts. */
+/* Find where the assistant's turn begins: after the prompt for it, if the whole begins with that; otherwise where both
+ * differ, after the messages before. *known: whether one of these holds. Only the content of another role's turn
+ * counts. */
 static int find_begin(struct reader *r, const struct messages *m, size_t i, bool prompted,
                       struct marked *out, bool *known)
 {
@@ -139,10 +140,10 @@ static int render_marked(struct reader *r, const struct messages *m, size_t i, b
         rc = add_marked(r, &marked, found);
     template_text_free(&marked.whole);
     template_text_free(&marked.upto);
-    return rc == NJ_E_NOMEM ? rc : 0; /* a template that raises has not found it */
+    return rc == NJ_E_NOMEM ? rc : 0; /* a template that raises an error has not found it */
 }
 
-/* Finds a turn by a mark in the place of its answer. */
+/* Find a turn by a mark in place of its answer. */
 static int find_marked(struct reader *r, const struct messages *m, size_t i, bool prompted,
                        bool *found)
 {
@@ -160,7 +161,7 @@ static int find_marked(struct reader *r, const struct messages *m, size_t i, boo
 
 /* ---- turns ---- */
 
-/* Finds a turn by how the whole begins, or by a mark. */
+/* Find a turn by the beginning of the whole, or by a mark. */
 static int find_turn(struct reader *r, const struct messages *m, size_t i)
 {
     struct template_text *before = &r->written[1], *upto = &r->written[2];
@@ -188,7 +189,7 @@ static int find_turn(struct reader *r, const struct messages *m, size_t i)
         r->segment->path, r->line, i + 1);
 }
 
-/* Adds stretches that the template marks. */
+/* Add stretches that the template marks. */
 static int add_marks(struct reader *r, size_t first, size_t count)
 {
     for (size_t i = first; i < first + count; i++) {
@@ -199,8 +200,8 @@ static int add_marks(struct reader *r, size_t first, size_t count)
     return 0;
 }
 
-/* Takes the stretches that the template marks: of each answer one, less those without a loss, and others' turns that
- * have one. */
+/* Take the stretches that the template marks: one of each answer, without those that have no loss, and those of other
+ * roles' turns that have one. */
 static int take_marked(struct reader *r, const struct messages *m)
 {
     const struct template_text *whole = &r->written[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * apr_model.c: see apr_model.h. Metadata becomes the config.json that Hugging Face would have for it, so that there is
- * one reader; keys that APR does not define stay in it, and are refused as there.
+ * apr_model.c: see apr_model.h. Metadata is translated into the config.json that Hugging Face would have for it, so
+ * that there is one reader; keys that APR does not define stay in it, and are refused by that reader.
  */
 #include "model/apr_model.h"
 
@@ -22,7 +22,7 @@
 
 enum { KNOWN_MOST = 4 };
 
-/* Of config.json, and what APR files call it, the usual name first. */
+/* Fields of config.json, and their names in APR files, the usual name first. */
 static const struct {
     const char *name, *known[KNOWN_MOST];
 } fields[] = {
@@ -41,7 +41,7 @@ static const struct {
 
 /* ---- tensors by their roles ---- */
 
-/* Hugging Face's name, also without "model.", or GGUF's. */
+/* Find a tensor by Hugging Face's name, also without "model.", or by GGUF's. */
 static const struct tensor *find(const struct apr *a, const struct tensor_spec *spec)
 {
     static const char prefix[] = "model.";
@@ -63,13 +63,14 @@ static const char *tied_key(const struct apr *a)
     return apr_key(a, (const char *const[]){"tied_embeddings", "tie_word_embeddings"}, 2);
 }
 
-/* What the file says, or NULL. */
+/* Return the file's value for whether the head is tied, or NULL. */
 static const json_t *said_tied(const struct apr *a)
 {
     return apr_value(a, tied_key(a));
 }
 
-/* A tied head is written out, too, and said to be tied; it may have been quantised apart from the table. */
+/* Return whether the LM head is tied. A tied head is stored, too, and declared as tied; it may have been quantized
+ * separately from the table. */
 static bool is_tied(const struct apr *a)
 {
     const struct tensor *x = find(a, &embed), *y = find(a, &head);
@@ -85,7 +86,8 @@ static bool is_tied(const struct apr *a)
 
 /* ---- metadata ---- */
 
-/* The first of three that names a family that is known; else *said is the first that is there, or NULL. */
+/* Return the family of the first of three fields that names a known one; if none does, *said is the first that is
+ * present, or NULL. */
 static const struct family *find_family(const struct apr *a, const char **said)
 {
     static const char *const keys[] = {"hf_model_type", "architecture", "model_type"};
@@ -126,7 +128,7 @@ static struct config_name name_of(const void *a, const char *field)
     return out;
 }
 
-/* In config.json's terms. */
+/* Translate the metadata into the fields of config.json. */
 static json_t *translate(const struct apr *a, const struct family *family)
 {
     json_t *out = json_copy(a->metadata);
@@ -137,8 +139,8 @@ static json_t *translate(const struct apr *a, const struct family *family)
     return out;
 }
 
-/* Which rows of a head rotate together: rope_type 0, neighbours, as in GGUF's llama; or 2, those of its halves.
- * aprender's import of a Llama's safetensors says 0 as well, and keeps the rows as they were. */
+/* Read which rows of a head rotate together: rope_type 0, neighbors, as in GGUF's llama; or 2, rows of its two halves.
+ * aprender's import of a Llama's safetensors writes 0 as well, and keeps the rows as they were. */
 static int read_pairs(const struct apr *a, const struct model_config *c, bool *out)
 {
     const bool llama = gguf_rotates_pairs(c);
@@ -227,7 +229,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
 }
 
-/* *out: count tensors, malloc'ed. */
+/* Take all tensors; *out: `count` tensors, malloc()'d. */
 static int take_all(const struct apr *a, const struct model_config *c, bool pairs,
                     const struct tensor_spec *spec, size_t count, struct tensor **out)
 {
@@ -267,7 +269,7 @@ int apr_tensors(const char *path, struct tensors *out)
         return rc;
     if (!(rc = read_config(&a, &c, &pairs)) && !(rc = tensor_specs(&c, &spec, &count)) &&
         !(rc = take_all(&a, &c, pairs, spec, count, &list))) {
-        *out = a.tensors; /* with what is mapped, and what they are made from */
+        *out = a.tensors; /* with the mappings, and the tensors that they are made from */
         a.tensors = (struct tensors){0};
         free(out->tensor);
         out->tensor = list;

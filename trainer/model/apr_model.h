@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * apr_model.h: an APR file as a model: what its metadata says as a configuration, its tensors under the names of
- * Hugging Face.
+ * apr_model.h: an APR file as a model: its metadata as a configuration, its tensors under the names of Hugging Face.
  */
 #ifndef NOJIT_TRAINER_APR_MODEL_H
 #define NOJIT_TRAINER_APR_MODEL_H
@@ -9,10 +8,10 @@
 #include "formats/tensors.h"
 #include "model/config.h"
 
-/* What nojit does not compute is refused by name and value. Returns 0, NJ_E_IO, NJ_E_FORMAT, NJ_E_UNSUPPORTED or
- * NJ_E_NOMEM. */
+/* Read the configuration. A feature that nojit does not compute is refused by name and value. Return 0, NJ_E_IO,
+ * NJ_E_FORMAT, NJ_E_UNSUPPORTED or NJ_E_NOMEM. */
 int apr_config(const char *path, struct model_config *out);
-/* The model's tensors and no others, each of the shape that its role has. The checksum is not read. */
+/* Open the model's tensors and no others, each of the shape that its role has. The checksum is not read. */
 int apr_tensors(const char *path, struct tensors *out);
 
 #endif

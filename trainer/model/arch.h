@@ -24,16 +24,16 @@ enum block_kind {
 
 struct block {
     enum block_kind kind;
-    unsigned features;             /* FEATURE_BIT() of each that it has */
+    unsigned features;             /* FEATURE_BIT() of each feature that it has */
     int heads, kv_heads, head_dim; /* BLOCK_ATTENTION */
-    int ffn_size;                  /* BLOCK_GLU: rows of gate and of up */
+    int ffn_size;                  /* BLOCK_GLU: number of rows of gate and of up */
 };
 
 enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = 3 };
 
 struct layer {
     int blocks;
-    struct block block[LAYER_BLOCKS_MOST]; /* in the order in which they are computed */
+    struct block block[LAYER_BLOCKS_MOST]; /* blocks in the order in which they are computed */
 };
 
 struct arch {
@@ -50,18 +50,18 @@ struct arch {
             {BLOCK_GLU, glu_features, .ffn_size = (ffn)}}} }                                       \
     }
 
-/* Return the blocks of a layer. */
+/* Return the layer, which lists its blocks. */
 const struct layer *arch_layer(const struct arch *a, int layer);
 /* Return the block of a kind in a layer; NULL: it has none. */
 const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind);
-/* Take over the layers of a model that are named: layer i becomes the one that was number layers[i]. */
+/* Keep the layers of a model that are named: layer i becomes the former layer layers[i]. */
 void arch_keep(struct arch *a, const int *layers, int count);
 /* Return whether the block has the feature. */
 bool block_has(const struct block *b, enum feature feature);
-/* Return the rows of the product of queries, keys and values, (H + 2K) D; 0 for a block without one. */
+/* Return the number of rows of the product of queries, keys and values, (H + 2K) D; 0 for a block without one. */
 int64_t block_qkv_size(const struct block *b);
-/* Return the operations that attention takes for a query that sees so many keys, a score and a sum of values for each
- * head; 0 for a block without attention. */
+/* Return the number of operations that attention takes for a query that sees `keys` keys, a score and a sum of values
+ * for each head; 0 for a block without attention. */
 double block_attention_flops(const struct block *b, double keys);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config.c: which models can be trained. The tables of families.h and the checks here decide; what passes
- * is computed exactly as the family defines it, everything else is refused by field and value.
+ * config.c: the check of which models can be trained. The tables of families.h and the checks here decide; an accepted
+ * model is computed exactly as its family defines it, everything else is refused by field and value.
  */
 #include "model/config.h"
 
@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static int refuse_layer_types(const struct fields *f)
 {
@@ -43,8 +43,8 @@ static int refuse_layer_types(const struct fields *f)
 
 #define NO_WINDOWS "sliding windows are not supported"
 
-/* A family whose window is always on: every key must lie in it. Only null is no window; a field
- * that is left out has the family's value. */
+/* Refuse a window that keys fall out of, for a family whose window is always on: every key must be in it. Only null is
+ * no window; an absent field has the family's value. */
 static int refuse_window(const struct fields *f, const struct family *family,
                          const struct model_config *c)
 {
@@ -68,10 +68,10 @@ static int refuse_window(const struct fields *f, const struct family *family,
                 f->file->path, (long long)window, field_remedy(f->file, "null means none"));
 }
 
-/* A switch, where layers from max_window_layers on have a window. */
+/* Refuse a window that is switched on, which layers from max_window_layers on have. */
 static int refuse_switched_window(const struct fields *f, const struct model_config *c)
 {
-    enum { FIRST = 28 }; /* of Qwen2 and Qwen3 */
+    enum { FIRST = 28 }; /* default of Qwen2 and Qwen3 */
     const json_t *window = json_object_get(f->object, "sliding_window");
     char remedy[REMEDY_BYTES];
     bool on;
@@ -149,7 +149,7 @@ static int read_sizes(const struct fields *f, const struct family *family, struc
     return field_int(f, "head_dim", head_dim, &c->head_dim);
 }
 
-/* Models of text and images or sound keep the text model's fields in an object of their own. */
+/* Refuse models of text and images or sound, which keep the text model's fields in an object of their own. */
 static int refuse_nested(const struct fields *f)
 {
     static const char *const names[] = {"text_config", "vision_config", "audio_config"};

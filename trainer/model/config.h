@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What config_check() lets pass. */
+/* The largest sizes that config_check() accepts. */
 enum { CONFIG_SIZE_MOST = 1 << 24, CONFIG_LAYERS_MOST = LAYERS_MOST, CONFIG_HEADS_MOST = 1024 };
 enum { CONFIG_HEAD_DIM_MOST = 128 };
 
@@ -28,9 +28,9 @@ struct model_config {
     double rope_theta;
     struct rope_scaling rope_scaling;
     int hidden_act; /* a row of families.h; 0: silu */
-    bool tied;      /* the head is the embedding table */
-    bool qkv_bias;  /* by family */
-    bool qk_norm;   /* by family */
+    bool tied;      /* whether the LM head is the embedding table */
+    bool qkv_bias;  /* whether queries, keys and values have biases, by family */
+    bool qk_norm;   /* whether queries and keys are normed, by family */
     struct arch arch;
 };
 
@@ -47,32 +47,31 @@ void config_set_family(struct model_config *c, const char *model_type);
 /* Set c->arch to layers that are all alike, attention and a gated MLP, by the sizes and switches of c. */
 void config_plain_layers(struct model_config *c);
 
-/* Reads and checks DIR/config.json. Every refusal names the file, the field, its value and the
- * remedy. Returns 0, NJ_E_IO, NJ_E_FORMAT or NJ_E_UNSUPPORTED. */
+/* Read and check DIR/config.json. Every refusal names the file, the field, its value and the remedy. Return 0, NJ_E_IO,
+ * NJ_E_FORMAT or NJ_E_UNSUPPORTED. */
 int config_read(const char *dir, struct model_config *out);
-/* Checks the relations between fields (heads % kv_heads, head size 64 or 128, ...). where: for the
- * message. */
+/* Check the relations between fields (heads % kv_heads, head size 64 or 128, ...). where: the place that the message
+ * names. */
 int config_check(const struct model_config *c, const char *where);
-/* Refuses sequences longer than the positions that the model knows. where: for the message. */
+/* Refuse sequences longer than the positions that the model knows. where: the place that the message names. */
 int config_check_length(const struct model_config *c, int seq_len, const char *where);
-/* Refuses two models whose vocabularies differ by more than padding. */
+/* Refuse two models whose vocabularies differ by more than padding. */
 int config_check_pair(const struct model_config *student, const struct model_config *teacher);
-/* Tokens that both models have; teacher: NULL without one. */
+/* Return the number of tokens that both models have; teacher: NULL without one. */
 int config_common_vocab(const struct model_config *student, const struct model_config *teacher);
-/* Writes DIR/config.json in the form transformers reads. dtype: "bfloat16", "float16", "float32".
- */
+/* Write DIR/config.json in the form that transformers reads. dtype: "bfloat16", "float16", "float32". */
 int config_write(const char *dir, const struct model_config *c, const char *dtype);
-/* Copies a folder's config.json for the model c, whose weights are plain ones of that dtype: the folder's model, or
- * some of its layers. Fields that this does not change stay as they are. */
+/* Copy a folder's config.json for the model c, whose weights are unquantized ones of that dtype: the folder's model, or
+ * some of its layers. Other fields stay as they are. */
 int config_copy(const char *from, const char *to, const struct model_config *c, const char *dtype);
-/* Frequency i < head_dim/2 in radians per position, without scaling, and what Llama 3's rule multiplies it by:
- * waves longer than the original context are slowed down by factor, short ones stay, and those between are
- * blended by where they lie. */
+/* Return frequency i < head_dim/2 in radians per position, without scaling, and the factor that Llama 3's rule
+ * multiplies it by: waves longer than the original context are slowed down by `factor`, short ones stay, and those
+ * between are blended by where they lie. */
 double config_frequency(const struct model_config *c, int i);
 double config_slowing(const struct model_config *c, int i);
-/* inv_freq[head_dim/2], scaling applied. */
+/* Fill inv_freq[head_dim/2], with scaling applied. */
 void config_inv_freq(const struct model_config *c, float *inv_freq);
-/* Parameters in all, embeddings counted once if tied. */
+/* Return the number of parameters, embeddings counted once if tied. */
 int64_t config_parameters(const struct model_config *c);
 
 #endif

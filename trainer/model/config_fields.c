@@ -33,7 +33,7 @@ json_t *field_get(const struct fields *f, const char *name)
     return json_is_null(value) ? NULL : value;
 }
 
-/* A value as text for a message: at most bytes - 1 characters of its JSON. */
+/* Write a value as text for a message: at most bytes - 1 characters of its JSON. */
 static const char *value_text(const json_t *value, char *out, size_t bytes)
 {
     char *text = json_shown(value, JSON_COMPACT);

@@ -15,14 +15,14 @@ struct fields {
     json_t *object;
 };
 
-/* What the file calls a field, and how it can be corrected. */
+/* Return the file's name for a field, and the way to correct it. */
 struct config_name field_called(const struct config_file *f, const char *field);
 const char *field_remedy(const struct config_file *f, const char *correction);
-/* The field, or NULL if it is absent or null. */
+/* Return the field, or NULL if it is absent or null. */
 json_t *field_get(const struct fields *f, const char *name);
 int field_refuse(const struct fields *f, int code, const char *name, const json_t *value,
                  const char *remedy);
-/* Joins what is supported and the way to come to that. */
+/* Join the supported values and the way to correct the field. */
 enum { REMEDY_BYTES = 160 };
 const char *field_supported(const struct fields *f, const char *what, const char *correction,
                             char out[REMEDY_BYTES]);

@@ -12,18 +12,18 @@
 struct config_name {
     char text[64];
 };
-/* What messages say of a file. */
+/* A file as messages describe it. */
 struct config_file {
     const char *path;
     struct config_name (*name)(const void *of,
-                               const char *field); /* what it calls a field; NULL: the same */
+                               const char *field); /* the file's name for a field; NULL: the same */
     const void *of;
-    const char *remedy; /* where the file itself cannot be corrected; NULL: it can */
+    const char *remedy; /* remedy if the file itself cannot be corrected; NULL: it can */
 };
 
-/* Refuses what config_read() would. */
+/* Read a configuration; refuse what config_read() would refuse. */
 int config_from(const struct config_file *f, json_t *object, struct model_config *out);
-/* config_check() of what such a file holds. */
+/* Run config_check() on the content of such a file. */
 int config_check_file(const struct model_config *c, const struct config_file *f);
 
 #endif

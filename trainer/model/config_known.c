@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * config_known.c: see config_known.h. The lists hold the fields of the classes of transformers 5.24 (LlamaConfig,
- * MistralConfig, Qwen2Config, Qwen3Config and what they inherit), those of earlier versions, and what other programs
- * add to files of these families.
+ * MistralConfig, Qwen2Config, Qwen3Config and their base classes), those of earlier versions, and those that other
+ * programs add to files of these families.
  */
 #include "model/config_known.h"
 
@@ -45,7 +45,7 @@ static const char *const read_fields[] = {
 
 /* Fields that change nothing of what a model computes. */
 static const char *const unused_fields[] = {
-    /* where the model comes from, and which class loads it */
+    /* origin of the model, and the class that loads it */
     "_commit_hash",
     "_name_or_path",
     "architectures",
@@ -60,7 +60,7 @@ static const char *const unused_fields[] = {
     "transformers_version",
     "unsloth_fixed",
     "unsloth_version",
-    /* how it is computed, not what */
+    /* way of computing that does not change the result */
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_attn_implementation_internal",
@@ -69,11 +69,11 @@ static const char *const unused_fields[] = {
     "attn_implementation",
     "chunk_size_feed_forward",
     "experts_implementation",
-    "pretraining_tp", /* cuts products into parts whose sum is the same */
+    "pretraining_tp", /* cuts products into parts that have the same sum */
     "torchscript",
     "use_bfloat16",
     "use_cache",
-    /* how it is initialized and trained */
+    /* initialization and training */
     "attn_pdrop",
     "embd_pdrop",
     "gradient_checkpointing",
@@ -82,7 +82,7 @@ static const char *const unused_fields[] = {
     "loss_type",
     "resid_pdrop",
     "tf_legacy_loss",
-    /* which outputs a class returns */
+    /* selection of a class's outputs */
     "finetuning_task",
     "id2label",
     "is_decoder",
@@ -143,7 +143,7 @@ static const char *const unused_fields[] = {
     "top_k",
     "top_p",
     "typical_p",
-    /* of blocks that no model of these families has */
+    /* sizes of blocks that no model of these families has */
     "time_step_limit",
 };
 
@@ -153,11 +153,11 @@ static const char *const unused_fields[] = {
 #define NO_DECODER "only models of a decoder alone are supported; use a language model"
 #define NO_PAIRS "heads must rotate their two halves; use a model that does"
 
-/* Fields that would change what is computed, and their values that do not. */
+/* Fields that would change the computation, and their values that do not. */
 static const struct neutral_field {
     const char *name;
-    const char *neutral;  /* in JSON, with spaces between; null always changes nothing */
-    const char *families; /* those that have it, each with a space after it; NULL: all */
+    const char *neutral;  /* values in JSON, separated by spaces; null always changes nothing */
+    const char *families; /* families that have it, each followed by a space; NULL: all */
     const char *remedy;
 } neutral_fields[] = {
     {"attention_bias", "false", "llama mistral qwen3 ",
@@ -189,7 +189,7 @@ enum {
     NEUTRAL_FIELDS = sizeof neutral_fields / sizeof *neutral_fields
 };
 
-/* Return whether a value equals one word of JSON; numbers by what they are, so that 1.0 is 1. */
+/* Return whether a value equals one word of JSON; numbers compare by value, so that 1.0 is 1. */
 static bool is_value(const json_t *value, const char *word, size_t bytes)
 {
     char text[16] = "";
@@ -215,7 +215,7 @@ static bool is_neutral(const struct neutral_field *row, const json_t *value)
     return false;
 }
 
-/* Return whether the family is one of the row's, whose names all end in a space. */
+/* Return whether the family is one of the row's, whose names are each followed by a space. */
 static bool is_of(const struct neutral_field *row, const char *model_type)
 {
     const char *at = row->families ? strstr(row->families, model_type) : NULL;

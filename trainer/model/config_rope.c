@@ -36,7 +36,7 @@ int config_check_rotary(const struct fields *f)
                         "only 1 is supported: use a model that rotates whole heads");
 }
 
-/* What transformers reads of the object, for these types or for others. */
+/* Keys that transformers reads from the object, for these types or for others. */
 static const char *const rope_keys[] = {"rope_type",        "type",
                                         "rope_theta",       "partial_rotary_factor",
                                         "factor",           "low_freq_factor",
@@ -64,8 +64,8 @@ static int refuse_rope_keys(const struct fields *scaling, const char *object_nam
     return NJ_OK;
 }
 
-/* The object that counts: transformers 4 has rope_theta and rope_scaling side by side, 5 puts both into
- * rope_parameters, or into an object of it for each type of layer, but still prefers rope_scaling. */
+/* Return the object that counts: transformers 4 has rope_theta and rope_scaling side by side, 5 puts both into
+ * rope_parameters, or into an object in it for each type of layer, but still prefers rope_scaling. */
 static json_t *rope_object(const struct fields *f, const char **name)
 {
     json_t *scaling = field_get(f, "rope_scaling"), *parameters = field_get(f, "rope_parameters");

@@ -7,9 +7,9 @@
 
 #include "model/config_fields.h"
 
-/* Refuses models that rotate parts of heads. */
+/* Refuse models that rotate parts of heads. */
 int config_check_rotary(const struct fields *f);
-/* Reads rope_theta (theta: what it is without the field) and scaling. */
+/* Read rope_theta (theta: its value without the field) and scaling. */
 int config_rope(const struct fields *f, double theta, struct model_config *c);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A float as the shortest decimal that reads back as it, so that 1e-6f is written as 1e-06. */
+/* Return a float as the shortest decimal that reads back as the same float, so that 1e-6f is written as 1e-06. */
 static json_t *real_of_float(float value)
 {
     char text[32];
@@ -27,7 +27,7 @@ static json_t *token_or_null(int id)
     return id < 0 ? json_null() : json_integer(id);
 }
 
-/* Llama 3 scaling, or null. */
+/* Return the object of Llama 3's scaling, or null. */
 static json_t *scaling_object(const struct rope_scaling *s)
 {
     if (!(s->factor > 0))
@@ -38,8 +38,8 @@ static json_t *scaling_object(const struct rope_scaling *s)
                      "original_max_position_embeddings", s->original_positions);
 }
 
-/* rope_theta and rope_scaling are read by transformers 4 and 5; torch_dtype by 4, dtype by later
- * ones. */
+/* Return the fields of a config.json. rope_theta and rope_scaling are read by transformers 4 and 5; torch_dtype by 4,
+ * dtype by later ones. */
 static json_t *config_object(const struct model_config *c, const struct family *family,
                              const char *dtype)
 {
@@ -77,7 +77,7 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
     return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS);
 }
 
-/* Sets what the layers are, which may be some of those that the file describes. */
+/* Set the fields of the layers, which may be some of those that the file describes. */
 static void set_layers(json_t *root, int layers)
 {
     json_object_set_new(root, "num_hidden_layers", json_integer(layers));
@@ -89,19 +89,19 @@ static void set_layers(json_t *root, int layers)
     json_object_set_new(root, "layer_types", types);
 }
 
-/* Sets what a model is once it has been read and saved: its family's, whole, with plain weights. */
+/* Set the fields of a model that has been read and saved: it is of its family, whole, with unquantized weights. */
 static void settle(json_t *root, const struct model_config *c, const char *dtype)
 {
     const char *architecture = family_find(c->model_type)->architecture;
     json_object_del(root, "quantization_config");
-    json_object_del(root, "auto_map"); /* names files of Python code, which do not come along */
+    json_object_del(root, "auto_map"); /* names files of Python code, which are not copied */
     json_object_set_new(root, "architectures", json_pack("[s]", architecture));
-    /* Older and newer spelling; some files have both. */
+    /* The older and the newer spelling; some files have both. */
     if (json_object_get(root, "dtype"))
         json_object_set_new(root, "dtype", json_string(dtype));
     if (json_object_get(root, "torch_dtype") || !json_object_get(root, "dtype"))
         json_object_set_new(root, "torch_dtype", json_string(dtype));
-    if (!c->tied) /* the file may tie a head that the weights have of their own */
+    if (!c->tied) /* the file may tie a head that the weights have separately */
         json_object_set_new(root, "tie_word_embeddings", json_false());
     set_layers(root, c->layers);
 }

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What wrappers of a model put before its names, and what some put in their midst. */
+/* Prefixes that wrappers of a model put before its names, and infixes that some put in the middle. */
 static const char *const before[] = {"module.", "base_model.model."};
 static const char *const within[] = {"_orig_mod.", "_fsdp_wrapped_module.",
                                      "_checkpoint_wrapped_module."};
-/* What the base model, saved without its head, calls its parts. */
+/* First words of the names of the base model, saved without its head. */
 static const char *const bare[] = {"embed_tokens.", "layers.", "norm."};
 /* Ends of names of buffers: positions and rotations are computed, masked_bias is a constant. */
 static const char *const buffers[] = {"rotary_emb.inv_freq",   "rotary_emb.original_inv_freq",
@@ -24,7 +24,7 @@ static const char *const buffers[] = {"rotary_emb.inv_freq",   "rotary_emb.origi
                                       "position_ids",          "attn.masked_bias"};
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
-/* Cuts `part` out of the name at `at`. */
+/* Cut `part` out of the name at `at`. */
 static void cut(char *at, const char *part)
 {
     const size_t n = strlen(part);
@@ -36,7 +36,7 @@ static bool begins(const char *name, const char *part)
     return strncmp(name, part, strlen(part)) == 0;
 }
 
-/* Takes wrappers off a name; returns the last one, or NULL. */
+/* Take wrappers off a name; return the last one, or NULL. */
 static const char *unwrap(char *name)
 {
     const char *found = NULL;
@@ -53,7 +53,7 @@ static const char *unwrap(char *name)
     return found;
 }
 
-/* Puts model. before a name of the base model alone; 1 if it did, -1 if there is no room. */
+/* Put "model." before a name of a base model that was saved alone; return 1 if it did, -1 if there is no room. */
 static int add_model(char *name, size_t bytes)
 {
     static const char prefix[] = "model.";
@@ -150,7 +150,7 @@ int folder_has_own_head(const char *dir, bool *out)
     rc = folder_names_settle(dir, &w);
     const struct tensor *head = rc ? NULL : tensors_find(&w, FOLDER_HEAD);
     const struct tensor *embed = rc ? NULL : tensors_find(&w, FOLDER_EMBED);
-    /* A head without elements is what ZeRO-3 leaves of one that was not gathered. */
+    /* A head without elements is what ZeRO-3 leaves of a head that was not gathered. */
     *out = head && embed && head->bytes > 0 && !same(head, embed);
     tensors_close(&w);
     return rc;

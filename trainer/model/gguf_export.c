@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * gguf_export.c: see gguf_export.h. Keys, names and the order of rows are those of llama.cpp's converter; rows are
- * quantised in pieces, so that a model larger than memory can be written.
+ * quantized in pieces, so that a model larger than memory can be written.
  */
 #include "model/gguf_export.h"
 
@@ -29,9 +29,9 @@ struct writing {
     char (*names)[128];
     struct gguf_writer *w;
     float *piece; /* rows as float32 */
-    void *blocks; /* and as they are written */
+    void *blocks; /* rows as they are written */
     const struct export_options *o;
-    double done, total; /* bytes of weights */
+    double done, total; /* number of bytes of weights */
 };
 
 /* ---- metadata ---- */
@@ -85,14 +85,14 @@ static int put_tokenizer(const struct writing *x)
 
 /* ---- weights ---- */
 
-/* The row of Hugging Face's order that becomes row r of the file. */
+/* Return the row of Hugging Face's order that becomes row r of the file. */
 static int64_t row_of(const struct writing *x, const struct tensor_spec *s, int64_t r)
 {
     const int64_t D = x->c.head_dim, in_head = r % D;
     return gguf_pairs(&x->c, s) == 0 ? r : r - in_head + in_head / 2 + in_head % 2 * (D / 2);
 }
 
-/* Rows as they lie in the source, which has the type that is wanted. */
+/* Copy rows as they are in the source, which has the wanted type. */
 static void copy_rows(struct writing *x, const struct tensor_spec *s, const struct tensor *t,
                       int64_t first, int64_t rows)
 {
@@ -122,7 +122,7 @@ static int write_tensor(struct writing *x, size_t i)
     const struct tensor_spec *s = &x->spec[i];
     const struct tensor *t = tensors_find(&x->tensors, s->name);
     const enum nj_tensor_type type = x->declared[i].dtype;
-    /* A bias has one row of the file, and as many here as it has elements. */
+    /* A bias has one row in the file, and as many here as it has elements. */
     const int64_t columns = s->shape[1],
                   most = columns > PIECE_ELEMENTS ? 1 : PIECE_ELEMENTS / columns;
     for (int64_t first = 0; first < s->shape[0]; first += most) {
@@ -142,7 +142,7 @@ static int write_tensor(struct writing *x, size_t i)
     return 0;
 }
 
-/* llama.cpp multiplies with it in every layer, so it stands once. */
+/* Write the divisors of the frequencies once: llama.cpp uses the same tensor in every layer. */
 static int write_rope_freqs(struct writing *x)
 {
     float divisors[CONFIG_HEAD_DIM_MOST / 2];
@@ -203,7 +203,8 @@ static int allocate(struct writing *x)
                : fail(NJ_E_NOMEM, "out of memory to export %s", x->from);
 }
 
-/* llama.cpp computes the activation of the architecture, and reads GGUF_ROPE_FREQS for this one alone of ours. */
+/* Architecture with scaled positions: llama.cpp computes the activation of the architecture, and reads GGUF_ROPE_FREQS
+ * for this one alone of ours. */
 static const char scales[] = "llama";
 
 int gguf_check_model(const struct model_config *c, const char *where)

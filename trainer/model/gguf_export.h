@@ -10,15 +10,16 @@
 
 struct export_options {
     const struct mixture *mixture;
-    const char *name;                                        /* general.name is its last part */
-    void (*written)(void *user, double bytes, double total); /* after each piece of the weights */
+    const char *name; /* name of the model; general.name is its last part */
+    /* callback after each piece of the weights */
+    void (*written)(void *user, double bytes, double total);
     void *user;
 };
 
-/* Refuses a model that a GGUF file would say wrongly. where: for the message. */
+/* Refuse a model that a GGUF file would describe wrongly. where: the place that the message names. */
 int gguf_check_model(const struct model_config *c, const char *where);
-/* Writes the weights, tokenizer and chat template of the model at `from` (a folder or a GGUF file) to `to`. Weights
- * that have the wanted type already are copied. *bytes: of the weights as they are written. */
+/* Write the weights, tokenizer and chat template of the model at `from` (a folder or a GGUF file) to `to`. Weights that
+ * have the wanted type already are copied. *bytes: size of the weights as written. */
 int gguf_export(const char *from, const char *to, const struct export_options *o, double *bytes);
 
 #endif

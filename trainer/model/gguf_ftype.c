@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_ftype.c: llama.cpp's rule.
+ * gguf_ftype.c: the types of tensors by llama.cpp's rule.
  */
 #include "model/gguf_ftype.h"
 
@@ -21,14 +21,14 @@ static bool whole_blocks(enum nj_tensor_type type, const struct tensor_spec *spe
     return spec->shape[1] % tensor_type_block(type) == 0;
 }
 
-/* The first and last eighth of the layers, and every third between. */
+/* Return whether a layer is one of the first and last eighth, or every third between. */
 static bool layer_matters(int layer, int layers)
 {
     return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
-/* What llama.cpp takes for a model of 70B, whose few value heads cost little in more bits. It knows none of
- * qwen3. */
+/* Return whether llama.cpp takes the model for one of 70B, whose few value heads cost little in more bits. It knows no
+ * such model of qwen3. */
 static bool is_70b(const struct model_config *c)
 {
     if (c->layers != 80 || strcmp(c->model_type, "qwen3") == 0)
@@ -62,6 +62,6 @@ enum nj_tensor_type mixture_type(const struct mixture *m, const struct model_con
     enum nj_tensor_type type = wanted(m, c, spec);
     if (!whole_blocks(type, spec))
         type = smaller[type];
-    /* NJ_TYPE_F32 is 0: no smaller type */
+    /* NJ_TYPE_F32 is 0, which stands for no smaller type */
     return type != NJ_TYPE_F32 && whole_blocks(type, spec) ? type : NJ_TYPE_F16;
 }

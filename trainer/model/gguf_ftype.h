@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_ftype.h: the types of the tensors of a GGUF file, as llama.cpp's quantiser chooses them: of Q4_K_M, say, most
- * matrices are Q4_K, and some that matter more are Q6_K.
+ * gguf_ftype.h: the types of the tensors of a GGUF file, as llama.cpp's quantizer chooses them: in Q4_K_M, for example,
+ * most matrices are Q4_K, and some that matter more are Q6_K.
  */
 #ifndef NOJIT_TRAINER_MIXTURE_H
 #define NOJIT_TRAINER_MIXTURE_H
@@ -13,9 +13,9 @@
 
 static const struct mixture {
     const char *name;
-    int file_type;            /* general.file_type */
-    enum nj_tensor_type type; /* of most matrices */
-    bool more_bits;           /* the value and down projections of some layers are Q6_K */
+    int file_type;            /* value of general.file_type */
+    enum nj_tensor_type type; /* type of most matrices */
+    bool more_bits;           /* whether the value and down projections of some layers are Q6_K */
 } mixtures[] = {
     {"f32", 0, NJ_TYPE_F32, false},     {"f16", 1, NJ_TYPE_F16, false},
     {"bf16", 32, NJ_TYPE_BF16, false},  {"q8_0", 7, NJ_TYPE_Q8_0, false},
@@ -24,10 +24,10 @@ static const struct mixture {
 };
 enum { MIXTURES = sizeof mixtures / sizeof *mixtures };
 
-/* NULL: no such mixture. */
+/* Return the mixture of that name; NULL: there is none. */
 const struct mixture *mixture_find(const char *name);
-/* What quantize_rows() is to make of one of the model's tensor_specs(). Norms and biases are F32; a matrix whose
- * columns are not whole blocks gets a type of smaller blocks, and F16 where there is none. */
+/* Return the type that quantize_rows() gives to one of the model's tensor_specs(). Norms and biases are F32; a matrix
+ * whose columns are not whole blocks gets a type of smaller blocks, or F16 if there is none. */
 enum nj_tensor_type mixture_type(const struct mixture *m, const struct model_config *c,
                                  const struct tensor_spec *spec);
 

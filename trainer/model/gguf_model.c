@@ -19,10 +19,10 @@
 
 /* ---- tables ---- */
 
-/* After "blk.N." for tensors of a layer. */
+/* Names of tensors, after "blk.N." for those of a layer. */
 static const struct role_name {
     const char *name;
-    const char *fused; /* the tensor that may hold it, below those before it */
+    const char *fused; /* tensor that may hold it, after those before it */
 } names[ROLE_COUNT] = {
     [ROLE_EMBED] = {"token_embd.weight", NULL},
     [ROLE_INPUT_NORM] = {"attn_norm.weight", NULL},
@@ -91,14 +91,14 @@ struct fields {
     const char *arch;
 };
 
-/* "llama.block_count" */
+/* Write the key of a field: "llama.block_count". */
 static const char *key_of(const struct fields *f, const char *name, char out[128])
 {
     snprintf(out, 128, "%s.%s", f->arch, name);
     return out;
 }
 
-/* The one value of an array that has it for each layer. */
+/* Read the one value of an array that has it for each layer. */
 static int read_equal(const struct fields *f, const char *key, int64_t *out)
 {
     int32_t *each = NULL;
@@ -118,7 +118,7 @@ static int read_equal(const struct fields *f, const char *key, int64_t *out)
     return rc;
 }
 
-/* Whole number from 1 to INT_MAX. missing 0: the key is required. */
+/* Read a whole number from 1 to INT_MAX. missing 0: the key is required. */
 static int read_int(const struct fields *f, const char *name, int missing, int *out)
 {
     char key[128];
@@ -137,7 +137,7 @@ static int read_int(const struct fields *f, const char *name, int missing, int *
     return NJ_OK;
 }
 
-/* Number above 0, in float32 too; missing NAN: the key is required. */
+/* Read a number above 0, in float32 too; missing NAN: the key is required. */
 static int read_number(const struct fields *f, const char *name, double missing, double *out)
 {
     char key[128];
@@ -191,7 +191,7 @@ static int read_sizes(const struct fields *f, struct model_config *c)
     return read_int(f, "attention.key_length", c->hidden_size / c->heads, &c->head_dim);
 }
 
-/* Sizes that can only be head_dim here. */
+/* Refuse sizes other than head_dim where they can only be head_dim. */
 static int refuse_other_heads(const struct fields *f, const struct model_config *c)
 {
     static const struct {
@@ -212,7 +212,7 @@ static int refuse_other_heads(const struct fields *f, const struct model_config 
     return NJ_OK;
 }
 
-/* Refuses numbers that llama.cpp computes with, unless they change nothing. */
+/* Refuse numbers that llama.cpp computes with, unless they change nothing. */
 static int refuse_numbers(const struct fields *f)
 {
     static const struct {
@@ -234,7 +234,7 @@ static int refuse_numbers(const struct fields *f)
     return rc;
 }
 
-/* A file of adapters or of an importance matrix is no model. */
+/* Refuse a file of adapters or of an importance matrix, which is no model. */
 static int refuse_kind(const struct gguf *g)
 {
     struct gguf_text type;
@@ -270,7 +270,7 @@ static int refuse_features(const struct fields *f, const struct model_config *c)
     return rc;
 }
 
-/* An id of tokenizer.ggml; -1 if there is none. */
+/* Read an id of tokenizer.ggml; -1 if there is none. */
 static int read_token(const struct gguf *g, const char *key, int *out)
 {
     int64_t id;
@@ -297,7 +297,7 @@ static int read_vocab(const struct fields *f, struct model_config *c)
 
 /* ---- rotary positions ---- */
 
-/* Llama 3's rule comes as a tensor; all others are named. */
+/* Refuse scaling that is named; only Llama 3's rule comes as a tensor. */
 static int refuse_scaling(const struct fields *f)
 {
     char key[128];
@@ -319,10 +319,10 @@ static int refuse_scaling(const struct fields *f)
                 factor);
 }
 
-/* Factors of Llama 3 that no file says, and the original context where the divisors leave it open. */
+/* Factors of Llama 3 that no file gives, and the original context if the divisors leave it open. */
 enum { LOW_FREQ_FACTOR = 1, HIGH_FREQ_FACTOR = 4, ORIGINAL_POSITIONS = 8192 };
 
-/* The original context from a divisor between 1 and factor, each of which is of one context alone. */
+/* Return the original context from a divisor between 1 and factor, each of which belongs to one context alone. */
 static int original_positions(const struct model_config *c, const float *divisor, double factor)
 {
     for (int i = 0; i < c->head_dim / 2; i++) {
@@ -336,7 +336,8 @@ static int original_positions(const struct model_config *c, const float *divisor
     return ORIGINAL_POSITIONS;
 }
 
-/* Divisors were computed in float32: 1e-6 of a frequency is at most 1e-5 of its divisor, at factor 32. */
+/* Largest relative difference of divisors. They were computed in float32: 1e-6 of a frequency is at most 1e-5 of its
+ * divisor, at factor 32. */
 #define AGREEMENT 1e-4
 
 int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model_config *c)
@@ -370,7 +371,8 @@ int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model
 
 /* ---- a model's configuration ---- */
 
-/* Biases of queries, keys and values are a family's here, and a file's there. */
+/* Check that the file has biases of queries, keys and values exactly if the family has: they depend on the family here,
+ * and on the file in GGUF. */
 static int check_biases(const struct gguf *g, const struct family *family)
 {
     const struct role_name *q = &names[ROLE_Q_BIAS];
@@ -389,7 +391,7 @@ static int check_biases(const struct gguf *g, const struct family *family)
     return NJ_OK;
 }
 
-/* What GGUF calls the fields of a config.json. */
+/* Return GGUF's name for a field of a config.json. */
 static struct config_name name_of(const void *of, const char *field)
 {
     static const char *const known[][2] = {
@@ -452,7 +454,7 @@ int gguf_config(const char *path, struct model_config *out)
 
 /* ---- its tensors ---- */
 
-/* The part for a role of a tensor that holds q, k and v one below the other. */
+/* Cut the part for a role out of a tensor that holds q, k and v one below the other. */
 static int cut(const struct gguf *g, const struct model_config *c, const struct tensor *fused,
                const struct tensor_spec *spec, struct tensor *out)
 {
@@ -473,7 +475,7 @@ static int cut(const struct gguf *g, const struct model_config *c, const struct 
     return NJ_OK;
 }
 
-/* The tensor of that name, or the one that it may be a part of; NULL: neither is there. */
+/* Find the tensor of that name, or the one that it may be a part of; NULL: neither is present. */
 static int find(const struct gguf *g, const struct tensor_spec *spec, const char *name, bool *part,
                 const struct tensor **out)
 {
@@ -491,7 +493,7 @@ static int find(const struct gguf *g, const struct tensor_spec *spec, const char
     return NJ_OK;
 }
 
-/* The tensor of a spec, under Hugging Face's name. */
+/* Take the tensor of a spec, under Hugging Face's name. */
 static int take(const struct gguf *g, const struct model_config *c, const struct tensor_spec *spec,
                 bool *used, struct tensor *out)
 {
@@ -538,7 +540,7 @@ static int refuse_rest(const struct gguf *g, const bool *used)
     return NJ_OK;
 }
 
-/* *out: count tensors, malloc'ed. */
+/* Take all tensors; *out: `count` tensors, malloc()'d. */
 static int take_all(const struct gguf *g, const struct model_config *c,
                     const struct tensor_spec *spec, size_t count, struct tensor **out)
 {
@@ -574,7 +576,7 @@ int gguf_tensors(const char *path, struct tensors *out)
         return rc;
     if (!(rc = read_config(&g, &c)) && !(rc = tensor_specs(&c, &spec, &count)) &&
         !(rc = take_all(&g, &c, spec, count, &list))) {
-        *out = g.tensors; /* with what is mapped */
+        *out = g.tensors; /* with the mappings */
         g.tensors = (struct tensors){0};
         free(out->tensor);
         out->tensor = list;

@@ -24,12 +24,13 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Elements filled between two writes. */
+/* Number of elements filled between two writes. */
 #define BLOCK ((int64_t)1 << 22)
 
 #define PRESET_COMMON .rms_eps = 1e-6f, .bos_id = -1
 
-/* C hidden size, I intermediate size, L layers, H heads, K key-value heads, D head size, V vocabulary, P positions */
+/* A shape: C hidden size, I intermediate size, L layers, H heads, K key-value heads, D head size, V vocabulary, P
+ * positions. */
 #define SHAPE(type, C, I, L, H, K, D, V, P, features)                                              \
     .model_type = (type), .hidden_size = (C), .layers = (L), .vocab_size = (V),                    \
     .max_positions = (P), CONFIG_PLAIN(H, K, D, I, features)
@@ -120,7 +121,7 @@ const struct preset *preset_find(const char *name)
 
 /* ---- random numbers ---- */
 
-/* Two normal numbers with deviation 0.02 (Box and Muller 1958), a function of (key, i). */
+/* Compute two normal numbers with deviation 0.02 (Box and Muller 1958), a function of (key, i). */
 static void normal_pair(uint64_t key, uint64_t i, float out[2])
 {
     const uint64_t bits = random_mix(key + (i + 1) * 0x9e3779b97f4a7c15u);
@@ -153,7 +154,7 @@ static void store(void *block, int64_t i, enum nj_tensor_type dtype, float x)
         ((uint16_t *)block)[i] = dtype == NJ_TYPE_BF16 ? bf16_from_f32(x) : f16_from_f32(x);
 }
 
-/* Elements first..first + count - 1 of a tensor; first is even. */
+/* Fill elements first..first + count - 1 of a tensor; first is even. */
 static void fill_block(void *block, int64_t first, int64_t count, enum fill fill, uint64_t key,
                        enum nj_tensor_type dtype)
 {
@@ -169,18 +170,18 @@ static void fill_block(void *block, int64_t first, int64_t count, enum fill fill
     }
 }
 
-/* ---- where weights come from ---- */
+/* ---- sources of weights ---- */
 
 struct source {
-    enum nj_tensor_type dtype;  /* in the file */
-    bool as_they_are;           /* weights that are taken over keep their own */
-    uint64_t seed;              /* of random ones */
-    const struct tensors *from; /* those that are taken over; NULL: random */
-    const char *dir;            /* whose they are */
-    const int *layers;          /* layer of `from` that each becomes */
+    enum nj_tensor_type dtype;  /* type in the file */
+    bool as_they_are;           /* whether weights that are taken over keep their own type */
+    uint64_t seed;              /* seed of random weights */
+    const struct tensors *from; /* tensors that are taken over; NULL: random weights */
+    const char *dir;            /* folder of these tensors */
+    const int *layers;          /* layer of `from` that each layer becomes */
 };
 
-/* The tensor that becomes spec. */
+/* Find the tensor that becomes spec. */
 static int find_taken(const struct source *s, const struct tensor_spec *spec,
                       const struct tensor **out)
 {
@@ -218,7 +219,7 @@ static void convert_block(void *block, const struct tensor *t, int64_t first, in
         tensor_to_16(t, first, count, dtype == NJ_TYPE_F16, block);
 }
 
-/* block: room for BLOCK elements. */
+/* Write a tensor; block: room for BLOCK elements. */
 static int write_tensor(struct st_folder_writer *w, const struct source *s,
                         const struct tensor_spec *spec, enum nj_tensor_type dtype, void *block)
 {
@@ -258,7 +259,7 @@ static int write_weights(const char *dir, const struct source *s, const struct t
     return rc;
 }
 
-/* Unless that of another model has come along. */
+/* Write generation_config.json, unless another model's was copied. */
 static int write_generation_config(const char *dir, const struct model_config *c)
 {
     char path[PATH_BYTES];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lora_config.c: decides which adapters of PEFT this program takes, and says so in its files.
+ * lora_config.c: see lora_config.h. It decides which adapters of PEFT this program accepts, and writes them in PEFT's
+ * form.
  */
 #include "model/lora_config.h"
 
@@ -101,7 +102,7 @@ static int read_targets(const char *path, const json_t *names, struct lora_confi
     return 0;
 }
 
-/* Absent, null, false, "none" or empty: as if it were not there. */
+/* Return whether a field is off: absent, null, false, "none" or empty. */
 static bool is_off(const json_t *value)
 {
     if (!value || json_is_null(value) || json_is_false(value))
@@ -112,17 +113,17 @@ static bool is_off(const json_t *value)
            json_object_size(value) == 0;
 }
 
-/* The fields of adapter_config.json as PEFT 0.21 has them. One that is not here must be off, too: a later version
- * may compute something by it. */
+/* The fields of adapter_config.json as PEFT 0.21 has them. Any other field must be off, too: a later version may use it
+ * in its computation. */
 static const char *const known[] = {
-    /* read below */
+    /* fields that are read below */
     "peft_type",
     "r",
     "lora_alpha",
     "lora_dropout",
     "target_modules",
     "init_lora_weights",
-    /* without effect on a plain adapter that was trained */
+    /* fields without effect on a plain adapter that was trained */
     "task_type",
     "auto_mapping",
     "peft_version",
@@ -133,7 +134,7 @@ static const char *const known[] = {
     "runtime_config",
     "ensure_weight_tying",
     "qalora_group_size",
-    /* settings of starts, which init_lora_weights names */
+    /* settings of initializations that init_lora_weights names */
     "loftq_config",
     "eva_config",
     "corda_config",
@@ -148,8 +149,8 @@ static bool is_known(const char *name)
     return false;
 }
 
-/* Starts that leave the base model as it was. Others took them off its weights, and the adapter belongs to the
- * difference. */
+/* Check the initialization. Some leave the base model as it was; others subtract the adapter from its weights, and the
+ * adapter belongs to the difference. */
 static int check_start(const char *path, const json_t *start)
 {
     static const char *const whole[] = {"gaussian", "orthogonal", "eva"};

@@ -24,13 +24,13 @@ static bool any(const char *path)
     return true;
 }
 
-/* The first that it is. */
+/* Kinds of models; the first that fits counts. */
 static const struct kind {
     bool (*is)(const char *path);
     bool folder;
     int (*config)(const char *path, struct model_config *out);
     int (*tensors)(const char *path, struct tensors *out);
-    int (*check)(const char *path, const struct tensors *w); /* of all bytes; NULL: none */
+    int (*check)(const char *path, const struct tensors *w); /* check of all bytes; NULL: none */
     int (*side_files)(const char *path, const char *dir);
     int (*check_side_files)(const char *path);
 } kinds[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantized_folder.c: see quantized_folder.h. What is not converted (embedding, head, norms, layers that the
- * configuration lists) is there under its own name and stays as it is.
+ * quantized_folder.c: see quantized_folder.h. Tensors that are not converted (embedding, head, norms, layers that the
+ * configuration lists) are present under their own names and stay as they are.
  */
 #include "model/quantized_folder.h"
 
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The quantization_config of a folder, of the object that *config must be released with; NULL: none. */
+/* Read the quantization_config of a folder, a part of the object *config, which the caller must release; NULL: none. */
 static int read_quantised(const char *dir, char path[PATH_BYTES], json_t **config, json_t **out)
 {
     *config = *out = NULL;
@@ -73,9 +73,9 @@ struct reading {
     const char *dir;
     const struct model_config *config;
     const struct quantised_scheme *scheme;
-    const struct tensors *from; /* as the files have them */
-    bool *used;                 /* of those */
-    struct tensors to;          /* grows; has room */
+    const struct tensors *from; /* tensors as the files have them */
+    bool *used;                 /* whether each of those was used */
+    struct tensors to;          /* tensors under the names of the model, with room for all */
 };
 
 static const struct tensor *take(const struct reading *r, const char *name)
@@ -91,7 +91,7 @@ static bool is_plain(const struct tensor *t)
     return (int)t->dtype < NJ_TYPES;
 }
 
-/* Some releases have a bias of zeros for each layer that has none. */
+/* Drop the bias of zeros that some releases have for each layer without one. */
 static void drop_bias(const struct reading *r, const struct tensor_spec *spec, int module)
 {
     char name[sizeof spec->name + 8];
@@ -111,7 +111,7 @@ static void drop_bias(const struct reading *r, const struct tensor_spec *spec, i
         take(r, name);
 }
 
-/* The parts of a matrix, if it has them. */
+/* Take the parts of a matrix, if the folder has them. */
 static int take_matrix(struct reading *r, const struct tensor_spec *spec)
 {
     const struct quantised_layout *layout = quantised_layout(r->scheme->format);
@@ -154,7 +154,7 @@ static void sort(struct tensors *w)
     qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
 }
 
-/* What is not part of a matrix. The model may not have it: who loads it looks. */
+/* Take tensors that are not part of a matrix. The model may lack them, which the code that loads it checks. */
 static int take_rest(struct reading *r)
 {
     struct tensor *end = r->to.tensor + r->to.count;
@@ -203,7 +203,7 @@ static int take_all(struct reading *r)
     return rc;
 }
 
-/* The tensors of a folder, of all types, under the names of the model. */
+/* Open the tensors of a folder, of all types, under the names of the model. */
 static int open_settled(const char *dir, struct tensors *out)
 {
     int rc = st_open_parts(dir, out);
@@ -216,7 +216,7 @@ static int open_settled(const char *dir, struct tensors *out)
     return rc;
 }
 
-/* The tensors of a folder whose weights are stored as they are. */
+/* Open the tensors of a folder whose weights are stored unquantized. */
 static int plain_tensors(const char *dir, struct tensors *out)
 {
     struct model_config config;

@@ -38,7 +38,7 @@ static int need(const struct quantised_matrix *m, int part, const char *name)
                                 m->dir, m->spec->name, name);
 }
 
-/* That a part, which must be there, has one of these types and this shape; columns 0: it is a list. */
+/* Check that a part, which must be present, has one of these types and this shape; columns 0: it is a list. */
 static int check_part(const struct quantised_matrix *m, int part, const char *name, int64_t types,
                       int64_t rows, int64_t columns)
 {
@@ -51,7 +51,7 @@ static int check_part(const struct quantised_matrix *m, int part, const char *na
     return same && (types >> (int)t->dtype & 1) ? 0 : refuse_part(m, t);
 }
 
-/* The largest of these blocks that groups of columns are made of, and rows. */
+/* Choose the largest of these blocks that groups of columns, and rows, are made of. */
 static int choose(const struct quantised_matrix *m, const enum nj_tensor_type *types, int count,
                   struct packed *p, struct tensor *t)
 {
@@ -79,13 +79,13 @@ static int choose_i4(const struct quantised_matrix *m, struct packed *p, struct 
 
 /* ---- blocks ---- */
 
-/* Number `at` of the eight of four bits in a 32-bit word, the lowest first. */
+/* Return number `at` of the eight of four bits in a 32-bit word, the lowest first. */
 static int number_in(const struct packed_part *words, int64_t word, int64_t at)
 {
     return words->data[4 * word + at / 2] >> at % 2 * 4 & 15;
 }
 
-/* Scale i, a float16 or bfloat16, and the number that stands for 0. */
+/* Put scale i, a float16 or bfloat16, and the zero point. */
 static void put_i4_head(const struct packed_part *scales, int64_t i, int zero, unsigned char *to)
 {
     memcpy(to, scales->data + 2 * i, 2);
@@ -123,7 +123,7 @@ static void nf4_block(const struct packed *p, int64_t row, int64_t column, unsig
     memcpy(to + 4, p->part[NF4_WEIGHT].data + at / 2, (size_t)p->elements / 2);
 }
 
-/* A whole number above 0 of the quantisation state, or 0. */
+/* Return a whole number above 0 of the quantization state, or 0. */
 static int64_t size_in(const json_t *state, const char *name)
 {
     const json_int_t size = json_integer_value(json_object_get(state, name));
@@ -154,7 +154,7 @@ static int read_nf4_state(const struct quantised_matrix *m, struct packed *p)
     return rc;
 }
 
-/* The code that NF4 blocks are read by. */
+/* Check that the code is the one that NF4 blocks are read by. */
 static int check_nf4_code(const struct quantised_matrix *m)
 {
     unsigned char block[36] = {0};
@@ -224,7 +224,7 @@ static void gptq_block(const struct packed *p, int64_t row, int64_t column, unsi
                4);
 }
 
-/* Zeros and scales by groups. */
+/* Check the shapes of zeros and scales by groups. */
 static int check_turned(const struct quantised_matrix *m, const struct packed *p)
 {
     const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
@@ -234,7 +234,7 @@ static int check_turned(const struct quantised_matrix *m, const struct packed *p
     return rc ? rc : check_part(m, TURNED_SCALES, "scales", HALVES, groups, p->rows);
 }
 
-/* That columns of a group lie together. */
+/* Check that columns of a group lie together. */
 static int check_order(const struct quantised_matrix *m, const struct packed *p)
 {
     const unsigned char *order = m->part[GPTQ_ORDER] ? m->part[GPTQ_ORDER]->data : NULL;
@@ -266,7 +266,7 @@ static int open_gptq(const struct quantised_matrix *m, struct packed *p, struct 
 
 /* ---- AWQ: columns by rows; a word has eight rows of a column, the even ones first ---- */
 
-/* Where the numbers of rows lie in a word. */
+/* Places of the numbers of rows in a word. */
 static const int awq_place[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 static int awq_number(const struct packed *p, int part, int64_t line, int64_t row)
@@ -297,7 +297,7 @@ static int open_awq(const struct quantised_matrix *m, struct packed *p, struct t
 
 enum { CT_WEIGHT, CT_SCALE, CT_ZERO, CT_ORDER, CT_SHAPE };
 
-/* Numbers are stored with 8 added, in words of eight rows, or in bytes as they are. */
+/* Return the zero point. Numbers are stored with 8 added, in words of eight rows, or in bytes as they are. */
 static int ct_zero(const struct packed *p, int64_t row, int64_t group)
 {
     const struct packed_part *zero = &p->part[CT_ZERO];
@@ -352,7 +352,7 @@ static int open_ct(const struct quantised_matrix *m, struct packed *p, struct te
 
 enum { F8_WEIGHT, F8_SCALE, F8_SCALE_INV, F8_INPUT_SCALE };
 
-/* A block with a NaN has one for its scale. */
+/* Make a block; the scale of one with a NaN is NaN. */
 static void f8_block(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
 {
     const int64_t across = i64_ceil_div(p->columns, p->group_columns);
@@ -366,8 +366,8 @@ static void f8_block(const struct packed *p, int64_t row, int64_t column, unsign
     memcpy(to + 4, from, (size_t)p->elements);
 }
 
-/* How many of `all` share a scale, of which there are `scales`; said: what the configuration says. 0: that does not
- * fit. */
+/* Return how many of `all` share a scale, of which there are `scales`; said: the value of the configuration. 0: the
+ * values do not agree. */
 static int64_t shared(int64_t all, int64_t scales, int64_t said)
 {
     if (scales == 1 && (said == 0 || said >= all))

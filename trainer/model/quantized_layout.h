@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantized_layout.h: the parts that formats of quantised safetensors files keep a matrix in, and the blocks that are
- * made of them: its own numbers and scales, in the order of rows.
+ * quantized_layout.h: the parts in which formats of quantized safetensors files keep a matrix, and the blocks that are
+ * made of them: the file's own numbers and scales, in the order of rows.
  */
 #ifndef NOJIT_TRAINER_QUANTISED_LAYOUT_H
 #define NOJIT_TRAINER_QUANTISED_LAYOUT_H
@@ -14,15 +14,15 @@ struct quantised_matrix {
     const char *dir;
     const struct tensor_spec *spec;
     const struct quantised_scheme *scheme;
-    const struct tensor *part[PACKED_PARTS]; /* NULL: not there */
+    const struct tensor *part[PACKED_PARTS]; /* parts of the matrix; NULL: absent */
 };
 
 struct quantised_layout {
-    /* Behind the name of the module, in the order of struct packed. A matrix is quantised if the first is there and
-     * of a type that weights do not have. */
+    /* Names of the parts after the name of the module, in the order of struct packed. A matrix is quantized if the
+     * first part is present and has a type that weights do not have. */
     const char *part[PACKED_PARTS];
-    /* Checks the parts against the matrix: p->block needs to check nothing. Sets the type of t and all of p that is
-     * not taken from the parts as they are. */
+    /* Check the parts against the matrix, so that p->block needs no checks. Set the type of t and all of p that is not
+     * taken from the parts as they are. */
     int (*open)(const struct quantised_matrix *m, struct packed *p, struct tensor *t);
 };
 

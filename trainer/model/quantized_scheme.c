@@ -19,7 +19,7 @@ struct reading {
     struct quantised_scheme *out;
 };
 
-/* value NULL: it is missing. */
+/* Refuse a field; value NULL: it is missing. */
 static int refuse(const struct reading *r, const char *field, const json_t *value,
                   const char *wanted)
 {
@@ -35,14 +35,14 @@ static bool is_text(const json_t *value, const char *text)
     return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-/* The first that is there of two names, which makers of such files use for the same. */
+/* Return the first of two names that is present; makers of such files use both for the same field. */
 static const json_t *either(const json_t *from, const char *name, const char *other)
 {
     const json_t *value = json_object_get(from, name);
     return value && !json_is_null(value) ? value : json_object_get(from, other);
 }
 
-/* Columns that share a scale; null and -1: all. */
+/* Read the number of columns that share a scale; null and -1: all. */
 static int read_group(const struct reading *r, const json_t *value)
 {
     const json_int_t size = json_integer_value(value);
@@ -52,7 +52,7 @@ static int read_group(const struct reading *r, const json_t *value)
     return refuse(r, "group_size", value, "it must be -1 or a whole number above 0");
 }
 
-/* Rows and columns that share a scale; null: as the shape of the scales says. */
+/* Read the numbers of rows and columns that share a scale; null: as the shape of the scales says. */
 static int read_block(const struct reading *r, const char *name, const json_t *value)
 {
     const json_int_t rows = json_integer_value(json_array_get(value, 0));
@@ -120,7 +120,7 @@ static int read_f8(const struct reading *r, const json_t *c)
     return read_block(r, "weight_block_size", json_object_get(c, "weight_block_size"));
 }
 
-/* One of config_groups. */
+/* Read one of config_groups. */
 static int read_weights(const struct reading *r, const json_t *w)
 {
     const bool floats = r->out->format == QUANTISED_F8;
@@ -140,7 +140,7 @@ static int read_weights(const struct reading *r, const json_t *w)
     return rc ? rc : read_block(r, "block_structure", json_object_get(w, "block_structure"));
 }
 
-/* What is done to weights beside their quantisation. */
+/* Refuse steps other than quantization that are applied to weights. */
 static int refuse_other_steps(const struct reading *r, const json_t *c)
 {
     const json_t *transform = json_object_get(c, "transform_config");
@@ -154,7 +154,7 @@ static int refuse_other_steps(const struct reading *r, const json_t *c)
     return 0;
 }
 
-/* The formats of compressed-tensors. The last one is what it calls FP8 weights whose inputs stay as they are. */
+/* The formats of compressed-tensors. The last one is its name for FP8 weights whose inputs stay as they are. */
 static const struct {
     const char *name;
     enum quantised_format format;
@@ -218,7 +218,7 @@ int quantised_scheme(const char *path, const json_t *value, struct quantised_sch
     const struct reading r = {path, out};
     const json_t *name = json_object_get(value, "quant_method");
     *out = (struct quantised_scheme){0};
-    if (!name && json_object_get(value, "load_in_4bit")) /* before quant_method was written */
+    if (!name && json_object_get(value, "load_in_4bit")) /* files older than quant_method */
         return read_nf4(&r, value);
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (is_text(name, methods[i].name))

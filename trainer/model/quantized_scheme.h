@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quantized_scheme.h: how the weights of a Hugging Face folder are quantised, by `quantization_config` of its
+ * quantized_scheme.h: how the weights of a Hugging Face folder are quantized, by `quantization_config` of its
  * config.json.
  */
 #ifndef NOJIT_TRAINER_QUANTISED_SCHEME_H
@@ -20,13 +20,16 @@ enum quantised_format {
 
 struct quantised_scheme {
     enum quantised_format format;
-    int64_t rows, columns; /* so many share a scale; 0: all of them, or as the scales' shape says */
-    bool ordered;   /* weights were quantised in another order of columns, which each has to tell */
-    bool has_zeros; /* each has zero points */
-    int zero_more;  /* what is added to the stored number that stands for 0 */
+    /* rows and columns that share a scale; 0: all of them, or as the scales' shape says */
+    int64_t rows, columns;
+    /* whether weights were quantized in another order of columns, which each matrix has to give */
+    bool ordered;
+    bool has_zeros; /* whether each matrix has zero points */
+    int zero_more;  /* number that is added to the stored zero point */
 };
 
-/* path: of the config.json; value: its quantization_config. What nojit does not read is refused by name. */
+/* Read the scheme. path: path of the config.json; value: its quantization_config. A scheme that nojit does not read is
+ * refused by name. */
 int quantised_scheme(const char *path, const json_t *value, struct quantised_scheme *out);
 
 #endif

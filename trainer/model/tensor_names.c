@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A dimension is a product of sizes of the model; the table names which. */
+/* Dimensions of tensors, each a product of sizes of the model. */
 enum dim { DIM_ONE, DIM_VOCAB, DIM_HIDDEN, DIM_FFN, DIM_Q, DIM_KV, DIM_HEAD };
-/* A feature of the block that a tensor belongs to, or: */
+/* The condition under which a tensor is present: a feature of its block, or one of these. */
 enum presence { ALWAYS = -1, UNTIED = -2 };
 
 static const struct role_row {
-    const char *name; /* after "model.layers.N." for tensors of a block */
+    const char *name; /* part of the name after "model.layers.N." for tensors of a block */
     int rank;
     enum dim rows, columns;
     int presence;
@@ -42,7 +42,7 @@ static const struct role_row {
     [ROLE_HEAD] = {"lm_head.weight", 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
 };
 
-/* The roles that belong to a block of each kind. */
+/* The run of roles that belong to a block of each kind. */
 static const struct role_run {
     enum tensor_role first, last;
 } before_layers = {ROLE_EMBED, ROLE_EMBED}, after_layers = {ROLE_FINAL_NORM, ROLE_HEAD},
@@ -51,8 +51,8 @@ static const struct role_run {
       [BLOCK_GLU] = {ROLE_POST_NORM, ROLE_DOWN_WEIGHT},
 };
 
-/* The matrices of all layers, embedding and head; norms and biases are a part of what is left to 2^60. So
- * neither the elements of a model nor their bytes wrap in 64 bits, and place_rank() need not look. */
+/* The matrices of all layers, the embedding and the LM head; norms and biases fit in the rest up to 2^60. So neither
+ * the number of elements of a model nor of their bytes overflows 64 bits, and place_rank() need not check. */
 _Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(
                    3LL * CONFIG_SIZE_MOST + 4LL * CONFIG_HEADS_MOST * CONFIG_HEAD_DIM_MOST) +
                        2LL * CONFIG_SIZE_MOST * CONFIG_SIZE_MOST <
@@ -80,12 +80,12 @@ static bool is_present(const struct model_config *c, const struct block *b, int 
     return block_has(b, (enum feature)presence);
 }
 
-static const struct block outside; /* of all layers */
+static const struct block outside; /* block of tensors outside the layers */
 
-/* Where tensors of a model are listed or counted. */
+/* The state of listing or counting the tensors of a model. */
 struct listing {
     const struct model_config *c;
-    struct tensor_spec *to; /* NULL: they are counted */
+    struct tensor_spec *to; /* output; NULL: they are only counted */
     size_t count;
     int64_t elements;
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensor_names.h: which tensors a model has, what Hugging Face calls them and how large they are.
- * The one place that says so: initialisation, loading, fused parameters and saving all walk this
- * list.
+ * tensor_names.h: the tensors of a model, their Hugging Face names and their sizes. This is the only such list:
+ * initialization, loading, fused parameters and saving all walk it.
  */
 #ifndef NOJIT_TRAINER_TENSOR_NAMES_H
 #define NOJIT_TRAINER_TENSOR_NAMES_H
@@ -12,9 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One role per matrix, bias or gain. Within a layer, specs come in this order; parts that a fused
- * product reads one below the other (q, k, v; gate, up) are neighbours, so a fused parameter is a
- * run of specs. */
+/* A role per matrix, bias or gain. Within a layer, specs come in this order; parts that a fused product reads one below
+ * the other (q, k, v; gate, up) are neighbors, so a fused parameter is a run of specs. */
 enum tensor_role {
     ROLE_EMBED,       /* [vocab, hidden] model.embed_tokens.weight */
     ROLE_INPUT_NORM,  /* [hidden]        input_layernorm.weight */
@@ -41,20 +39,19 @@ struct tensor_spec {
     int rank;         /* 1 or 2 */
     int64_t shape[2]; /* row-major; shape[1] is 1 for rank 1 */
     enum tensor_role role;
-    int layer; /* -1 outside the layers */
+    int layer; /* number of the layer; -1 outside the layers */
 };
 
-/* Canonical order: embedding, layers from 0 on (each in role order), final norm, head. *out is
- * malloc'ed; free() it. The configuration must have passed config_check(). Returns 0 or NJ_E_NOMEM.
- */
+/* List the tensors in canonical order: embedding, layers from 0 on (each in role order), final norm, LM head. *out is
+ * malloc()'d; free() it. The configuration must have passed config_check(). Return 0 or NJ_E_NOMEM. */
 int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count);
-/* Return the elements of all tensors of a model, which are its parameters. */
+/* Return the number of elements of all tensors of a model, which are its parameters. */
 int64_t tensors_elements(const struct model_config *c);
-/* Return what the module of a role is called ("q_proj"), and how many characters that is. */
+/* Return the name of a role's module ("q_proj"), and its length. */
 const char *tensor_module(enum tensor_role role, int *length);
-/* Elements of one tensor. */
+/* Return the number of elements of one tensor. */
 int64_t tensor_elements(const struct tensor_spec *s);
-/* t, found under the name of spec (NULL: it was not) in the model dir, is what spec says. Returns 0 or
+/* Check that t, found under the name of spec (NULL: it was not) in the model dir, is as spec says. Return 0 or
  * NJ_E_FORMAT. */
 struct tensor;
 int weights_check(const char *dir, const struct tensor_spec *spec, const struct tensor *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_aliases.c: what trainers of other projects call our options, and what to say about options
- * of theirs that we lack. The commonest spelling of each is in options.def.
+ * option_aliases.c: other projects' names for our options, and the advice about options of theirs that we lack. The
+ * most common spelling of each is in options.def.
  */
 #include "options/options.h"
 
@@ -124,7 +124,7 @@ const struct option_alias option_aliases[] = {
     {"ctx-size", "seq-len", NULL},
     {"block-size", "seq-len", NULL},
     {"cutoff-len", "seq-len", NULL},
-    /* optimiser */
+    /* optimizer */
     {"peak-lr", "lr", NULL},
     {"max-lr", "lr", NULL},
     {"lr-peak", "lr", NULL},
@@ -202,7 +202,7 @@ const struct option_alias option_aliases[] = {
     {"config-file", "config", NULL},
     {"yaml", "config", NULL},
     /* generation */
-    {"max-new-tokens", "max-new", NULL}, /* TRL's GKD */
+    {"max-new-tokens", "max-new", NULL}, /* name in TRL's GKD */
     {"num-tokens", "max-tokens", NULL},
     {"n-predict", "max-tokens", NULL},
     {"max-generated-tokens", "max-tokens", NULL},

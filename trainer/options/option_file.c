@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * option_file.c: --config FILE: options from a YAML mapping, or from the receipt of a run, which is to be repeated.
- * Names, bounds and near misses are those of the command line; every fault is told with file and line.
+ * option_file.c: --config FILE: options from a YAML mapping, or from the receipt of a run that is to be repeated.
+ * Names, bounds and near misses are those of the command line; every error names file and line.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "io/regular.h"
 #include "options/options.h"
 
-/* libyaml takes time in the square of the depth and of the anchors. */
+/* Limits of a file: libyaml takes time quadratic in the depth and in the number of anchors. */
 enum { FILE_BYTES = 1 << 20, MAX_DEPTH = 16, MAX_ANCHORS = 100 };
 
 struct reader {
@@ -31,7 +31,7 @@ static const char *text(const yaml_node_t *n)
     return (const char *)n->data.scalar.value;
 }
 
-/* Puts file and line before a sentence. */
+/* Put file and line before a sentence. */
 static int fail_line(const struct reader *r, yaml_mark_t at, int code, const char *sentence)
 {
     char what[512];
@@ -44,7 +44,7 @@ static int fail_at(const struct reader *r, const yaml_node_t *n, int code, const
     return fail_line(r, n->start_mark, code, sentence);
 }
 
-/* A copy of the value that lives as long as the settings. */
+/* Copy a value for as long as the settings live. */
 static const char *keep(struct settings *s, const char *value)
 {
     char **grown = realloc(s->kept, (s->kept_count + 1) * sizeof *grown);
@@ -57,14 +57,14 @@ static const char *keep(struct settings *s, const char *value)
     return copy;
 }
 
-/* A value that is missing asks for the default. */
+/* Return whether a value is missing, which asks for the default. */
 static bool is_null(const yaml_node_t *n)
 {
     return n->type == YAML_SCALAR_NODE && n->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
            (*text(n) == '\0' || strcmp(text(n), "~") == 0 || strcasecmp(text(n), "null") == 0);
 }
 
-/* Whether a plain 010 stands for a number: 8 in YAML 1.1, 10 in YAML 1.2. */
+/* Return whether a plain 010 stands for a number: 8 in YAML 1.1, 10 in YAML 1.2. */
 static bool is_octal(const struct option *o, const yaml_node_t *n)
 {
     return (o->kind == OPT_INT || o->kind == OPT_REAL) &&
@@ -72,7 +72,7 @@ static bool is_octal(const struct option *o, const yaml_node_t *n)
            isdigit((unsigned char)text(n)[1]);
 }
 
-/* Whether a tag of the file's own, such as !include, asks for what no reader here does. */
+/* Return whether a tag of the file's own, such as !include, asks for something that no reader does here. */
 static bool has_own_tag(const yaml_node_t *n)
 {
     static const char standard[] = "tag:yaml.org,2002:";
@@ -115,7 +115,7 @@ static int set_list(struct reader *r, const struct option_match *m, const yaml_n
     return 0;
 }
 
-/* Whether an option of others, with this value, may be passed over. */
+/* Return whether an option of other projects, with this value, may be ignored. */
 static bool is_same(const struct option_match *m, const yaml_node_t *value)
 {
     const char *given = is_null(value) ? NULL : value->type == YAML_SCALAR_NODE ? text(value) : "";
@@ -130,7 +130,7 @@ static int set_option(struct reader *r, const struct option_match *m, const yaml
     return 0;
 }
 
-/* Sets *named to the option that the pair names; NULL: to be passed over. */
+/* Set *named to the option that the pair names; NULL: the pair is ignored. */
 static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t *value,
                     const struct option **named)
 {
@@ -154,7 +154,7 @@ static int set_pair(struct reader *r, const yaml_node_t *key, const yaml_node_t 
     return set_option(r, &m, value);
 }
 
-/* Refuses a second name for an option that `seen` has the line of. */
+/* Refuse a second name for an option whose line `seen` has. */
 static int check_names(const struct reader *r, const yaml_node_t *key, const struct option *o,
                        size_t *seen)
 {
@@ -169,7 +169,7 @@ static int check_names(const struct reader *r, const yaml_node_t *key, const str
     return fail_at(r, key, NJ_E_ARG, sentence);
 }
 
-/* Refuses a name that stands above, of whatever it is. */
+/* Refuse a name that occurs above, whatever it names. */
 static int check_twice(struct reader *r, const yaml_node_t *root, const yaml_node_pair_t *pair)
 {
     const yaml_node_t *key = yaml_document_get_node(&r->doc, pair->key);
@@ -203,7 +203,7 @@ static int apply_pairs(struct reader *r, const yaml_node_t *root)
 
 /* ---- a receipt ---- */
 
-/* The value of a key of a mapping, or NULL. */
+/* Return the value of a key of a mapping, or NULL. */
 static const yaml_node_t *find(struct reader *r, const yaml_node_t *mapping, const char *name)
 {
     const yaml_node_pair_t *p = mapping->data.mapping.pairs.start;
@@ -215,7 +215,7 @@ static const yaml_node_t *find(struct reader *r, const yaml_node_t *mapping, con
     return NULL;
 }
 
-/* Returns whether a repeated run sets this option itself: where it writes and what it shows. */
+/* Return whether a repeated run sets this option itself: options for the output and the display. */
 static bool is_own(const struct option *o)
 {
     static const char *const own[] = {"out",  "log",     "resume", "config",
@@ -226,7 +226,7 @@ static bool is_own(const struct option *o)
     return false;
 }
 
-/* Whether the receipt has what the option is without being named. */
+/* Return whether the receipt has the option's default value. */
 static bool is_default(const struct reader *r, const struct option *o, const yaml_node_t *value)
 {
     char now[128];
@@ -237,7 +237,7 @@ static bool is_default(const struct reader *r, const struct option *o, const yam
            strcmp(text(value), option_text(o, r->s, NULL, 0, now, sizeof now)) == 0;
 }
 
-/* Returns the batch size that --batch-size auto chose in that run, or else the value itself. */
+/* Return the batch size that --batch-size auto chose in that run, or otherwise the value itself. */
 static const yaml_node_t *chosen(struct reader *r, const yaml_node_t *root, const struct option *o,
                                  const yaml_node_t *value)
 {
@@ -346,7 +346,8 @@ static int fail_yaml(const struct reader *r, const yaml_parser_t *p)
                     : "");
 }
 
-/* Before the document is built: what only its events show, and what takes long to build. */
+/* Check the form of the file before the document is built: properties that only its events show, and those that take
+ * long to build. */
 static int check_form(struct reader *r, yaml_parser_t *p)
 {
     int rc = 0, type = YAML_NO_EVENT;

@@ -58,7 +58,8 @@ static bool is_end_of(const char *word, const char *whole)
     return n >= 3 && n < all && strcmp(whole + all - n, word) == 0;
 }
 
-/* Exchanged letters, as in hlep, count two: so many are allowed in words of three letters or more. */
+/* Return the nearest of some words. Exchanged letters, as in hlep, count two, which words of three letters or more may
+ * have. */
 const char *word_near(const char *word, const char *const *known, int count)
 {
     const char *best = NULL;
@@ -94,7 +95,7 @@ static bool option_find(unsigned command, const char *word, struct option_match 
     return out->o != NULL;
 }
 
-/* The commands that have this option, "`nojit eval`, `nojit plan`"; "" if there is none. */
+/* List the commands that have this option, "`nojit eval`, `nojit plan`"; "" if there is none. */
 static const char *owners(const char *name, char *buffer, size_t bytes)
 {
     struct option_match m;
@@ -107,7 +108,7 @@ static const char *owners(const char *name, char *buffer, size_t bytes)
     return buffer;
 }
 
-/* Whether `value` is one of "a|b", as a word of any case or as the same number. */
+/* Return whether `value` is one of "a|b", as a word in any case or as the same number. */
 static bool is_among(const char *list, const char *value)
 {
     char *end;

@@ -62,7 +62,7 @@ enum { NAMES_MOST = 8 };
 
 static const struct idle {
     unsigned commands;
-    const char *with; /* what they need: "--on-policy" */
+    const char *with; /* options that they need: "--on-policy" */
     bool (*has)(const struct settings *s);
     const char *names[NAMES_MOST + 1];
 } rows[] = {

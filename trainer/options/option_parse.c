@@ -12,7 +12,7 @@
 #include "io/notes.h"
 #include "options/settings.h"
 
-/* How many arguments from argv[i] on no option begins with. */
+/* Return the number of arguments from argv[i] on before the next option. */
 static int values_at(int argc, char **argv, int i)
 {
     int n = 0;
@@ -21,7 +21,7 @@ static int values_at(int argc, char **argv, int i)
     return n;
 }
 
-/* An option that the command lacks; returns as parse_option() does. */
+/* Parse an option that the command lacks; return as parse_option() does. */
 static int parse_foreign(const struct option_match *m, int argc, char **argv, int i, size_t n)
 {
     const char *word = argv[i] + 2;
@@ -30,8 +30,7 @@ static int parse_foreign(const struct option_match *m, int argc, char **argv, in
     return values <= 1 && option_same(m, value) ? 1 + values : NJ_E_ARG;
 }
 
-/* One option and its values, starting at argv[i]; returns how many arguments it took, or a negative
- * code. */
+/* Parse one option and its values, starting at argv[i]; return how many arguments it took, or a negative code. */
 static int parse_option(const struct command_info *c, int argc, char **argv, int i,
                         struct settings *s)
 {
@@ -71,7 +70,7 @@ struct passed {
     size_t used;
 };
 
-/* Passes over one of them, once its value is checked; returns as parse_option() does. */
+/* Ignore one of them, once its value is checked; return as parse_option() does. */
 static int pass_option(int argc, char **argv, int i, struct passed *p)
 {
     struct settings unused = {0};
@@ -85,8 +84,8 @@ static int pass_option(int argc, char **argv, int i, struct passed *p)
     return used;
 }
 
-/* Files come before the command line, whichever is named first. A fault of an option is left to the
- * parser proper. */
+/* Apply the --config files, which come before the command line, whatever the order. A mistake in an option is left to
+ * the parser proper. */
 static int apply_files(const struct command_info *c, int argc, char **argv, struct settings *s)
 {
     struct option_match m;
@@ -104,7 +103,7 @@ static int apply_files(const struct command_info *c, int argc, char **argv, stru
     return 0;
 }
 
-/* No value starts with two dashes, so this one is no value. */
+/* Return whether --help is among the arguments. No value starts with two dashes, so it is not a value. */
 static bool asks_for_help(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)

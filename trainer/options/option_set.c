@@ -38,7 +38,7 @@ static double unit_bytes(const char *word)
     return 0;
 }
 
-/* A number, which a unit may follow where the option has one. *end is where it ends. */
+/* Read a number, which a unit may follow if the option has one. *end is the place where it ends. */
 static double read_number(const struct option *o, const char *value, char **end)
 {
     const double x = strtod(value, end);
@@ -73,7 +73,7 @@ static int parse_number(const struct option *o, const char *word, const char *va
     if (x < o->min || x > o->max)
         return fail(NJ_E_ARG, "--%s %s: must lie between %.10g and %.10g", word, value, o->min,
                     o->max);
-    /* A run computes with floats: there 1e-46 is 0, which stands for never, and 0.99999999999 is 1. */
+    /* A run computes with floats: as floats, 1e-46 is 0, which stands for never, and 0.99999999999 is 1. */
     const float kept = (float)x;
     if (!whole && ((x != 0 && kept == 0) || (x < o->max && (double)kept >= o->max)))
         return fail(NJ_E_ARG,
@@ -87,7 +87,7 @@ static int parse_number(const struct option *o, const char *word, const char *va
     return 0;
 }
 
-/* 1 or 0 for the words of YAML 1.1 and Python, else -1. */
+/* Return 1 or 0 for the words of YAML 1.1 and Python, otherwise -1. */
 int option_truth(const char *word)
 {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
@@ -97,7 +97,7 @@ int option_truth(const char *word)
     return -1;
 }
 
-/* What we call a value that others call `value`. */
+/* Return our name for a value that others call `value`. */
 static const char *alias_of(const struct option *o, const char *value)
 {
     for (const struct option_alias *a = choice_aliases; a->word != NULL; a++)
@@ -106,7 +106,7 @@ static const char *alias_of(const struct option *o, const char *value)
     return NULL;
 }
 
-/* Returns our spelling of a value; all words for true, and all for false, are equivalent. */
+/* Return our spelling of a value; all words for true, and all for false, are equivalent. */
 static const char *our_value(const struct option *o, const char *value)
 {
     const int truth = option_truth(value);
@@ -147,7 +147,8 @@ int option_add_path(struct path_list *list, const char *path)
     return 0;
 }
 
-/* transformers 5 reads --warmup_steps below 1 as a share of all steps: ours is --warmup-ratio. */
+/* Return whether a value is a share of all steps: transformers 5 reads --warmup_steps below 1 so, which is our
+ * --warmup-ratio. */
 static bool is_share_of_steps(const struct option *o, const char *value)
 {
     char *end;
@@ -162,7 +163,7 @@ static int set_share_of_steps(const char *word, const char *value, struct settin
     return parse_number(option_named(CMD_TRAIN, "warmup-ratio"), word, value, &s->warmup_ratio);
 }
 
-/* word: what the user calls the option. */
+/* Set the value of an option; word: the user's name for it. */
 static int set_value(const struct option *o, const char *word, const char *value,
                      struct settings *s)
 {
@@ -186,7 +187,7 @@ static int set_value(const struct option *o, const char *word, const char *value
     return NJ_E_ARG;
 }
 
-/* A flag that stands for a choice is off: where that choice was made, in a file, the default is back. */
+/* Switch off a flag that stands for a choice: if that choice was made in a file, the default is restored. */
 static int unset_choice(const struct option_match *m, struct settings *s)
 {
     int *field = (int *)(void *)((char *)s + m->o->offset);

@@ -103,7 +103,7 @@ static const char *number_text(const struct option *o, double x, int digits, cha
     if (option_word(o) != NULL && x == 0)
         return option_word(o);
     if (o->kind == OPT_INT)
-        digits = 17; /* whole */
+        digits = 17; /* enough digits for a whole number */
     return real_text(x, digits, buffer, bytes);
 }
 

@@ -27,7 +27,7 @@ static const char text[] = "Text";
 #define OPTION(option_kind, field, ...)                                                            \
     {.kind = OPT_##option_kind, .offset = AT(field), __VA_ARGS__},
 #define OPTION_TOO OPTION
-/* .applied: a field of struct train_options */
+/* The value of .applied: a field of struct train_options. */
 #define ENGINE(field)                                                                              \
     {                                                                                              \
         .type = _Generic(((struct train_options *)0)->field, int                                   \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * settings.h: everything a command line can say: the commands, and a value for each row of options.def.
+ * settings.h: everything that a command line can say: the commands, and a value for each row of options.def.
  */
 #ifndef NOJIT_TRAINER_SETTINGS_H
 #define NOJIT_TRAINER_SETTINGS_H
@@ -12,9 +12,10 @@
 #include "nojit.h"
 
 struct path_list {
-    const char **path; /* or other words: strings of argv or of settings.kept */
+    const char **path; /* paths or other words: strings of argv or of settings.kept */
     size_t count;
-    bool from_file; /* a --config file named them: the command line replaces them */
+    /* whether a --config file named them, so that the command line replaces them */
+    bool from_file;
 };
 
 /* Types of options in struct settings. */
@@ -38,14 +39,14 @@ enum {
 /* A field for each option; 0 or NULL where the command has no such option. */
 struct settings {
 #include "options/options.def"
-    /* rows of the table that a command line or a --config file named */
+    /* whether a command line or a --config file named each row of the table */
     bool given[OPTION_ROWS];
-    /* words that are no options, of a command that takes some */
+    /* words that are not options, for a command that takes some */
     struct path_list words;
     /* sentences about what was refused */
     char **refused;
     size_t refused_count;
-    /* as settings_parse() got them */
+    /* arguments as settings_parse() got them */
     int argc;
     char **argv;
     /* values read from a --config file */
@@ -56,15 +57,15 @@ struct settings {
 #undef OPTION
 #undef OPTION_TOO
 
-enum { BATCH_AUTO = 0 }; /* settings.batch_size */
-enum { GPUS_ALL = 0 };   /* settings.gpus */
+enum { BATCH_AUTO = 0 }; /* value of settings.batch_size */
+enum { GPUS_ALL = 0 };   /* value of settings.gpus */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
 enum student_dtype { STUDENT_AUTO, STUDENT_F8 };
 enum teacher_dtype {
     TEACHER_AUTO,
     TEACHER_BF16,
-    TEACHER_F8, /* from here on weights are rounded */
+    TEACHER_F8, /* weights are rounded, in this type and all that follow */
     TEACHER_Q8_0,
     TEACHER_Q6_K,
     TEACHER_Q5_K,
@@ -92,34 +93,35 @@ enum { COMMANDS = 12 };
 struct command_info {
     enum command bit;
     const char *name, *usage, *summary;
-    const char *words; /* "NAME: what it is" of its arguments without dashes; NULL: it takes none */
+    /* descriptions, "NAME: ...", of its arguments without dashes; NULL: it takes none */
+    const char *words;
 };
 /* All commands, ended by a row whose name is NULL; in commands.c. */
 extern const struct command_info commands[COMMANDS + 1];
 
-/* Fills s with the defaults of the command, then with the --config files that argv[0..argc) names,
- * then with argv itself. Returns 0, 1 for --help, or NJ_E_ARG with a sentence that names the argument
- * and, for a misspelt one, the nearest. Of several, s->refused has each, and that sentence is the last. */
+/* Fill s with the defaults of the command, then with the --config files that argv[0..argc) names, then with argv
+ * itself. Return 0, 1 for --help, or NJ_E_ARG with a sentence that names the argument and, for a misspelled one, the
+ * nearest. If several are refused, s->refused has a sentence for each, and the returned one is the last. */
 int settings_parse(const struct command_info *c, int argc, char **argv, struct settings *s);
 void settings_free(struct settings *s);
-/* The nearest of some words, the one that ends in it included ("tiny": "nojit-tiny"), or NULL. */
+/* Return the nearest of some words, including a known one that ends in `word` ("tiny": "nojit-tiny"), or NULL. */
 const char *word_near(const char *word, const char *const *known, int count);
-/* Name of the nearest command, or NULL. */
+/* Return the name of the nearest command, or NULL. */
 const char *command_near(const char *word);
 
-/* Whether the option is there by name, with its default or another value. */
+/* Return whether the option was named, with its default or another value. */
 bool settings_given(const struct settings *s, const char *name);
-/* A value of the option `name`, one with choices, as the command line says it. */
+/* Return a value of the option `name`, one with choices, as the command line spells it. */
 const char *settings_choice(const char *name, int value, char *buffer, size_t bytes);
 
-/* An option's value as text; of one that takes a list, all of them. */
+/* The value of an option as text; for one that takes a list, all values. */
 struct setting {
     const char *name;
     const char **value;
     size_t count;
     bool list;
 };
-/* Calls visit(user, setting) for every option of the command, in table order. */
+/* Call visit(user, setting) for every option of the command, in table order. */
 void settings_visit(const struct command_info *c, const struct settings *s,
                     void (*visit)(void *user, const struct setting *setting), void *user);
 

@@ -36,7 +36,7 @@ void checkpoints_listen(struct checkpoints *c, void (*say)(void *user, const cha
     c->notes[0] = '\0';
 }
 
-/* A line for whoever listens; before that it is kept. */
+/* Pass a line to the listener; before there is one, it is kept. */
 static void note(struct checkpoints *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static void note(struct checkpoints *c, const char *format, ...)
@@ -53,8 +53,8 @@ static void note(struct checkpoints *c, const char *format, ...)
         snprintf(c->notes + used, sizeof c->notes - used, "%s\n", line);
 }
 
-/* Removes the oldest checkpoints until `keep` are left. One that cannot be removed stays and does not count
- * from then on. */
+/* Remove the oldest checkpoints until `keep` are left. One that cannot be removed stays and does not count from then
+ * on. */
 static void prune(struct checkpoints *c)
 {
     char name[64];
@@ -68,7 +68,7 @@ static void prune(struct checkpoints *c)
     }
 }
 
-/* Whether OUT/NAME is there, be it a link to nothing. */
+/* Return whether OUT/NAME exists, even as a link to nothing. */
 static bool is_there(const char *out, const char *name)
 {
     char path[4300];
@@ -87,7 +87,7 @@ static int give_name(const char *out, const char *from, const char *to)
     return fail(NJ_E_IO, "%s: cannot be renamed to %s: %s", source, to, strerror(errno));
 }
 
-/* OUT/NAME is free afterwards: what is a run's own is removed, else it gets another name. */
+/* Make OUT/NAME free: a run's own file is removed, anything else gets another name. */
 static int make_way(struct checkpoints *c, const char *name)
 {
     char other[80];
@@ -101,7 +101,7 @@ static int make_way(struct checkpoints *c, const char *name)
     return give_name(c->out, name, other);
 }
 
-/* The steps after it are done again, so their checkpoints would be in the way. */
+/* Move later checkpoints away: their steps are done again, so they would be in the way. */
 int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
 {
     char name[64], old[80];
@@ -117,15 +117,15 @@ int checkpoints_go_on(struct checkpoints *c, int64_t step, int64_t *aside)
     if (rc != 0)
         return rc;
     c->last = own_newest(c->out, INT64_MAX);
-    prune(c); /* a kill may have come before that */
+    prune(c); /* the run may have been killed before that */
     return 0;
 }
 
-/* ---- what a killed run left ---- */
+/* ---- leftovers of a killed run ---- */
 
-/* Who writes into a run's folder has its lock, but another program may write beside it, as `nojit merge --out
- * OUT/merged` does. This process has no such folders yet: in a container an earlier one may have had its
- * number. */
+/* Return whether the process that made a temporary folder is running. A writer of a run's folder has its lock, but
+ * another program may write beside it, as `nojit merge --out OUT/merged` does. This process has no such folders yet: in
+ * a container an earlier one may have had its number. */
 static bool is_running(long pid)
 {
     return pid != (long)getpid() && (kill((pid_t)pid, 0) == 0 || errno != ESRCH);
@@ -149,7 +149,7 @@ static void remove_old(struct leftovers *l, const char *name)
         note(l->c, "%s", fail_text());
 }
 
-/* Ended between two renames: best.new is whole and the newer one. */
+/* Settle best of a run that ended between two renames: best.new is whole and the newer one. */
 static void settle_best(struct leftovers *l)
 {
     static const char *const whole[] = {"best.new", "best.old"};
@@ -207,7 +207,7 @@ static int write_progress(const struct checkpoints *c, const char *dir)
     return write_text(dir, "progress.txt", text);
 }
 
-/* Writes the model, whose texts then end with the token that it has learned to end its turns with, too. */
+/* Write the model; its texts then also end with the token that it has learned to end its turns with. */
 static int save_model(const struct checkpoints *c, struct engine *e, const char *dir)
 {
     const int rc = engine_save_model(e, dir);
@@ -246,8 +246,8 @@ int checkpoints_save(struct checkpoints *c, struct engine *e, int64_t step,
     return 0;
 }
 
-/* At every moment the last best is there, as best or as best.old; leftovers of a run that was ended
- * in between go first. */
+/* Save the best. At every moment the previous best exists, as best or as best.old; leftovers of a run that ended in
+ * between are removed first. */
 int checkpoints_save_best(struct checkpoints *c, struct engine *e, int64_t step,
                           const struct data_state *data)
 {
@@ -265,13 +265,13 @@ int checkpoints_save_best(struct checkpoints *c, struct engine *e, int64_t step,
     return 0;
 }
 
-/* With one of these a folder is a model, or adapters of one. */
+/* Return whether a name marks a folder as a model, or as adapters of one. */
 static bool is_mark(const char *name)
 {
     return strcmp(name, "config.json") == 0 || strcmp(name, "adapter_config.json") == 0;
 }
 
-/* What marks a folder goes last. */
+/* Move the files; the one that marks a folder goes last. */
 static int move_files(const char *from, const char *to)
 {
     char source[8192], target[8192];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * events.c: the format of event files: records of a length, its checksum, an Event message and its
- * checksum; the messages are written by hand, as they have five fields in all.
+ * events.c: the format of event files: records of a length, its checksum, an Event message and its checksum; the
+ * messages are encoded by hand, as they have only five fields.
  */
 #include "record/events.h"
 
@@ -57,7 +57,7 @@ static size_t put_key(uint8_t *to, int field, int wire)
     return put_varint(to, (uint64_t)(field << 3 | wire));
 }
 
-/* One record: an event at `step` whose last field is `field`, holding `bytes` bytes. */
+/* Write one record: an event at `step` whose last field is `field`, holding `bytes` bytes. */
 static int put_event(struct events *e, int64_t step, int field, const void *data, size_t bytes)
 {
     uint8_t head[64], record[12], tail[4];
@@ -90,7 +90,8 @@ static int put_event(struct events *e, int64_t step, int field, const void *data
     return written ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", e->path, strerror(errno));
 }
 
-/* A file of a new name in e->path, a folder and no link to one; e->path is that of the file then. */
+/* Create a file with a new name in e->path, which must be a folder and not a link to one; e->path is then the path of
+ * the file. */
 static int open_new(struct events *e, const char *host)
 {
     const size_t length = strlen(e->path);

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More specific names first: the first whose words are in the driver's name counts. RTX 5090: FP8 with a scale per
- * block of 32. Memory is what nvidia-smi shows; of GB10 what the system does. */
+/* The table, more specific names first: the first row whose words are in the driver's name counts. RTX 5090: FP8 with a
+ * scale per block of 32. Memory is the amount that nvidia-smi shows; for GB10 the system's amount. */
 const struct gpu gpu_table[] = {
-    /* name, words of the driver's, sm, GiB, TFLOP/s in 16 bits, FP8, float32, GB/s, shared, measured */
+    /* name, words of the driver's name, sm, GiB, TFLOP/s in 16 bits, FP8, float32, GB/s, shared, measured */
     {"t4", "T4", 75, 15.0, 65, 0, 8.1, 320, false, false},
     {"rtx2080ti", "RTX 2080 Ti", 75, 11.0, 53.8, 0, 13.4, 616, false, false},
     {"a100-40gb", "A100-SXM4-40GB", 80, 40.0, 312, 0, 19.5, 1555, false, false},
@@ -34,7 +34,7 @@ const struct gpu gpu_table[] = {
     {.name = NULL},
 };
 
-/* Whether words are in a name, not as a part of longer ones: "L4" is not in "L40S". */
+/* Return whether words are in a name, not as a part of longer ones: "L4" is not in "L40S". */
 static bool has_words(const char *name, const char *words)
 {
     const size_t n = strlen(words);
@@ -47,7 +47,7 @@ static bool has_words(const char *name, const char *words)
 const struct gpu *gpu_of_device(const char *device)
 {
     static const char *const others[] = {"Laptop", "Ti", "D",
-                                         "SUPER"}; /* chips by the same names */
+                                         "SUPER"}; /* suffixes of other chips with the same names */
     for (const struct gpu *g = gpu_table; g->name != NULL; g++) {
         bool other = false;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -58,7 +58,7 @@ const struct gpu *gpu_of_device(const char *device)
     return NULL;
 }
 
-/* Whether two names are alike but for case and what is no letter or digit. */
+/* Return whether two names are alike, ignoring case and anything but letters and digits. */
 static bool alike(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -81,7 +81,7 @@ const struct gpu *gpu_named(const char *name)
     return NULL;
 }
 
-/* A GPU of compute capability 9.0 runs both; kernels/sm_90a has faster sources. */
+/* Write the architecture. A GPU of compute capability 9.0 runs both; kernels/sm_90a has faster sources. */
 const char *gpu_arch(const struct gpu *g, char *out, size_t bytes)
 {
     snprintf(out, bytes, "sm_%d%s", g->sm, g->sm == 90 ? "a" : "");
@@ -97,8 +97,8 @@ const char *gpu_names(char *out, size_t bytes)
     return out;
 }
 
-/* The driver, a context and the code of libraries take about 1 GiB (docs/planning.md). A machine that shares its
- * memory needs some of it, and nj_context_budget() leaves a sixteenth. */
+/* Return the memory for a run. The driver, a context and the code of libraries take about 1 GiB (docs/planning.md). A
+ * machine that shares its memory needs some of it, and nj_context_budget() leaves a sixteenth. */
 size_t gpu_budget(const struct gpu *g)
 {
     const double taken = g->shared ? g->gib / 16 + 7 : 1;

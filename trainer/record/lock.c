@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lock.c: see lock.h. The file goes with its run, so that a folder holds results alone; a killed run leaves
- * it, unlocked, which harms nobody. Locks of open file descriptions hold between containers of one kernel,
- * and over NFS between hosts.
+ * lock.c: see lock.h. The file is removed with the end of its run, so that a folder holds results alone; a killed run
+ * leaves it behind, unlocked, which does no harm. Locks of open file descriptions hold between containers of one
+ * kernel, and over NFS between hosts.
  */
 #include "record/lock.h"
 
@@ -16,8 +16,8 @@
 #include "io/error.h"
 #include "record/run_files.h"
 
-/* "process 42 on host" of an open lock into who. Whether it is a lock of ours; an empty one is, as a run may
- * have been killed before it wrote. */
+/* Write "process 42 on host" of an open lock into who. Return whether it is a lock of ours; an empty one is, as a run
+ * may have been killed before it wrote. */
 static bool read_lock(int fd, char *who, size_t bytes)
 {
     char text[256];
@@ -45,7 +45,7 @@ int lock_check(const char *dir)
     snprintf(path, sizeof path, "%s/lock", dir);
     const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return 0; /* who takes it says what is wrong */
+        return 0; /* lock_take() says what is wrong */
     struct flock asked = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const bool ours =
         fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && read_lock(fd, who, sizeof who);
@@ -54,7 +54,8 @@ int lock_check(const char *dir)
     return busy ? refuse_busy(dir, who) : 0;
 }
 
-/* Whether the open file still has its name: whoever had the lock removes it before giving that back. */
+/* Return whether the open file still has its name: a run that has the lock removes the file before it releases the
+ * lock. */
 static bool is_named(const struct lock *l)
 {
     struct stat by_name, open_one;
@@ -73,7 +74,7 @@ static int write_lock(const struct lock *l)
     return fail(NJ_E_IO, "%s: cannot be written: %s", l->path, strerror(errno));
 }
 
-/* The file is open; *again: it lost its name meanwhile. */
+/* Lock the file, which is open; *again: whether it lost its name meanwhile. */
 static int lock_open_file(struct lock *l, const char *dir, bool *again)
 {
     char who[256];
@@ -82,7 +83,7 @@ static int lock_open_file(struct lock *l, const char *dir, bool *again)
         return fail(NJ_E_ARG, "%s: not a nojit lock file; move it away", l->path);
     l->held = fcntl(l->fd, F_OFD_SETLK, &wanted) == 0;
     if (!l->held && (errno == EAGAIN || errno == EACCES)) {
-        (void)read_lock(l->fd, who, sizeof who); /* it may just have been written */
+        (void)read_lock(l->fd, who, sizeof who); /* the holder may have written it just now */
         return refuse_busy(dir, who);
     }
     if (!l->held)

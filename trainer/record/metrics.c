@@ -10,7 +10,7 @@
 
 #include "io/error.h"
 
-/* The loss as a row of the file gives it, so that a resumed run compares the same numbers. */
+/* Add a loss as a row of the file gives it, so that a resumed run compares the same numbers. */
 static void best_add(struct best *b, int64_t step, double loss)
 {
     const float x = (float)loss;
@@ -51,10 +51,10 @@ int metrics_close(struct metrics *m)
 
 struct field {
     const char *name;
-    double value; /* not finite: null */
+    double value; /* null in the file if it is not finite */
 };
 
-/* Writes a metric's name as other trainers call it in event files: "train/loss", "eval/loss". */
+/* Write a metric's name as other trainers call it in event files: "train/loss", "eval/loss". */
 static void event_tag(const char *name, char *out, size_t bytes)
 {
     static const char measured[] = "eval_";
@@ -123,7 +123,7 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
         {"mfu_teacher", m->ideal.teacher / seconds},
         {"memory_bytes", (double)m->memory_bytes},
         {"skipped_updates", (double)r->skipped_updates},
-        /* Of a step that uses earlier answers again what they are made of is null. */
+        /* The composition of answers is null for a step that reuses earlier answers. */
         {"rollout_seconds", a->seconds},
         {"rollout_tokens", (double)a->tokens},
         {"rollout_tokens_per_second", (double)a->tokens / a->seconds},

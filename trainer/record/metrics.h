@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * metrics.h: metrics.jsonl, a row per optimiser step and per evaluation, and the same as event files.
+ * metrics.h: metrics.jsonl, a row per optimizer step and per evaluation, and the same values as event files.
  */
 #ifndef NOJIT_TRAINER_METRICS_H
 #define NOJIT_TRAINER_METRICS_H
@@ -17,34 +17,35 @@
 
 /* The lowest held-out loss so far. */
 struct best {
-    int64_t step, worse; /* where it was measured; measurements since */
+    int64_t step, worse; /* step at which it was measured; number of measurements since */
     float loss;
     bool known;
 };
 
-/* Of answers that a student wrote for a step; all zero where none were. */
+/* Statistics of the answers that a student wrote for a step; all zero if there were none. */
 struct rollout_stats {
     double seconds;
-    int64_t answers, tokens, truncated; /* truncated: answers that did not end by themselves */
+    /* truncated: number of answers that did not end by themselves */
+    int64_t answers, tokens, truncated;
 };
 
 struct metrics {
-    FILE *file; /* NULL: rows go nowhere, but what is best is known */
+    FILE *file; /* NULL: rows are not written, but the best is known */
     struct best best;
     char path[PATH_BYTES];
-    bool echo;                  /* rows go to stdout too (--json) */
-    struct ideal_seconds ideal; /* of a step; NaN: MFU is null */
-    uint64_t memory_bytes;      /* of the plan */
-    struct events events;       /* opened by the caller, or all zero */
+    bool echo;                  /* whether rows go to stdout too (--json) */
+    struct ideal_seconds ideal; /* seconds of a step; NaN: MFU is null */
+    uint64_t memory_bytes;      /* bytes of the plan */
+    struct events events;       /* event file, opened by the caller, or all zero */
 };
 
-/* Opens DIR/metrics.jsonl and keeps its rows up to `resumed` (rows.h); they say what is best so far. */
+/* Open DIR/metrics.jsonl and keep its rows up to `resumed` (rows.h); they give the best loss so far. */
 int metrics_open(struct metrics *m, const char *dir, int64_t resumed, struct rows_done *done);
-/* Whether so many measurements in a row brought no lower loss; never with a patience of 0. */
+/* Return whether `patience` measurements in a row brought no lower loss; never with a patience of 0. */
 bool metrics_settled(const struct metrics *m, int64_t patience);
-/* Closes the event file, too. */
+/* Close the event file, too. */
 int metrics_close(struct metrics *m);
-/* Each row is flushed; NJ_E_IO names the file. answers: NULL without --on-policy. */
+/* Write a row and flush it; NJ_E_IO names the file. answers: NULL without --on-policy. */
 int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
                  const struct rollout_stats *answers);
 int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r);

@@ -52,8 +52,8 @@ static FILE *screen(const struct progress *p)
     return p->aside ? stderr : stdout;
 }
 
-/* A character device, /dev/null for one, holds nothing that could be lost. The name may have become that of
- * another file meanwhile; until that is known, a pipe is not waited for. */
+/* Open a device. A character device, such as /dev/null, holds nothing that could be lost. The name may have become that
+ * of another file meanwhile; until that is known, a pipe is not waited for. */
 static int open_device(const char *path, int *fd)
 {
     struct stat info;
@@ -96,7 +96,7 @@ int progress_open(struct progress *p, const char *log_path, bool aside)
     p->log_path = log_path;
     p->log_new = log_path != NULL && access(log_path, F_OK) != 0;
     const int rc = log_path != NULL ? open_log(p) : 0;
-    waits_to(say_wait, p); /* last, since another thread says words from here on */
+    waits_to(say_wait, p); /* last, since another thread writes lines from here on */
     return rc;
 }
 
@@ -126,7 +126,7 @@ void progress_close(struct progress *p)
         (void)remove(p->log_path);
 }
 
-/* Guards the terminal lines and the log; the thread that reports waits writes them, too. */
+/* The lock of the terminal lines and the log; the thread that reports waits writes them, too. */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
 
 static void show_line(struct progress *p, const char *line, bool lasting)
@@ -159,7 +159,8 @@ enum { RANK_LAST = 9 };
 /* A line that is rewritten, in parts. */
 struct line {
     struct part {
-        int rank; /* up to RANK_LAST; where there is no room for all, the highest goes first; 0 stays */
+        /* rank of the part, up to RANK_LAST; if there is no room for all, the highest goes first; 0 stays */
+        int rank;
         char text[80];
     } part[13];
     size_t count;
@@ -175,7 +176,7 @@ __attribute__((format(printf, 3, 4))) static void add(struct line *l, int rank, 
     va_end(args);
 }
 
-/* The parts of at most `rank`, two spaces between them. */
+/* Join the parts of at most `rank`, separated by two spaces. */
 static size_t join(const struct line *l, int rank, char *out, size_t bytes)
 {
     size_t used = 0;
@@ -186,7 +187,7 @@ static size_t join(const struct line *l, int rank, char *out, size_t bytes)
     return used;
 }
 
-/* As much as has room. The width is asked for each time, as a window changes; its last column stays
+/* Fit as many parts as there is room for. The width is queried each time, as a window changes; its last column stays
  * free, because some terminals go on to the next row when it is filled. */
 static void fit(const struct progress *p, const struct line *l, char *out, size_t bytes)
 {
@@ -211,7 +212,7 @@ void progress_say(struct progress *p, const char *format, ...)
     log_line(p, line);
 }
 
-/* what, unit: "held out", "rows". */
+/* Show how much is measured; what, unit: "held out", "rows". */
 static void measured(struct progress *p, const char *what, const char *unit, int64_t rows,
                      int64_t total)
 {
@@ -306,7 +307,7 @@ void progress_measured(struct progress *p, int64_t step, double seconds)
         p->measured_seconds += seconds;
 }
 
-/* Evaluations after this step and those to come: each `measure_every`-th, and the last. */
+/* Return the number of evaluations after this step that are to come: each `measure_every`-th, and the last. */
 static int64_t measurements_left(const struct progress *p, int64_t step)
 {
     const int64_t n = p->measure_every;
@@ -321,7 +322,8 @@ static double seconds_left(const struct progress *p, int64_t step)
            p->measure_seconds * (double)measurements_left(p, step);
 }
 
-/* How long the answers of a step are, how many of them are cut, and what part of its time writing them took. */
+/* Add the parts about answers: their length, how many of them are cut off, and the share of the step's time that
+ * writing them took. */
 static void answer_parts(const struct rollout_stats *a, double seconds, struct line *out)
 {
     if (a->answers == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * resume.c: whether OUT takes a new run, or one that goes on, and from which checkpoint; see checkpoint.h.
+ * resume.c: the decision whether OUT takes a new run, or one that continues, and from which checkpoint; see
+ * checkpoint.h.
  */
 #include "record/checkpoint.h"
 
@@ -28,7 +29,7 @@ static bool holds(const char *dir, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* resume: auto was asked for, but there is no checkpoint; then it starts a new run. */
+/* Check whether OUT holds a model; resume: auto was asked for, but there is no checkpoint, so that a new run starts. */
 static int check_model(const char *out, bool resume)
 {
     const bool model = holds(out, "config.json"), adapters = holds(out, "adapter_config.json");
@@ -75,7 +76,7 @@ static int check_resume(const char *dir)
                 dir);
 }
 
-/* The value of a line "NAME VALUE"; one without its end is none. */
+/* Find the value of a line "NAME VALUE"; an incomplete line has none. */
 static bool value_of(const char *text, const char *name, char *out, size_t bytes)
 {
     const size_t length = strlen(name);
@@ -89,7 +90,7 @@ static bool value_of(const char *text, const char *name, char *out, size_t bytes
     return false;
 }
 
-/* DIR/NAME whole; "" where it is not there. */
+/* Read all of DIR/NAME; "" if it is absent. */
 static int read_text(const char *dir, const char *name, char *out, size_t bytes)
 {
     char path[8192];
@@ -106,7 +107,7 @@ static int read_text(const char *dir, const char *name, char *out, size_t bytes)
     return bad ? fail(NJ_E_FORMAT, "%s: cannot be read; take another checkpoint", path) : 0;
 }
 
-/* What the settings that are hashes or sums of several options stand for. */
+/* Return the meaning of a setting that is a hash or a sum of several options. */
 static const char *meaning(const char *name)
 {
     static const char *const text[][2] = {
@@ -121,7 +122,7 @@ static const char *meaning(const char *name)
     return "";
 }
 
-/* Finds the value that runs of an earlier nojit had, whose settings lack it; false: it has no such value. */
+/* Find the value that runs of an earlier nojit had, whose settings lack it; false: there is no such value. */
 static bool value_before(const char *name, char *out, size_t bytes)
 {
     static const char *const value[][2] = {
@@ -135,7 +136,7 @@ static bool value_before(const char *name, char *out, size_t bytes)
     return false;
 }
 
-/* One line "NAME VALUE" that this run has, in `wanted`, against the one of a checkpoint's settings. */
+/* Compare one line "NAME VALUE" of this run, in `wanted`, with the one of a checkpoint's settings. */
 static int check_setting(const char *dir, const char *text, const char *wanted,
                          const char *otherwise)
 {
@@ -153,7 +154,7 @@ static int check_setting(const char *dir, const char *text, const char *wanted,
                 dir, name, was, length, wanted, meaning(name), otherwise);
 }
 
-/* Each line of this run's settings; their order does not count. */
+/* Check each line of this run's settings; their order does not count. */
 static int check_settings(const char *dir, const char *wanted, const char *otherwise)
 {
     char text[SETTINGS_BYTES];
@@ -165,7 +166,7 @@ static int check_settings(const char *dir, const char *wanted, const char *other
     return rc;
 }
 
-/* Its last line is the hash of those before it. */
+/* Check the progress, whose last line is the hash of those before it. */
 static int check_progress(const char *dir, char *text)
 {
     char hash[32];
@@ -180,7 +181,7 @@ static int check_progress(const char *dir, char *text)
     return 0;
 }
 
-/* Whether dir is a folder in out, whatever both are called. */
+/* Return whether dir is a folder in out, whatever the names of both. */
 static bool lies_in(const char *dir, const char *out)
 {
     char copy[4200], path[8400];
@@ -261,7 +262,7 @@ int checkpoints_check(struct checkpoints *c)
     return check_progress(c->resume, c->found);
 }
 
-/* The final model, whole: its weights may be one file, several, or adapters. */
+/* Return whether dir holds the final model, whole: its weights may be one file, several, or adapters. */
 static bool holds_model(const char *dir)
 {
     return (holds(dir, "config.json") &&
@@ -269,7 +270,7 @@ static bool holds_model(const char *dir)
            (holds(dir, "adapter_config.json") && holds(dir, "adapter_model.safetensors"));
 }
 
-/* An option as the receipt has it: text; -1: not there. */
+/* Return an option as the receipt has it: a number in a text; -1: absent. */
 static int64_t option_of(const json_t *receipt, const char *name)
 {
     const char *text =

@@ -21,8 +21,8 @@ static int failed(const char *path)
     return fail(NJ_E_IO, "%s: %s", path, strerror(errno));
 }
 
-/* Reads up to the first row that goes; *keep: where it begins. A row starts {"step": N, so no JSON reader
- * is needed. One that could not be read, for want of memory, say, is none to cut off. */
+/* Read up to the first row that goes; *keep: the place where it begins. A row starts with {"step": N, so no JSON reader
+ * is needed. A row that could not be read, for lack of memory, for example, is not cut off. */
 static int find_end(FILE *f, const char *path, int64_t resumed,
                     void (*kept)(void *user, const char *row), void *user, struct rows_done *done,
                     off_t *keep)
@@ -54,7 +54,7 @@ static bool ends_with_line(int fd)
     return end == 0 || (pread(fd, &last, 1, end - 1) == 1 && last == '\n');
 }
 
-/* Appends what f holds from `from` on to the old rows; a part of a line there gets its end first. */
+/* Append the content of f from `from` on to the old rows; an incomplete line there gets its end first. */
 static int copy_tail(FILE *f, off_t from, FILE *old, struct rows_done *done)
 {
     char block[65536], last = '\n';

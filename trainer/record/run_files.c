@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_files.c: see run_files.h. Everything below OUT is reached from a descriptor of its folder, so that nobody who
- * may write there can put a link in the way.
+ * run_files.c: see run_files.h. Everything below OUT is reached from a descriptor of its folder, so that no other user
+ * who may write there can redirect a path by a link.
  */
 #include "record/run_files.h"
 
@@ -28,7 +28,7 @@ enum form {
     NONE,
     FILES,
     FOLDER
-}; /* what a name stands for; NONE: for nothing but temporary ones */
+}; /* the meaning of a name; NONE: only the base of temporary names */
 
 static const struct {
     const char *name;
@@ -42,7 +42,7 @@ static const struct {
     {"runs", FOLDER},         {"final", NONE},
 };
 
-/* What a model folder or a checkpoint holds beside the tokenizer's files. */
+/* Files that a model folder or a checkpoint holds in addition to the tokenizer's. */
 static const char *const model_files[] = {
     "config.json",         "model.safetensors",         "model.safetensors.index.json",
     "adapter_config.json", "adapter_model.safetensors",
@@ -97,7 +97,7 @@ int64_t own_step(const char *name)
     return strcmp(name, again) == 0 ? step : 0;
 }
 
-/* The form of a name that a run gives within OUT, or -1. */
+/* Return the form of a name that a run gives within OUT, or -1. */
 static int form_of(const char *name)
 {
     char plain[64];
@@ -112,7 +112,7 @@ static int form_of(const char *name)
     return own_step(plain) > 0 ? FOLDER : -1;
 }
 
-/* NAME of "NAME.tmp-N" (io/temp.h) into plain; the process that wrote it, or 0. */
+/* Copy NAME of "NAME.tmp-N" (io/temp.h) into plain; return the process that wrote it, or 0. */
 static long partial_of(const char *entry, char *plain, size_t bytes)
 {
     const char *dot = strstr(entry, ".tmp-");
@@ -125,7 +125,8 @@ static long partial_of(const char *entry, char *plain, size_t bytes)
     return temp_process(strtol(digits, NULL, 10));
 }
 
-/* The runtime writes its table through mkstemp(), to a name with six letters and digits. */
+/* Return whether a name is a temporary one of the GEMM table, which the runtime writes through mkstemp(), to a name
+ * with six letters and digits. */
 static bool is_partial_table(const char *name)
 {
     static const char prefix[] = ENGINE_GEMM_TABLE ".tmp-",
@@ -151,21 +152,21 @@ static int open_folder(int at, const char *name)
     return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* OUT itself may be a link: whoever named it wants what it leads to. */
+/* Open OUT, which may itself be a link: the user who named it wants its target. */
 static int open_out(const char *out)
 {
     return open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Of this user; or of whoever owns the folder that it lies in, as where root goes on with a user's run, or
+/* Return whether a file is this user's, or belongs to the owner of its folder, as when root continues a user's run, or
  * a file system gives all files one owner. */
 static bool is_ours(const struct stat *file, const struct stat *folder)
 {
     return file->st_uid == geteuid() || file->st_uid == folder->st_uid;
 }
 
-/* Calls look(user, folder's descriptor, name) until it fails; *rc gets that. False with errno where the
- * folder cannot be read. */
+/* Call look(user, folder's descriptor, name) until it fails; *rc gets its code. False with errno if the folder cannot
+ * be read. */
 static bool each_entry(int at, int (*look)(void *user, int at, const char *name), void *user,
                        int *rc)
 {
@@ -184,7 +185,7 @@ static bool each_entry(int at, int (*look)(void *user, int at, const char *name)
         if (e != NULL && strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             *rc = look(user, dirfd(d), e->d_name);
     } while (e != NULL && *rc == 0);
-    const int error = e == NULL ? errno : 0; /* a folder that is read in part is not known */
+    const int error = e == NULL ? errno : 0; /* a folder that is read in part counts as unread */
     closedir(d);
     errno = error;
     return error == 0;
@@ -194,7 +195,7 @@ static int walk(const char *out, int (*look)(void *user, int at, const char *nam
 {
     int rc = 0;
     const int at = open_out(out);
-    if (at < 0 && (errno == ENOENT || errno == ENOTDIR)) /* whoever makes it says what is wrong */
+    if (at < 0 && (errno == ENOENT || errno == ENOTDIR)) /* creating it will report the error */
         return 0;
     if (at < 0 || !each_entry(at, look, user, &rc))
         rc = fail(NJ_E_IO, "--out %s: cannot be read: %s", out, strerror(errno));
@@ -204,7 +205,7 @@ static int walk(const char *out, int (*look)(void *user, int at, const char *nam
 }
 
 struct steps {
-    int64_t after, before; /* which ones count */
+    int64_t after, before; /* range of steps that count */
     int64_t oldest, newest;
     size_t count;
 };
@@ -237,7 +238,8 @@ int64_t own_newest(const char *out, int64_t before)
     return s.newest;
 }
 
-/* Reads the start of a regular file; its bytes, or -1 with errno, which is 0 for what is no such file. */
+/* Read the start of a regular file; return the number of bytes, or -1 with errno, which is 0 for a file of another
+ * kind. */
 static ssize_t read_start(int at, const char *name, char *start, size_t bytes)
 {
     struct stat info;
@@ -255,7 +257,7 @@ static ssize_t read_start(int at, const char *name, char *start, size_t bytes)
     return n;
 }
 
-/* As far as it goes: a run that was killed may have made the file alone. */
+/* Return whether a file starts with the text, as far as the file goes: a killed run may have only created it. */
 static bool starts_with(int at, const char *name, const char *text)
 {
     char start[16];
@@ -269,7 +271,7 @@ static int refuse_name(void *out, int at, const char *name)
     const bool lock = strcmp(name, "lock") == 0;
     errno = 0;
     if (lock && starts_with(at, name, OWN_LOCK_MARK))
-        return 0; /* of this run, or of one that was killed before it wrote anything else */
+        return 0; /* lock of this run, or of one that was killed before it wrote anything else */
     if (lock && errno != 0)
         return fail(NJ_E_IO, "--out %s: lock cannot be read: %s", (const char *)out,
                     strerror(errno));
@@ -411,7 +413,7 @@ static int remove_one(void *user, int at, const char *name)
                                              r->name, name, strerror(errno));
 }
 
-/* What it removes has given up its name first: half removed, it is a leftover of a run that was killed. */
+/* Remove a folder, which is renamed first: half removed, it is a leftover of a killed run. */
 static int remove_folder(struct removal *r, int above)
 {
     char plain[256], leaving[300];

@@ -33,9 +33,9 @@ struct text {
     const struct sampling *how;
     const struct decode_prompt *prompt; /* NULL: it was taken */
     FILE *out;
-    struct stopped_text said; /* where texts end it */
-    size_t written;           /* of it */
-    enum decode_end end;      /* of the tokens so far */
+    struct stopped_text said; /* text so far, for the texts that end it */
+    size_t written;           /* number of bytes of it that were written */
+    enum decode_end end;      /* end of the tokens so far */
 };
 
 static int next(void *user, struct decode_prompt *out)

@@ -43,8 +43,8 @@ int sample_log_open(struct sample_log *l, const char *dir, int64_t resumed, stru
     return rc;
 }
 
-/* The first `most` code points of a text on one line: what is no sign of its own is a space, and
- * spaces are one. out: 4 most + 4 bytes. */
+/* Copy the first `most` code points of a text to one line: characters that are not visible become spaces, and several
+ * spaces become one. out: 4 most + 4 bytes. */
 static void shorten(const char *text, size_t most, char *out)
 {
     size_t left = strlen(text), length, used = 0;

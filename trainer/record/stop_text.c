@@ -50,7 +50,8 @@ size_t stop_sure(const struct stop_texts *s, const struct stopped_text *t)
     const char *text = t->text.at;
     size_t held = 0;
     for (size_t i = 0; i < s->count && !t->by; i++) {
-        size_t n = strlen(s->at[i]) - 1; /* of its beginning that the text ends with */
+        /* number of bytes of its beginning that the text ends with */
+        size_t n = strlen(s->at[i]) - 1;
         n = n < t->text.count ? n : t->text.count;
         while (n > held && memcmp(text + t->text.count - n, s->at[i], n) != 0)
             n--;

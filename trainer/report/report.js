@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// report.js: draws the page from the JSON in #data. Plain SVG; a chart is drawn anew whenever its width or a control
+// report.js: draws the page from the JSON in #data. Plain SVG; a chart is redrawn whenever its width or a control
 // changes.
 "use strict";
 (() => {
@@ -28,7 +28,7 @@ function bytes(v) {
 const four = (v) => Math.abs(v) >= 1e-3 && Math.abs(v) < 1e4 ? v.toPrecision(4) : compact(v);
 const percent = (v, digits = 3) => +(100 * v).toPrecision(digits) + " %";
 
-// ---- what is drawn, in order: name of the metric, title, unit; plain: never smoothed; log: always on a log scale
+// ---- charts, in order: name of the metric, title, unit; plain: never smoothed; log: always on a log scale
 const groups = [
     ["Objective", [
         ["loss", "Loss", "nats"],
@@ -72,12 +72,12 @@ if (others.size) groups.push(["Other", [...others].map((n) => [n, n.replaceAll("
 
 // ---- curves
 const state = {smooth: 0.6, log: false, shown: runs.map(() => true)};
-// A page that reloads itself keeps what was chosen; some browsers store nothing for files.
+// A page that reloads itself keeps the user's choices; some browsers store nothing for files.
 function recall() {
     try {
         const was = JSON.parse(sessionStorage.getItem("nojit " + location.pathname));
         if (was && was.shown.length === runs.length) Object.assign(state, was);
-    } catch { /* as at first */ }
+    } catch { /* the defaults */ }
 }
 function remember() {
     try { sessionStorage.setItem("nojit " + location.pathname, JSON.stringify(state)); } catch { /* not kept */ }
@@ -88,7 +88,7 @@ const dash = (i) => ["", "6 3", "2 3"][Math.floor(i / 8) % 3];
 const answers = (run) => run.series.has("rollout_tokens");
 const last = (run, name) => run.series.has(name) ? run.series.get(name).y.at(-1) : undefined;
 
-// Exponential mean over more points the more there are, so that a long run is smoothed as much as a short one.
+// Return the exponential mean over more points the more there are, so that long runs are smoothed like short ones.
 function smoothed(y, amount) {
     const weight = 1 - 1 / Math.max(1 / (1 - amount), y.length * amount ** 3 / 30);
     let sum = 0, norm = 0;
@@ -117,7 +117,7 @@ function logTicks(lo, hi, want) {
     return out;
 }
 
-// As many digits as make the labels of an axis differ.
+// Format the labels of an axis with as many digits as make them differ.
 function labels(values, text) {
     const precise = new Map([
         [compact, (v, digits) => String(+v.toPrecision(digits))],
@@ -153,7 +153,7 @@ class Chart {
         new ResizeObserver(() => this.draw()).observe(this.svg);
     }
     get log() { return state.log || this.how.log; }
-    // Curves that are shown, with the points a log scale cannot show left out.
+    // The curves that are shown, without the points that a log scale cannot show.
     curves() {
         return runs.flatMap((run, i) => {
             const s = run.series.get(this.name);
@@ -292,7 +292,7 @@ function redraw() {
 
 // ---- the parts of the page
 const when = (text) => text.replace("T", " ").replace(/:\d\d(\.\d+)?Z$/, " UTC");
-// A word as a shell reads it.
+// Quote a word for a shell.
 const quoted = (word) => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
 
 function median(values) {
@@ -366,7 +366,8 @@ function drawCharts() {
                 charts.push(new Chart(name, title, unit, how, grid, group));
     }
 }
-// A receipt as [group, name, value]; numbers and words of the top level are one group. The command line is on the card.
+// List a receipt as [group, name, value]; numbers and words of the top level are one group. The command line is on the
+// card.
 function flat(receipt) {
     const out = new Map();
     for (const [key, value] of Object.entries(receipt || {})) {
@@ -412,7 +413,7 @@ function drawReceipts() {
             $("table").firstChild.classList.toggle("only", e.target.checked));
     }
 }
-// A prompt's samples stand together: of each run the last one, and what it said before on demand.
+// Draw the samples, grouped by prompt: the last one of each run, and earlier ones on demand.
 function drawSamples() {
     const prompts = new Map();
     runs.forEach((run, i) => run.samples.filter((s) => s.answer === undefined).forEach((s) => {
@@ -428,7 +429,7 @@ function drawSamples() {
     $("samples").lastChild.innerHTML = [...prompts].map(([prompt, of]) =>
         `<h3>${esc(prompt || "")}</h3><div class="grid">${of.map(card).join("")}</div>`).join("");
 }
-// Those of the last step that has any, and of the steps before it on demand.
+// Draw the answers of the last step that has any, and those of earlier steps on demand.
 function drawAnswers() {
     const one = (s) => `<p class="muted">step ${exact(s.step)}${s.answer === "cut" ? ", cut" : ""}</p>` +
         `<pre class="asked">${esc(s.prompt || "")}</pre><pre>${esc(s.text || "")}</pre>`;

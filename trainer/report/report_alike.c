@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report_alike.c: which runs a metric may be compared between: those whose receipts name the same text, tokenizer and
- * whatever else its numbers depend on.
+ * report_alike.c: the runs between which a metric may be compared: those whose receipts name the same text, the same
+ * tokenizer and the same values of everything else that its numbers depend on.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ enum {
 };
 #define BIT(fact) (1u << (fact))
 
-/* A field of a receipt; absent: its value where it is not there, NULL: then it is not known. */
+/* A field of a receipt; absent: its value if it is absent, NULL: it is then unknown. */
 struct field {
     const char *group, *name, *absent;
 };
@@ -60,11 +60,11 @@ enum {
     WHOLE_LOSS = TO_TEACHER | BIT(OBJECTIVE)
 };
 
-/* Facts on which a metric depends. Metrics without a row are compared between all runs. */
+/* The facts that a metric depends on. Metrics without a row are compared between all runs. */
 static const struct measure {
     const char *name;
     unsigned facts;
-    bool answers; /* with --on-policy it is measured on answers */
+    bool answers; /* whether it is measured on answers with --on-policy */
 } measures[] = {
     {"loss", ON_TEXT | WHOLE_LOSS, true},
     {"kd_loss", ON_TEXT | TO_TEACHER, true},
@@ -87,7 +87,7 @@ static const json_t *series_of(const json_t *run, const char *name)
     return json_object_get(json_object_get(run, "series"), name);
 }
 
-/* Copies what a run's receipt says of a field; false: nothing. */
+/* Copy the value of a field in a run's receipt; false: there is none. */
 static bool field_text(const json_t *run, const struct field *f, char *out, size_t bytes)
 {
     const json_t *in = json_object_get(run, "receipt");
@@ -102,7 +102,7 @@ static bool field_text(const json_t *run, const struct field *f, char *out, size
     return true;
 }
 
-/* Compares one fact of two runs; *known: both say it. */
+/* Compare one fact of two runs; *known: whether both have it. */
 static bool is_same(const json_t *a, const json_t *b, const struct field *f, bool *known)
 {
     char x[64], y[64];
@@ -115,7 +115,7 @@ static bool is_same(const json_t *a, const json_t *b, const struct field *f, boo
     return *known;
 }
 
-/* Compares what a metric of two runs depends on; adds to *why what differs. */
+/* Compare the facts that a metric of two runs depends on; add to *why those that differ. */
 static bool is_alike(const json_t *a, const json_t *b, const struct measure *m, unsigned *why)
 {
     unsigned differs = 0;
@@ -129,7 +129,7 @@ static bool is_alike(const json_t *a, const json_t *b, const struct measure *m, 
     return differs == 0;
 }
 
-/* Sorts the runs that have a metric into groups of numbers of runs. */
+/* Sort the runs that have a metric into groups of numbers of runs. */
 static json_t *group_runs(const json_t *runs, const struct measure *m, unsigned *why)
 {
     json_t *groups = json_array(), *group;
@@ -167,7 +167,7 @@ static double last_of(const json_t *run, const char *name)
     return json_number_value(json_array_get(y, json_array_size(y) - 1));
 }
 
-/* Appends the runs of a group whose last value is below that of another one. */
+/* Append the runs of a group whose last value is below that of another one. */
 static void add_lowest(json_t *lowest, const json_t *runs, const json_t *group, const char *name)
 {
     double least = INFINITY, most = -INFINITY;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report_page.c: the page: report.html with style, script and data put in at its marks.
+ * report_page.c: the page: report.html with style, script and data inserted at its marks.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void put_html(FILE *f, const char *s)
     }
 }
 
-/* For a browser that runs no scripts: a row per run. */
+/* Write a row per run, for a browser that runs no scripts. */
 static int put_last(FILE *f, const json_t *data)
 {
     static const char *const metrics[] = {"loss", "kd_loss", "ce_loss", "eval_ce_loss",
@@ -93,7 +93,7 @@ struct mark {
     int (*put)(FILE *f, const json_t *data);
 };
 
-/* In the order of report.html. */
+/* The marks in the order of report.html. */
 static const struct mark marks[] = {
     {"<!--refresh-->", put_refresh}, {"<!--css-->", put_css}, {"<!--last-->", put_last},
     {"<!--data-->", put_data},       {"<!--js-->", put_js},

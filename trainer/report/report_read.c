@@ -30,7 +30,7 @@ struct log {
     struct series series[SERIES_MAX];
     size_t count, rows;
     double last_step;
-    bool torn; /* the last row is not whole: a run is writing it, or died */
+    bool torn; /* whether the last row is incomplete: a run is writing it, or died */
 };
 
 static void log_free(struct log *g)
@@ -75,7 +75,7 @@ static int series_add(struct series *s, double x, double y)
     return 0;
 }
 
-/* Return what a metric is called now; ce_loss was class_loss. */
+/* Return the current name of a metric; ce_loss was class_loss. */
 static const char *name_now(const char *name)
 {
     if (strcmp(name, "class_loss") == 0)
@@ -140,7 +140,7 @@ static void put_point(json_t *x, json_t *y, const struct series *s, size_t i)
     json_array_append_new(y, json_real(s->y[i]));
 }
 
-/* Lowest and highest value of rows [from, to), in the order they came. */
+/* Put the lowest and highest value of rows [from, to), in the order of their rows. */
 static void put_extremes(json_t *x, json_t *y, const struct series *s, size_t from, size_t to)
 {
     size_t low = from, high = from;
@@ -162,8 +162,8 @@ static void put_mean(json_t *at, json_t *mean, const struct series *s, size_t fr
     json_array_append_new(mean, json_real(sum / (double)(to - from)));
 }
 
-/* Of a long series, the extremes of every stretch, and its mean, which is what smoothing starts
- * from. The first and the last value always stay: the page calls them by that name. */
+/* Make the JSON of a series: for a long one, the extremes of every stretch, and its mean, which smoothing starts from.
+ * The first and the last value always stay: the page calls them by that name. */
 static json_t *series_json(const struct series *s)
 {
     json_t *x = json_array(), *y = json_array();
@@ -192,7 +192,7 @@ static void add_note(json_t *notes, const char *format, ...)
     va_end(args);
 }
 
-/* What the page's script takes for granted. */
+/* Shapes of values that the page's script relies on. */
 enum shape { TEXT, NUMBER, TEXTS, GROUP };
 static const char *const shape_names[] = {"text", "a number", "a list of texts", "an object"};
 
@@ -218,7 +218,7 @@ static bool has_shape(const json_t *value, enum shape shape)
     return json_is_array(value);
 }
 
-/* Takes the fields of another shape out of a receipt, which anybody may have edited. */
+/* Take the fields of another shape out of a receipt, which anybody may have edited. */
 static void check_receipt(json_t *receipt, json_t *notes)
 {
     static const struct {
@@ -266,7 +266,7 @@ static bool is_sample(const json_t *row)
     return json_is_object(row);
 }
 
-/* Rows of DIR/samples.jsonl; a file that is missing has none. */
+/* Read the rows of DIR/samples.jsonl; an absent file has none. */
 static int read_samples(const char *dir, json_t *notes, json_t *out)
 {
     char path[PATH_BYTES + 32];
@@ -312,7 +312,7 @@ static int read_receipt(const char *dir, json_t *notes, json_t **out)
     return fail(NJ_E_FORMAT, "%s: not a receipt", path);
 }
 
-/* The last part of the path. */
+/* Return the last part of the path. */
 static json_t *name_of(const char *dir)
 {
     size_t end = strlen(dir);
@@ -325,7 +325,7 @@ static json_t *name_of(const char *dir)
     return name != NULL ? name : json_string("run");
 }
 
-/* A run without a teacher has zeros for what only a teacher gives. */
+/* Return whether a series is idle: a run without a teacher has zeros for metrics that only a teacher gives. */
 static bool is_idle(const struct series *s)
 {
     size_t i = 0;

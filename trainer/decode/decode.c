@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * decode.c: prompts continued, many at a time. The device writes a few tokens of each sequence on its own (decoder.h);
- * then the host looks: hands out what was said, gives the slots of those that ended to the next prompts, and moves the
- * others together, so that a step has no more rows than it needs. The decoder lies in the activations, so a training
- * step or an evaluation begins with none of this.
+ * decode.c: continues many prompts at a time. The device writes a few tokens of each sequence on its own (decoder.h);
+ * then the host hands out the tokens, gives the slots of sequences that ended to the next prompts, and moves the
+ * others together, so that a step has no more rows than it needs. The decoder uses the memory of the activations, so
+ * a training step or an evaluation begins without it.
  */
 #include "decode/decode.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step of so many rows and chunks, captured when it is first needed. */
+/* Graph of a step of so many rows and chunks, captured when it is first needed. */
 struct decode_graph {
     struct decode_sampling how;
     int rows, chunks;
@@ -23,7 +23,7 @@ struct decode_graph {
     struct decode_graph *next;
 };
 
-/* A sequence that is being written. */
+/* A sequence being written. */
 struct sequence {
     struct decode_prompt prompt;
     int said;
@@ -33,11 +33,11 @@ struct session {
     struct engine *e;
     struct decoder *d;
     const struct decode_io *io;
-    struct sequence *sequence; /* [rows] those of the rows, in order */
+    struct sequence *sequence; /* [rows] sequences of the rows, in order */
     int count;
-    int *slots; /* [rows] those that are free, the last of which is taken next */
+    int *slots; /* [rows] free slots, the last of which is taken next */
     int free;
-    bool more; /* prompts may come */
+    bool more; /* prompts may still come */
     int window;
     struct repetition repetition;
 };
@@ -92,7 +92,7 @@ static int add_graph(struct session *s, int rows, int chunks, struct decode_grap
     return 0;
 }
 
-/* NULL where there are no graphs. */
+/* Find or capture the graph of a step; NULL if there are no graphs. */
 static int graph_of(struct session *s, int rows, int chunks, nj_graph **out)
 {
     struct decode_graph *g = s->e->decode;
@@ -105,7 +105,7 @@ static int graph_of(struct session *s, int rows, int chunks, nj_graph **out)
     return rc;
 }
 
-/* Runs a step whose logits go through the host. */
+/* Run a step whose logits go through the host. */
 static int run_penalized(struct session *s, int rows, int chunks)
 {
     struct engine *e = s->e;
@@ -123,7 +123,7 @@ static int run_steps(struct session *s, int rows, int chunks)
     nj_graph *graph;
     int rc = graph_of(s, rows, chunks, &graph);
     if (rc == 0 && !graph)
-        s->window = 1; /* nothing is won by waiting */
+        s->window = 1; /* waiting would gain nothing */
     for (int i = 0; rc == 0 && i < s->window; i++) {
         struct work w = {.ctx = e->ctx, .s = e->stream};
         if (!graph)
@@ -150,7 +150,7 @@ static int check_prompt(const struct session *s, const struct decode_prompt *p)
     return 0;
 }
 
-/* All but the last token of a prompt, from row `from` of a pass on. */
+/* Stage all but the last token of a prompt, from row `from` of a pass on. */
 static void put_prompt(struct rows *to, int from, const struct decode_prompt *p, int slot)
 {
     for (int i = 0; i + 1 < p->count; i++) {
@@ -170,7 +170,7 @@ static void put_nothing(struct rows *to, int from, int end)
     }
 }
 
-/* The first `count` rows of the pass that is staged. */
+/* Compute the first `count` rows of the pass that is staged. */
 static int prefill(struct session *s, int count)
 {
     struct engine *e = s->e;
@@ -202,7 +202,7 @@ static int begin(struct session *s, const struct decode_prompt *p)
                : 0;
 }
 
-/* Gives free slots to prompts, whose keys and values are computed in as few passes as they fit in. */
+/* Give free slots to prompts, and compute their keys and values in as few passes as they fit in. */
 static int take_prompts(struct session *s)
 {
     int rc = 0, staged = 0;
@@ -237,7 +237,7 @@ bool decode_stops(const struct decode_io *io, int32_t id)
     return i < io->stops;
 }
 
-/* How a sequence ended that has, if it did. */
+/* Find how a sequence ended, if it did. */
 static int end_of(const struct session *s, const struct sequence *q, int32_t last, bool ended,
                   enum decode_end *out)
 {
@@ -254,7 +254,7 @@ static int end_of(const struct session *s, const struct sequence *q, int32_t las
                              "--dtype float32 if activations overflow");
 }
 
-/* Hands out what a row said in the window. Above 0: its reader has enough. */
+/* Pass the tokens of a row in the window to its reader. Return above 0 if the reader needs no more. */
 static int hand_out(struct session *s, int row, int rows, bool ended)
 {
     struct sequence *q = &s->sequence[row];
@@ -280,7 +280,8 @@ static void move(struct session *s, int to, int from)
     s->sequence[to] = s->sequence[from];
 }
 
-/* slot_of: of each row before the window; those that ended have none any more. */
+/* Look at the results of a window. slot_of: slot of each row before the window; rows that ended have none any
+ * more. */
 static int look(struct session *s, int rows, const int32_t *slot_of)
 {
     const struct decode_rows *now = &s->e->mem.now;
@@ -290,7 +291,7 @@ static int look(struct session *s, int rows, const int32_t *slot_of)
         rc = hand_out(s, row, rows, ended);
         ended = ended || rc > 0;
         rc = rc < 0 ? rc : 0;
-        if (!ended && repetition_is_on(&s->repetition)) /* a window of one step */
+        if (!ended && repetition_is_on(&s->repetition)) /* the window is one step */
             rc = repetition_add(&s->repetition, slot_of[row], &s->e->mem.said[row], 1);
         if (ended)
             s->slots[s->free++] = slot_of[row];
@@ -301,7 +302,7 @@ static int look(struct session *s, int rows, const int32_t *slot_of)
     return rc;
 }
 
-/* For the last step of the window. */
+/* Return the number of chunks for the last step of the window. */
 static int chunks_of_window(const struct session *s)
 {
     const int32_t *pos = s->e->mem.now.pos;
@@ -315,7 +316,7 @@ static int chunks_of_window(const struct session *s)
     return decoder_chunks(s->d, keys, longest);
 }
 
-/* slot_of: room for a slot of each row. */
+/* Run a window. slot_of: room for a slot of each row. */
 static int run_window(struct session *s, int32_t *slot_of)
 {
     struct engine *e = s->e;

@@ -9,15 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* p = softmax(logits), n of them. False: they are not finite. */
+/* Compute p = softmax(logits), of n logits. Return false if they are not finite. */
 bool softmax_row(const float *logits, int n, double *p);
-/* Index v with probability weight[v] / sum of all, for u drawn uniformly from [0, 1). Some weight is positive. */
+/* Return index v with probability weight[v] / sum of all, for u drawn uniformly from [0, 1). Some weight is
+ * positive. */
 int32_t draw_from(const double *weight, int n, double u);
-/* Probability that a token drawn from q is accepted where p is wanted: sum of min(p, q). */
+/* Return the probability that a token drawn from q is accepted as a token of p: sum of min(p, q). */
 double acceptance_of(const double *p, const double *q, int n);
-/* Whether token x, drawn from q, is accepted: with probability min(1, p[x] / q[x]). */
+/* Return whether token x, drawn from q, is accepted: with probability min(1, p[x] / q[x]). */
 bool accepts(const double *p, const double *q, int32_t x, double u);
-/* p becomes what a token is drawn from where one was rejected: max(0, p - q), which draw_from() normalises. */
+/* Replace p by the weights for a token in place of a rejected one: max(0, p - q), which draw_from() normalizes. */
 void subtract_draft(double *p, const double *q, int n);
 
 #endif

@@ -13,29 +13,29 @@ struct engine;
 
 /* Tokens that the text of one slot has had. */
 struct tokens_had {
-    unsigned char *bit; /* [vocab] */
-    int32_t *id;        /* each once */
+    unsigned char *bit; /* [vocab] bits */
+    int32_t *id;        /* tokens, each once */
     int count, capacity;
 };
 
 struct repetition {
     float factor;
     const struct decoder *d;
-    char *logits;           /* [rows, ld] as on the device */
-    struct tokens_had *had; /* [rows], by slot; NULL: there is no penalty */
+    char *logits;           /* [rows, ld] logits, as on the device */
+    struct tokens_had *had; /* [rows] tokens by slot; NULL: there is no penalty */
 };
 
-/* Makes room, if the factor is neither 0 nor 1; repetition_close() in each case. */
+/* Make room, if the factor is neither 0 nor 1. Call repetition_close() in each case. */
 int repetition_open(const struct decoder *d, float factor, struct repetition *out);
 void repetition_close(struct repetition *r);
 static inline bool repetition_is_on(const struct repetition *r)
 {
     return r->had != NULL;
 }
-/* Begins the text of a slot with a prompt, or goes on with tokens that were said. */
+/* Begin the text of a slot with a prompt, or add tokens to it. */
 int repetition_begin(struct repetition *r, int slot, const int32_t *ids, int count);
 int repetition_add(struct repetition *r, int slot, const int32_t *ids, int count);
-/* Penalizes the logits of a step's rows, whose slots are given (negative: an idle one); waits for the device. */
+/* Penalize the logits of a step's rows, whose slots are given (negative: an idle row), and wait for the device. */
 int repetition_apply(struct repetition *r, struct engine *e, const int32_t *slot, int rows);
 
 #endif

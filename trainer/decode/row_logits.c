@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * row_logits.c: the logits of student or teacher behind given positions, on the host. They leave the device in pieces
- * that the pinned buffer for weights has room for.
+ * row_logits.c: logits of student or teacher behind given positions, on the host. They are copied from the device in
+ * pieces that fit into the pinned buffer for weights.
  */
 #include "decode/row_logits.h"
 
@@ -32,7 +32,7 @@ static int check(const struct engine *e, const struct logits_batch *b)
     return 0;
 }
 
-/* The normed rows behind which logits are wanted, in e->mem.hidden or e->teacher.hidden. */
+/* Compute the normed rows behind which logits are wanted, in e->mem.hidden or e->teacher.hidden. */
 static void forward(struct work *r, struct engine *e, bool teacher, int chunks)
 {
     struct memory *m = &e->mem;
@@ -46,7 +46,7 @@ static void forward(struct work *r, struct engine *e, bool teacher, int chunks)
     head_gather(r, e, chunks);
 }
 
-/* Of a chunk of these, which begins with row `first`: where they lie on the device. */
+/* Compute the logits of the chunk that begins with row `first`. Return their place on the device. */
 static const char *chunk_logits(struct work *r, struct engine *e, bool teacher, int first)
 {
     const struct shape *s = &e->shape;

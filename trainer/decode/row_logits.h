@@ -11,17 +11,17 @@
 struct engine;
 struct work;
 
-/* Positions of such texts behind which logits are wanted. */
+/* Texts, and the positions in them behind which logits are wanted. */
 struct logits_batch {
-    bool teacher; /* its logits, not the student's; it reads what the student does */
+    bool teacher; /* logits are the teacher's, not the student's; it reads the student's input */
     const int32_t *ids, *pos, *doc_start;
-    const int32_t *at; /* [count] */
-    float *const *to;  /* [count] where the logits of each go, one for each common token */
-    int count;         /* at most B x S */
+    const int32_t *at; /* [count] positions */
+    float *const *to;  /* [count] places of the logits, one logit for each common token */
+    int count;         /* number of positions, at most B x S */
 };
 int engine_logits(struct engine *e, const struct logits_batch *b);
 
-/* The first `count` rows of [rows, ld] on the device, of which the common tokens go to `to`. */
+/* Copy the first `count` rows of [rows, ld] on the device to `to`, the common tokens of each. */
 void logits_to_host(struct work *r, const struct engine *e, const char *logits, int count,
                     float *const *to);
 

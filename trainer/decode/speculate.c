@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * speculate.c: speculative decoding, the student as draft model of the teacher, to count what is accepted. Drafts
- * are drawn on the host from the very logits that they are judged by: a decoder with a cache may round differently, and
- * tokens would come from another distribution than the q of the rule. So nothing is cached, each token of a draft is a
- * pass of the student, and the loop is exact but not fast.
+ * speculate.c: speculative decoding with the student as draft model of the teacher, to count accepted tokens. Drafts
+ * are drawn on the host from the same logits that they are judged by: a decoder with a cache may round differently,
+ * and tokens would come from another distribution than the q of the rule. So nothing is cached, each token of a draft
+ * is a pass of the student, and the loop is exact but not fast.
  */
 #include "decode/speculate.h"
 
@@ -16,30 +16,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a random number of a position is for. Each decides once: a position has one token, and drafts behind a rejected
- * one are forgotten before they are judged. */
+/* Purposes of the random numbers of a position. Each is used once: a position has one token, and drafts behind a
+ * rejected one are dropped before they are judged. */
 enum purpose { TO_DRAFT, TO_ACCEPT, TO_REPLACE, PURPOSES };
 
-/* A text that is being written. */
+/* A text being written. */
 struct text {
     struct decode_prompt prompt;
-    int32_t *ids;      /* prompt, tokens said, draft */
-    int count, drafts; /* of the first two; of the last */
-    bool active, ends; /* the draft's last token ends the text */
+    int32_t *ids;      /* tokens: prompt, text so far, draft */
+    int count, drafts; /* number of tokens before the draft, and in it */
+    bool active, ends; /* ends: the draft's last token ends the text */
 };
 
 struct session {
     struct engine *e;
     const struct decode_io *io;
-    int draft; /* tokens at most */
+    int draft; /* largest number of tokens of a draft */
     struct speculate_result *out;
     int B, S, V;
-    int32_t *ids, *pos, *doc_start, *at; /* of a batch; at: [B (draft + 1)] */
+    int32_t *ids, *pos, *doc_start, *at; /* arrays of a batch; at: [B (draft + 1)] */
     struct text *text;                   /* [B] */
-    float *student, *teacher;            /* logits: [B, draft, V], [B, draft + 1, V] */
+    float *student, *teacher;            /* logits, [B, draft, V] and [B, draft + 1, V] */
     float **to;                          /* [B (draft + 1)] */
     double *p, *q;                       /* [V] */
-    bool more;                           /* prompts may come */
+    bool more;                           /* prompts may still come */
 };
 
 static double uniform(const struct session *s, const struct text *t, int position, enum purpose why)
@@ -66,7 +66,7 @@ static float *teacher_row(const struct session *s, const struct text *t, int i)
     return s->teacher + row * (size_t)s->V;
 }
 
-/* Adds what follows the first i tokens of a text's draft to the logits that are asked for. */
+/* Ask for the logits behind the first i tokens of a text's draft. */
 static void ask(const struct session *s, struct logits_batch *b, const struct text *t, int i)
 {
     s->at[b->count] = (int)(t - s->text) * s->S + t->count + i - 1;
@@ -119,7 +119,8 @@ static int take_prompts(struct session *s)
 
 /* ---- a turn ---- */
 
-/* A draft ends where the text would, and leaves a token for the teacher. */
+/* Return whether a text's draft goes on with token i. It ends where the text would, and leaves a token for the
+ * teacher. */
 static bool wants_draft(const struct text *t, int i)
 {
     return t->active && t->drafts == i && !t->ends && i < left(t) - 1;
@@ -138,7 +139,7 @@ static int draft_token(struct session *s, struct text *t)
     return 0;
 }
 
-/* Token i of all drafts that have one. */
+/* Draw token i of all drafts that have one. */
 static int draft_tokens(struct session *s, int i)
 {
     struct logits_batch asked = batch_of(s, false);
@@ -152,7 +153,7 @@ static int draft_tokens(struct session *s, int i)
     return rc;
 }
 
-/* The teacher's logits behind every token of every draft, in one pass. */
+/* Compute the teacher's logits behind every token of every draft, in one pass. */
 static int verify(struct session *s)
 {
     struct logits_batch asked = batch_of(s, true);
@@ -162,7 +163,7 @@ static int verify(struct session *s)
     return engine_logits(s->e, &asked);
 }
 
-/* Whether token i of a draft is accepted; if not, another takes its place. */
+/* Return whether token i of a draft is accepted; replace it if not. */
 static bool judge_token(struct session *s, struct text *t, int i)
 {
     struct speculate_result *out = s->out;
@@ -180,7 +181,7 @@ static bool judge_token(struct session *s, struct text *t, int i)
     return accepted;
 }
 
-/* What a verification leaves of a draft, with a token of the teacher behind it: *said tokens. */
+/* Verify a draft. *said: number of tokens kept of it, with one of the teacher behind them. */
 static int judge(struct session *s, struct text *t, int *said)
 {
     bool accepted = true;

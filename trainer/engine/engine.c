@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine.c: opens and closes an engine: which pairs of models fit together, every matrix product
- * prepared, one allocation, weights.
+ * engine.c: opens and closes an engine: checks that the models fit together, prepares every GEMM, allocates the
+ * arenas and loads the weights.
  */
 #include "engine/engine.h"
 
@@ -31,7 +31,7 @@
 
 typedef void say_fn(void *user, const char *line);
 
-/* vocab: a smaller restriction, which the caller has said; 0: none. */
+/* Check that the vocabularies fit. vocab: a smaller restriction, which the caller has reported; 0: none. */
 static int check_pair(const struct model_config *s, const struct model_config *t, int vocab,
                       say_fn *say, void *user)
 {
@@ -140,7 +140,7 @@ static void connect_nets(struct engine *e)
     e->teacher.x = m->teacher_x;
 }
 
-/* The pointers into both arenas. */
+/* Lay out both arenas, and set the pointers into them. */
 static void lay_out(struct engine *e, struct carve device, void *host)
 {
     struct plan again = {0};
@@ -152,10 +152,9 @@ static void lay_out(struct engine *e, struct carve device, void *host)
     connect_nets(e);
 }
 
-/* The code that will run says which products it needs. Trying them takes memory, a workspace and as much
- * as their operands at most: less than the stream and the arena, so they are tried before those are
- * taken. The layout says which arrays there are; its addresses have no memory, as nothing is read or
- * written there. */
+/* Prepare the GEMMs. The code that will run says which it needs. Trying them takes a workspace and at most as much
+ * memory as their operands: less than the stream and the arena, so they are tried before those are allocated. The
+ * layout says which arrays there are; its addresses have no memory, as nothing is read or written there. */
 static int prepare(struct engine *e)
 {
     const size_t limit = e->plan.pieces.limit;
@@ -177,7 +176,7 @@ static int prepare(struct engine *e)
     micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
     if (e->teacher.apart)
         teacher_forward(&w, &e->teacher,
-                        &e->mem.rows); /* of evaluations, and where there is no pass */
+                        &e->mem.rows); /* for evaluations, and when there is no pass */
     if (e->teacher.batches > 1)
         teacher_pass(&w, &e->teacher);
     w.add = true;
@@ -206,7 +205,8 @@ static int allocate_pieces(struct engine *e)
     return rc;
 }
 
-/* Ranks that are processes transfer from and to all that they plan. */
+/* Return whether the device arena is shared: ranks that are processes transfer from and to all memory that they
+ * plan. */
 static bool is_shared(const struct engine *e)
 {
     return e->shape.rank != RANKS_HERE;
@@ -223,7 +223,7 @@ static int allocate_device(struct engine *e, size_t bytes)
 static void free_device(struct engine *e)
 {
     if (is_shared(e))
-        nj_comm_free(e->o.comm, e->device); /* which waits for nothing */
+        nj_comm_free(e->o.comm, e->device); /* this waits for nothing */
     else
         nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
     for (int i = 0; i < CARVE_CELLS; i++)
@@ -231,9 +231,8 @@ static void free_device(struct engine *e)
             nj_free(e->ctx, NJ_MEM_DEVICE, e->pieces.base[i]);
 }
 
-/* What work is enqueued on, which keeps the workspace, and both arenas as planned. free_bytes: of the
- * device before the engine took anything; what has gone since is code that the libraries loaded to try
- * products. */
+/* Allocate the stream, which keeps the workspace, and both arenas as planned. free_bytes: free device memory before
+ * the engine took any; the difference is code that the libraries loaded to try GEMMs. */
 static int allocate(struct engine *e, size_t free_bytes)
 {
     const size_t arena_bytes = e->plan.total_bytes - e->o.workspace_bytes;
@@ -265,7 +264,7 @@ static int allocate(struct engine *e, size_t free_bytes)
     return step_graphs_open(e);
 }
 
-/* The plan, which has to fit. */
+/* Make the plan, and refuse one that does not fit. */
 static int plan_run(struct engine *e)
 {
     const struct model_config *t = engine_teacher(e);
@@ -277,7 +276,8 @@ static int plan_run(struct engine *e)
     return check_budget(e);
 }
 
-/* Ranks exchange arrays whose types follow from what is refused, which each finds out for itself. */
+/* Refuse several ranks if GEMMs are refused: the types of the arrays that ranks exchange follow from these, and
+ * each rank finds them for itself. */
 static int check_refused(const struct engine *e)
 {
     static const struct f8_refusals none[2];
@@ -288,7 +288,8 @@ static int check_refused(const struct engine *e)
                                   "set NOJIT_CUBLASLT to another version");
 }
 
-/* GEMMs that have no FP8 algorithm run in T from then on, so their arrays are others: all is planned anew. */
+/* Plan the run and prepare its GEMMs. GEMMs without an FP8 algorithm run in T from then on, so their arrays differ,
+ * and all is planned anew. */
 static int plan_and_prepare(struct engine *e)
 {
     struct f8_refusals before[2];
@@ -347,7 +348,7 @@ static int send_inv_freq(struct engine *e, const struct net *n)
     return rc != 0 ? rc : nj_stream_sync(e->stream);
 }
 
-/* Where the student's weights go: where they are updated, if they are. */
+/* Return where the student's weights are loaded: in the place of updates, if they are trained. */
 static struct updated place_of_student(const struct engine *e)
 {
     return e->shape.train && !e->student.lora ? engine_updated(e)
@@ -371,7 +372,7 @@ static int read_files(struct engine *e, const char *student_dir, const char *tea
     return rc;
 }
 
-/* The layers of a teacher that ranks share out, as rank 0 reads them. */
+/* Take the layers of a shared teacher, as rank 0 reads them. */
 static int take_layers(struct engine *e)
 {
     int rc = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * evaluate.c: held-out losses: the training pass without its backward half, summed over one pass of
- * the data. An engine that only evaluates also compares student and teacher token by token. Ranks that are
- * processes share the batches; what each of these sums up to is added in their order, so that bits do not depend
- * on the number of ranks.
+ * evaluate.c: held-out losses: the training pass without its backward half, summed over one pass of the data. An
+ * engine that only evaluates also compares student and teacher token by token. Ranks that are processes share the
+ * batches; their sums are added in the order of the batches, so that bits do not depend on the number of ranks.
  */
 #include "engine/engine.h"
 
@@ -24,11 +23,11 @@ struct tally {
         OBJECTIVE_SUMS(MEAN_FIELD)
     } sum;
     double teacher_ce, distance;
-    float *kd; /* one a token; NULL where the engine does not compare */
+    float *kd; /* one divergence per token; NULL if the engine does not compare */
     size_t count, capacity;
 };
 
-/* The batch's valid rows come first. */
+/* Keep the values of a batch's valid rows, which come first. */
 static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)
 {
     const struct memory *m = &e->mem;
@@ -49,13 +48,13 @@ static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)
     return 0;
 }
 
-/* Batches of a round: one of each rank. */
+/* Return the number of batches of a round: one of each rank. */
 static int round_of(const struct engine *e)
 {
     return e->shape.rank == RANKS_HERE ? 1 : e->shape.ranks;
 }
 
-/* Where a batch is staged: the n-th of a round belongs to rank n. */
+/* Return the slot of a batch: the n-th of a round belongs to rank n. */
 static int slot_of(const struct engine *e, int64_t batch)
 {
     return round_of(e) == 1 || batch % round_of(e) == e->shape.rank ? 0 : NO_SLOT;
@@ -70,7 +69,7 @@ static int run_batch(struct engine *e)
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "evaluation");
 }
 
-/* Of a round, or of what the data had left for one: ranks beyond it have no batch. */
+/* Add the sums of the first `batches` ranks; in an incomplete round the others have no batch. */
 static int add_batches(struct engine *e, struct tally *t, int batches)
 {
     struct work r = engine_work(e);
@@ -95,14 +94,15 @@ static int attend(struct engine *e)
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "evaluation");
 }
 
-/* Ranks from `batches` on, which have none in the last round, send their layers of the teacher to those that do. */
+/* End a round of `batches` batches. The ranks beyond these, which have none in the last round, send their layers of
+ * the teacher to the others. */
 static int end_round(struct engine *e, struct tally *t, int batches)
 {
     const int rc = e->shape.rank < batches ? run_batch(e) : attend(e);
     return rc != 0 ? rc : add_batches(e, t, batches);
 }
 
-/* All ranks have their batch before any of them computes, for which it may need the others. */
+/* Stage the next batch. All ranks have theirs before any of them computes, for which it may need the others. */
 static int next_batch(struct engine *e, struct batch_source *d, struct tally *t, int64_t batch)
 {
     const int64_t before = e->valid;
@@ -116,7 +116,7 @@ static int next_batch(struct engine *e, struct batch_source *d, struct tally *t,
     return rc != 0 ? rc : keep_tokens(e, t, (size_t)(e->valid - before));
 }
 
-/* Of a round that the data ended in, or at. */
+/* End the pass in, or after, a round of `batches` batches. */
 static int end_pass(struct engine *e, struct batch_source *d, struct tally *t, int batches)
 {
     const int rc = stage_agree(e, d, 1);
@@ -126,7 +126,7 @@ static int end_pass(struct engine *e, struct batch_source *d, struct tally *t, i
     return failed ? failed : rc;
 }
 
-/* Ascending, NaN last. */
+/* Compare for ascending order, NaN last. */
 static int by_value(const void *a, const void *b)
 {
     const float x = *(const float *)a, y = *(const float *)b;
@@ -135,7 +135,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The smallest value that at least this share of the sorted values does not exceed. */
+/* Return the smallest value that at least this share of the sorted values does not exceed. */
 static double percentile(const struct tally *t, int percent)
 {
     size_t rank = (t->count * (size_t)percent + 99) / 100;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * score.c: log-probabilities of given tokens behind given texts: the student forward, and cross-entropies of the rows
- * asked for. No teacher runs.
+ * score.c: log-probabilities of given tokens behind given texts: runs the student forward, and computes
+ * cross-entropies of the rows asked for. No teacher runs.
  */
 #include "engine/engine.h"
 
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Scores leave the device in one piece. */
+/* Refuse a batch whose scores do not fit into the pinned buffer: they are copied from the device in one piece. */
 static int check_room(const struct engine *e)
 {
     const int padded = e->shape.padded;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * activation.c: SiLU has kernels of its own; those of the others have it in their key.
+ * activation.c: gated activations. SiLU has kernels of its own; other activations are part of the key of a kernel.
  */
 #include "net/activation.h"
 

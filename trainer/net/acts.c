@@ -23,7 +23,7 @@ static void carve_backward(const struct net *n, size_t N, struct carve *m, struc
     const struct model_config *c = &n->c;
     size_t e = dtype_bytes(n->T), heads = (size_t)c->heads;
     a->dx = carve_take(m, size_product(N, (size_t)c->hidden_size, e));
-    /* Without adapters nobody reads the activation any more when its gradient is written. */
+    /* without adapters nothing reads the activation after its gradient is written */
     a->dact = net_layer_matrix(n, 0, PRODUCT_DOWN)->adapters > 0
                   ? carve_take(m, size_product(N, (size_t)c->intermediate_size, e))
                   : a->act;
@@ -43,14 +43,15 @@ void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, str
     size_t kept = n->recompute == RECOMPUTE_BLOCK ? 1 : layers;
     size_t kept_gu = n->recompute != RECOMPUTE_NONE ? 1 : layers;
     size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
-    size_t inputs = mode == ACTS_TRAIN ? size_add(layers, 1) : 1; /* of layers and the final norm */
+    /* Inputs of the layers and of the final norm. */
+    size_t inputs = mode == ACTS_TRAIN ? size_add(layers, 1) : 1;
     size_t heads = (size_t)c->heads, normed = size_add(heads, (size_t)c->kv_heads);
 
     *out = (struct acts){.mode = mode, .B = B, .S = S};
     const size_t norm = size_mul(N, sizeof(float)), stream = size_product(N, C, e);
     carve_take_series(m, inputs, stream, &out->s1);
     carve_take_series(m, inputs, norm, &out->rstd1);
-    /* Without keeping, one buffer is the residual stream of the whole pass. */
+    /* If nothing is kept, one buffer is the residual stream of the whole pass. */
     out->s2 = out->s1;
     out->rstd2 = out->rstd1;
     if (mode == ACTS_TRAIN) {
@@ -58,7 +59,7 @@ void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, str
         carve_take_series(m, kept, norm, &out->rstd2);
     }
     carve_take_series(m, kept, size_product(N, QKV, e), &out->qkv);
-    out->raw = out->qkv; /* without keeping, rows are normed and rotated in place */
+    out->raw = out->qkv; /* if nothing is kept, rows are normed and rotated in place */
     if (c->qk_norm && mode == ACTS_TRAIN)
         carve_take_series(m, kept, size_product(N, QKV, e), &out->raw);
     if (c->qk_norm)

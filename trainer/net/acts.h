@@ -15,65 +15,70 @@
 
 struct cache;
 
-/* Of one GEMM of a student that trains with FP8 operands; its rows of x are those of struct acts. */
+/* Operands of one FP8 GEMM of a student in training; the rows of x are in struct acts. */
 struct f8_operands {
-    struct f8_matrix dy, dgu; /* rows of a gradient; of that of gate and up */
+    struct f8_matrix dy, dgu; /* rows of a gradient, of the gradient of gate and up */
     struct f8_matrix w;
     struct f8_matrix xt, dyt, wt; /* columns of x, of a gradient, of w */
-    float *top; /* largest scales of rows that become columns: as student_f8_top() has them */
+    float *top; /* largest scales of the rows that become columns (student_f8_top()) */
 };
 
-/* Scratch and what is kept of a forward pass. Only ACTS_TRAIN keeps a copy a layer, of what is not
- * computed again; otherwise every layer uses the same memory. With ACTS_DECODE each row is the next one of a
- * sequence in the cache. */
+/* Modes of a pass. Only ACTS_TRAIN keeps a copy per layer of what is not recomputed; otherwise all layers use the
+ * same memory. In ACTS_DECODE each row is the next one of a sequence in the cache. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
 struct acts {
     enum acts_mode mode;
     int B, S;
-    const struct cache *cache; /* that keys and values go to; NULL: none */
-    int chunks;                /* ACTS_DECODE: of keys that attention goes through */
-    float *chunk_sums;         /* ACTS_DECODE: of their sums, where there is more than one */
-    /* The residual stream, [N, C]: before the norm of attention, in each of the layers, and before
-     * the final norm (layers + 1); before the norm of the MLP (layers). */
+    const struct cache *cache; /* cache that receives keys and values; NULL: none */
+    /* ACTS_DECODE: number of chunks of keys that attention goes through. */
+    int chunks;
+    /* ACTS_DECODE: partial sums of the chunks, where there are several. */
+    float *chunk_sums;
+    /* Residual stream, [N, C]: s1 before the attention norm of each layer and before the final norm (layers + 1);
+     * s2 before the norm of the MLP (layers). */
     struct carve_series s1, s2;
     struct carve_series rstd1, rstd2; /* [N] each: 1 / root mean square of the rows of s1 and s2 */
     struct carve_series
-        qkv; /* [N, (H + 2K) D] after rotation; in a decoder without qk_norm before it */
-    struct carve_series raw;     /* before both; only ACTS_TRAIN with qk_norm: else in qkv */
-    struct carve_series rstd_qk; /* [N, H + K] of the heads of q and k */
-    struct carve_series o;       /* [N, H D] what attention puts out */
-    struct carve_series lse;     /* [B, H, S] log of the sum of exponentials of its scores */
-    struct carve_series gu;      /* [N, 2 I] gate and up; backward leaves their gradient here */
+        qkv; /* [N, (H + 2K) D] q, k, v after rotation; in a decoder without qk_norm before it */
+    /* Q, k, v before norm and rotation; apart from qkv only in ACTS_TRAIN with qk_norm. */
+    struct carve_series raw;
+    struct carve_series rstd_qk; /* [N, H + K] 1 / root mean square of the heads of q and k */
+    struct carve_series o;       /* [N, H D] output of attention */
+    struct carve_series lse;     /* [B, H, S] log of the sum of exponentials of the scores */
+    /* [N, 2 I] gate and up; the backward pass leaves their gradient here. */
+    struct carve_series gu;
     /* Scratch of one layer. */
-    char *y;            /* [N, C] normed rows */
-    char *branch;       /* [N, C] what is added to the stream; backward: gradient of normed rows */
+    char *y; /* [N, C] normed rows */
+    /* [N, C] branch to be added to the stream; backward: gradient of normed rows. */
+    char *branch;
     char *act;          /* [N, I] gated activation of gu */
-    struct f8_matrix x; /* f8: what the next product reads, in place of y and act */
+    struct f8_matrix x; /* FP8: operand of the next product, in place of y and act */
     struct f8_operands f8;
-    struct lora_acts lora; /* of adapters */
+    struct lora_acts lora; /* scratch of the adapters */
     /* Scratch of backward. */
     char *dx;     /* [N, C] gradient of the residual stream */
-    char *dact;   /* [N, I] of act */
-    char *dqkv;   /* [N, (H + 2K) D] of qkv */
-    char *dout;   /* [N, H D] of o */
+    char *dact;   /* [N, I] gradient of act */
+    char *dqkv;   /* [N, (H + 2K) D] gradient of qkv */
+    char *dout;   /* [N, H D] gradient of o */
     float *delta; /* [B, H, S] sum of o times its gradient */
-    float *part;  /* partial sums of gains and biases */
+    float *part;  /* partial sums of the gradients of gains and biases */
 };
 
-/* Partial sums a reduction over rows is split into: fixed, so that results do not depend on the
+/* Number of partial sums that a reduction over rows is split into: fixed, so that results do not depend on the
  * machine. */
 enum { PARTIAL_SUMS = 264 };
 int partial_sums(int rows);
 
-/* Carve the two parts of acts for n out of m: what a backward pass reads of the forward pass, and the scratch of a
- * layer, in which nothing is between the two. Those of ACTS_DECODE are those of ACTS_INFER, and what decoder.c adds. */
+/* Carve the two parts of the activations of n out of m: _kept is what the backward pass reads of the forward pass,
+ * _scratch the scratch of one layer, which is free between two layers. ACTS_DECODE has the arrays of ACTS_INFER and
+ * those that decoder.c adds. */
 void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
                      struct acts *out);
 void acts_carve_scratch(const struct net *n, struct carve *m, struct acts *out);
 void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
                 struct acts *out);
 
-/* What one layer reads and writes of it. */
+/* Arrays that one layer reads and writes. */
 struct layer_acts {
     char *s1, *s2, *qkv, *raw, *o, *gu;
     char *s1_next; /* input of the next layer, or of the final norm */

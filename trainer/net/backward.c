@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * backward.c: one transformer, backward. dx is the gradient of the residual stream and is updated
- * in place; branch holds the gradient of the normed rows. Normed rows and activations are
- * computed again from what forward kept; products only where --recompute asks for it, by the code of
- * forward.c. Gradients of weights go to n->grad in float32; without it only those of adapters are
- * wanted.
+ * backward.c: the backward pass of one transformer. dx is the gradient of the residual stream and is updated in
+ * place; branch holds the gradient of the normed rows. Normed rows and activations are recomputed from what the
+ * forward pass kept; products only if --recompute asks for it, by the code of forward.c. Gradients of weights go to
+ * n->grad in float32; without it only those of adapters are computed.
  */
 #include "net/backward.h"
 
@@ -16,7 +15,7 @@
 
 #include <math.h>
 
-/* Adds partial sums to the gradient of a gain or bias. */
+/* Add partial sums to the gradient of a gain or bias. */
 static void add_columns(struct work *r, const struct net *n, int64_t first, const float *part,
                         int rows, int columns)
 {
@@ -28,7 +27,7 @@ static void add_columns(struct work *r, const struct net *n, int64_t first, cons
                                             .C = columns}));
 }
 
-/* dx = dres + gradient through the norm of x; a->branch is the gradient of its output. */
+/* Compute dx = dres + the gradient through the norm of x; a->branch is the gradient of its output. */
 static void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_t gain,
                      const void *x, const float *rstd, const void *dres)
 {
@@ -60,8 +59,8 @@ static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int lay
 {
     const struct layer_params *w = &n->p.layer[layer];
     const bool made = product_x_made(n, a, layer, PRODUCT_DOWN);
-    /* The activation comes with the gradient of gate and up, in the place of its own gradient; but
-     * adapters read it before. */
+    /* The activation is computed with the gradient of gate and up, in the place of its own gradient; adapters read
+     * it before that. */
     if (net_layer_matrix(n, layer, PRODUCT_DOWN)->adapters > 0)
         activation_fwd(r, n, a, v->gu);
     product_gradient(r, n, a, layer, PRODUCT_DOWN, a->dx);
@@ -79,7 +78,8 @@ static void mlp_bwd(struct work *r, const struct net *n, struct acts *a, int lay
     norm_bwd(r, n, a, w->ln2, v->s2, v->rstd2, a->dx);
 }
 
-/* dqkv, gradient of the rotated rows, becomes that of the product; gains and biases get theirs. */
+/* Turn dqkv, the gradient of the rotated rows, into that of the product, and compute the gradients of gains and
+ * biases. */
 static void unrotate(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
                      const struct layer_params *w, const struct layer_acts *v)
 {

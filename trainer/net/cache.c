@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 
-/* Positions of a slot are a multiple of this. */
+/* The number of positions of a slot is a multiple of this. */
 enum { CACHE_MULTIPLE = 64 };
 
 static int positions_of_slot(int positions)
@@ -14,7 +14,7 @@ static int positions_of_slot(int positions)
     return (positions + CACHE_MULTIPLE - 1) / CACHE_MULTIPLE * CACHE_MULTIPLE;
 }
 
-/* Of a layer. */
+/* Return the number of scales of a layer. */
 static size_t scale_count(const struct net *n, const struct cache *c)
 {
     return size_product(2, size_mul((size_t)c->slots, (size_t)c->positions), (size_t)n->c.kv_heads);

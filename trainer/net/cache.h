@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cache.h: keys and values of the sequences that a decoder writes.
+ * cache.h: the KV cache of a decoder.
  */
 #ifndef NOJIT_TRAINER_CACHE_H
 #define NOJIT_TRAINER_CACHE_H
@@ -8,21 +8,21 @@
 #include "net/carve.h"
 #include "net/net.h"
 
-/* A slot holds one sequence. Of each layer: keys [slots, K, positions, D], values [slots, K, positions / 32, D, 32], as
- * kv_store and attn_decode, or kv_store_q8 and attn_decode_q8, have them (base/decode.h). */
+/* KV cache with one sequence per slot. Keys of a layer are [slots, K, positions, D], values [slots, K, positions /
+ * 32, D, 32], in the layout of kv_store and attn_decode, or kv_store_q8 and attn_decode_q8 (base/decode.h). */
 struct cache {
     int slots, positions;
-    char *keys, *values; /* of the first layer; those of the others follow */
-    size_t layer_bytes;  /* of the keys, and of the values, of one */
+    char *keys, *values; /* keys and values of the first layer; the other layers follow */
+    size_t layer_bytes;  /* bytes of the keys of one layer, and of its values */
     float
-        *scales; /* [layers, slots, K, positions, 2]: keys and values are bytes; NULL: they are T */
+        *scales; /* [layers, slots, K, positions, 2] scales of keys and values; NULL: they are T */
 };
 
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
                  struct cache *out);
 struct layer_cache {
     void *keys, *values;
-    float *scales; /* NULL: there are none */
+    float *scales; /* scales of the layer; NULL: there are none */
 };
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer);
 

@@ -31,7 +31,8 @@ void carve_apart(struct carve *c)
     carve_together(c, SIZE_MAX);
 }
 
-/* Of an array that is larger than a cell every cell but the last is full. More cells than there are: too large. */
+/* Note the bytes used of each cell. Every cell but the last of an array larger than a cell is full. An array that
+ * needs more cells than there are is too large. */
 static void fill_cells(struct carve *c, size_t bytes)
 {
     struct carve_pieces *p = c->pieces;
@@ -65,7 +66,7 @@ void carve_take_series(struct carve *c, size_t count, size_t each, struct carve_
     *out = (struct carve_series){.each = each, .in_run = room > 0 ? room : 1};
     for (size_t left = count, run = 0; left > 0; run++) {
         const size_t taken = left < out->in_run ? left : out->in_run;
-        if (run == CARVE_CELLS) { /* more than there are pieces */
+        if (run == CARVE_CELLS) { /* more runs than there are pieces */
             c->used = SIZE_MAX;
             return;
         }

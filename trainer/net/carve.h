@@ -8,28 +8,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a driver limits an allocation, the arena is a row of cells of that size, of which each is an allocation: no
- * array lies across a border, but one that is larger than a cell, whose cells are joined to one allocation. What
- * follows the last array of a cell is not allocated. */
+/* Cells of an arena. Where a driver limits an allocation, the arena is a row of cells of that size, each an
+ * allocation. No array crosses a border, except one that is larger than a cell, whose cells are joined to one
+ * allocation. The rest of a cell behind its last array is not allocated. */
 enum { CARVE_CELLS = 64 };
 struct carve_pieces {
-    size_t limit;             /* of a cell */
+    size_t limit;             /* bytes of a cell */
     size_t most;              /* bytes of the largest array */
-    size_t used[CARVE_CELLS]; /* of each cell, from its beginning */
-    bool joined[CARVE_CELLS]; /* with the cell before */
-    char *base[CARVE_CELLS];  /* NULL while they are only counted */
+    size_t used[CARVE_CELLS]; /* bytes used of each cell, from its beginning */
+    bool joined[CARVE_CELLS]; /* flags: the cell is joined to the one before */
+    char *base[CARVE_CELLS];  /* address of each cell; NULL while bytes are only counted */
 };
 
-/* Memory is carved from one arena. With base NULL it is only counted, by checked.h: SIZE_MAX is more than
+/* An arena that memory is carved from. With base NULL bytes are only counted, by checked.h: SIZE_MAX is more than
  * can be addressed. */
 enum { CARVE_ALIGN = 256 };
 struct carve {
     char *base;
     size_t used;
-    struct carve_pieces *pieces; /* NULL: all of it is one piece */
+    struct carve_pieces *pieces; /* cells of the arena; NULL: it is one piece */
 };
 void *carve_take(struct carve *c, size_t bytes);
-/* Arrays of as many bytes each, one behind the other as far as a piece has room for them: as many as `in_run`. */
+/* Arrays of `each` bytes, laid out one after another in runs of `in_run`, as many as a piece has room for. */
 struct carve_series {
     size_t each;
     size_t in_run;
@@ -37,23 +37,24 @@ struct carve_series {
 };
 void carve_take_series(struct carve *c, size_t count, size_t each, struct carve_series *out);
 void *carve_item(const struct carve_series *s, size_t i);
-/* The arrays of the next so many bytes lie together. */
+/* Go on to a new piece if this one has no room for `bytes` bytes, so that the arrays carved from them lie
+ * together. */
 void carve_together(struct carve *c, size_t bytes);
-/* What follows begins with a piece of its own, if there are pieces. */
+/* Begin a new piece, if there are pieces. */
 void carve_apart(struct carve *c);
 void *carve_at(const struct carve *c, size_t offset);
-/* What is to be allocated for what was carved. */
+/* Return the bytes to allocate for what was carved. */
 size_t carve_bytes(const struct carve *c);
 /* Return the first offset from this one on at which memory is allocated. */
 size_t carve_begin(const struct carve *c, size_t offset);
 /* Return the bytes that lie together from an offset on. */
 size_t carve_room(const struct carve *c, size_t offset);
 
-/* Bytes of the allocation that begins with a cell; 0: the cell is joined, or nothing is in it. */
+/* Return the bytes of the allocation that begins with a cell; 0: the cell is joined, or empty. */
 size_t carve_piece_bytes(const struct carve_pieces *p, int cell);
-/* Says where the allocation that begins with a cell lies. */
+/* Set the address of the allocation that begins with a cell. */
 void carve_place(struct carve_pieces *p, int cell, char *base);
-/* Forget what has been carved, but not where the cells lie. */
+/* Forget what has been carved, but not the addresses of the cells. */
 void carve_again(struct carve_pieces *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * decoder.c: see decoder.h. A prompt but its last token goes through the net as in training, many prompts packed into
- * one pass, which leaves keys and values in the cache; its last token is what the first step feeds.
+ * decoder.c: see decoder.h. All but the last token of a prompt goes through the net as in training, many prompts
+ * packed into one pass, which leaves keys and values in the cache; the first step feeds the last token.
  */
 #include "net/decoder.h"
 
@@ -14,17 +14,18 @@
 #include "net/logits.h"
 #include "nojit_ops.h"
 
-/* Of a pass over prompts: as fast as it gets, and no more than the GEMMs of a micro-batch. The smallest pass that is
- * worth GEMMs of its own. */
+/* Largest number of rows of a pass over prompts, for which GEMMs are at full speed and no larger than those of a
+ * micro-batch; number of rows of the smallest pass that is worth GEMMs of its own. */
 enum { PREFILL_ROWS = 8192, PREFILL_LEAST = 64 };
-/* Blocks of attention that fill a GPU. */
+/* Number of attention blocks that fill a GPU. */
 enum { ATTENTION_BLOCKS = 256 };
-/* By how much one number of rows that has GEMMs of its own is smaller than the next. */
+/* Ratios of successive numbers of rows that have GEMMs of their own. */
 enum { PROMPTS_BY = 4, STEPS_BY = 2 };
-/* Blocks that share the logits of a step among them, at least, so that a GPU is full. */
+/* Number of blocks that share the logits of a step, at least, so that a GPU is full; largest number that share a
+ * row. */
 enum { SAMPLE_BLOCKS = 256, SAMPLE_PARTS = 64 };
 
-/* Rows of a pass over prompts. */
+/* Return the number of rows of a pass over prompts. */
 static int prefill_rows(const struct decoder_size *size)
 {
     const int64_t all = (int64_t)size->rows * size->positions;
@@ -34,7 +35,7 @@ static int prefill_rows(const struct decoder_size *size)
     return int_round_up(prefill, PREFILL_LEAST);
 }
 
-/* Blocks that share a row. */
+/* Return the number of blocks that share a row. */
 static int parts_of(int rows)
 {
     const int parts = (SAMPLE_BLOCKS + rows - 1) / rows;
@@ -62,13 +63,14 @@ static size_t said_bytes(int rows)
     return size_product(DECODE_WINDOW, (size_t)rows, sizeof(int32_t));
 }
 
-/* Blocks that share the logits of all rows of a step, whatever its number of rows. */
+/* Return an upper bound of the number of blocks that share the logits of all rows of a step. */
 static size_t shares(int rows)
 {
     return size_add((size_t)rows, SAMPLE_BLOCKS);
 }
 
-/* Of a row's partial sums over a chunk: of each head, its output, the largest score and the sum of exponentials. */
+/* Return the bytes of a row's partial sums over a chunk: for each head its output, the largest score and the sum of
+ * exponentials. */
 static size_t part_bytes(const struct model_config *c)
 {
     return size_product((size_t)c->heads, size_add((size_t)c->head_dim, 2), sizeof(float));
@@ -124,7 +126,7 @@ void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *p
     *said = carve_take(m, said_bytes(d->rows));
 }
 
-/* The smallest of `most`, most / by, most / by^2, ... that is at least `count`, and `few`. */
+/* Return the smallest of `most`, most / by, most / by^2, ... that is at least `count` and `few`. */
 static int bucket(int most, int by, int few, int count)
 {
     int rows = most;
@@ -143,7 +145,7 @@ int decoder_step_rows(const struct decoder *d, int count)
     return bucket(d->rows, STEPS_BY, 1, count);
 }
 
-/* With a block per row and key head the longest row is the last to end: blocks at work on average until then. */
+/* With a block per row and key head the longest row ends last: `blocks` are at work on average until then. */
 int decoder_chunks(const struct decoder *d, int64_t keys, int longest)
 {
     const int64_t blocks = keys * d->net->c.kv_heads / longest;
@@ -166,7 +168,7 @@ static float finite_temperature(const struct decode_sampling *how)
     return how->temperature < smallest ? 0 : how->temperature;
 }
 
-/* Whether some tokens cannot be drawn at all. */
+/* Return whether some tokens cannot be drawn at all. */
 static bool cuts(const struct decode_sampling *how)
 {
     return finite_temperature(how) > 0 &&

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * f8.c: a net that multiplies e4m3: each matrix has a byte an element and a scale a row, and so have
- * the rows that it is multiplied with. Embedding, norms and biases are T as always, and so is
- * everything between two products. A matrix whose GEMM the device refuses in FP8 stays T. Such a net only
- * runs forward.
+ * f8.c: a net that multiplies E4M3: each matrix, and each operand multiplied by it, has a byte per element and a
+ * scale per row. Embedding, norms and biases are T as always, and so is everything between two products. A matrix
+ * whose FP8 GEMM the device refuses stays T. Such a net only runs forward.
  */
 #include "net/f8.h"
 
@@ -11,7 +10,7 @@
 #include "io/error.h"
 #include "nojit_ops.h"
 
-enum { BLOCK = 32 }; /* elements that have a scale */
+enum { BLOCK = 32 }; /* number of elements that share a scale */
 
 int f8_logits(int vocab)
 {
@@ -49,7 +48,7 @@ int64_t f8_elements(const struct net *n, const struct matrix_format *format)
     return elements;
 }
 
-/* What the output projection and the head read is made by kernels that do not write E4M3. */
+/* The inputs of the output projection and of the head come from kernels that do not write E4M3. */
 int f8_choose(struct net *n)
 {
     for (struct matrix *m = n->matrix; m <= n->head; m++) {
@@ -71,7 +70,7 @@ int f8_layout(struct net *n)
         rc = net_place(n, PARAMS_EMBEDDING);
     if (rc != 0)
         return rc;
-    if (n->c.tied) { /* the head is a copy, as only that is E4M3 */
+    if (n->c.tied) { /* the head is a copy, as only it is E4M3 */
         n->embedding = n->head + 1;
         *n->embedding = *n->head;
         n->head->first = -1;
@@ -80,8 +79,9 @@ int f8_layout(struct net *n)
     return f8_choose(n);
 }
 
-/* Tiles of 128 rows and 128 columns, of which as few as a row or a block of columns may be used, have a byte for 32
- * elements: (rows + 127) (columns + 96) / 32 at most, columns being whole blocks (f8_multiple). */
+/* Return the bytes of scales of blocks. Tiles of 128 rows and 128 columns, of which as few as a row or a block of
+ * columns may be used, have a byte for 32 elements: (rows + 127) (columns + 96) / 32 at most, as columns are whole
+ * blocks (f8_multiple). */
 static size_t wanted_bytes(enum nj_f8_scales scales, size_t elements, int rows, int columns)
 {
     const size_t padding = size_add(size_mul((size_t)rows, 3), size_mul((size_t)columns, 4));
@@ -109,7 +109,7 @@ struct f8_matrix f8_rows(enum nj_f8_scales scales, int rows, int columns, struct
     return out;
 }
 
-/* Rows beyond those of the matrix stay zero. */
+/* Carve a matrix with the rows that logits need; rows beyond those of the matrix stay zero. */
 static void carve(struct matrix *m, struct carve *c)
 {
     m->f8 = f8_rows(m->f8_scales, f8_logits(m->rows), m->cols, c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * few_rows.c: see few_rows.h. With few rows a step takes as long as its kernels are many, so each does more than in
- * forward.c: the norm and the activation are computed with the product beside them, and products are added to the
- * residual stream, which is s1 all along.
+ * few_rows.c: see few_rows.h. With few rows the time of a step depends on the number of its kernels, so each does
+ * more than in forward.c: norm and activation are computed with the adjacent product, and products are added to the
+ * residual stream, which is s1 throughout.
  */
 #include "net/few_rows.h"
 
@@ -11,8 +11,8 @@
 #include "net/logits.h"
 #include "nojit_ops.h"
 
-/* Most rows; from FEWEST_MMA on tensor cores multiply. Largest hidden size of gemv_norm, and with tensor cores the
- * largest at which it was faster than cuBLASLt. */
+/* Largest number of rows; number of rows from which tensor cores multiply; largest hidden size of gemv_norm, and
+ * with tensor cores the largest at which it was faster than cuBLASLt. */
 enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)
@@ -23,7 +23,7 @@ bool few_rows_fit(const struct work *r, const struct net *n, int rows)
     const int widest = rows < FEWEST_MMA ? WIDEST : WIDEST_MMA;
     return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 &&
            c->intermediate_size % 8 == 0 && c->hidden_size <= widest &&
-           nj_kernel_available(r->ctx, nj_kernel_find("gemv_norm.lp.m1")); /* not with Vulkan */
+           nj_kernel_available(r->ctx, nj_kernel_find("gemv_norm.lp.m1")); /* absent with Vulkan */
 }
 
 static const void *matrix(const struct net *n, int layer, enum product which)
@@ -87,7 +87,8 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
         few_rows_layer(r, n, a, rows, layer);
     const void *gain = net_weight(n, n->p.norm);
     if (M <
-        FEWEST_MMA) { /* more are bound by the weights of the head, which a GEMM reads as fast */
+        /* More rows are bound by the weights of the head, which a GEMM reads as fast. */
+        FEWEST_MMA) {
         OP(r, nj_gemv_norm(r->s, n->T, M,
                            &(struct nj_gemv_norm){.y = logits,
                                                   .x = stream,

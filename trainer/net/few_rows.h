@@ -7,9 +7,9 @@
 
 #include "net/acts.h"
 
-/* Whether there are kernels for so many rows of this net. */
+/* Return whether there are kernels for so many rows of this net. */
 bool few_rows_fit(const struct work *r, const struct net *n, int rows);
-/* From ids to logits [rows, ld], the first `vocab` columns of them. */
+/* Compute logits [rows, ld] from ids, their first `vocab` columns. */
 void few_rows_step(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
                    int vocab, int ld, void *logits);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * forward.c: one transformer, forward. The residual stream s1 -> s2 -> s1 of the next layer passes
- * through add_rmsnorm, which adds a branch and normalises in one kernel; a->y holds the normed rows
- * that the next product reads. Where that GEMM has FP8 operands, norm and activation write what it
- * reads to a->x instead (product_x_made); the final norm is as always.
+ * forward.c: the forward pass of one transformer. The residual stream s1 -> s2 -> s1 of the next layer passes through
+ * add_rmsnorm, which adds a branch and normalizes in one kernel; a->y holds the normed rows that the next product
+ * reads. If that GEMM has FP8 operands, norm and activation write its operand to a->x instead (product_x_made); the
+ * final norm is always T.
  */
 #include "net/forward.h"
 
@@ -21,8 +21,9 @@ static float score_scale(const struct model_config *c)
     return 1.0f / sqrtf((float)c->head_dim);
 }
 
-/* Of the next row of each sequence over those in the cache, which gets its keys and values. Without a norm of heads
- * the kernel rotates the row, too, and qkv stays as the GEMM left it: a step is bound by the number of its kernels. */
+/* Run attention of the next row of each sequence over those in the cache, which gets its keys and values. Without a
+ * norm of heads the kernel also rotates the row, and qkv stays as the GEMM left it: the number of kernels limits
+ * the speed of a step. */
 static void attention_cached(struct work *r, const struct net *n, const struct acts *a,
                              const struct rows *rows, int layer, const struct layer_acts *v,
                              const void *bias)
@@ -79,7 +80,7 @@ static void attention_cached(struct work *r, const struct net *n, const struct a
                                                                   .C = a->chunks}));
 }
 
-/* qkv = rotate(norm(raw + bias)), in place where no backward pass needs raw; with a norm there is no bias. */
+/* Compute qkv = rotate(norm(raw + bias)), in place if no backward pass needs raw; with a norm there is no bias. */
 static void rotate(struct work *r, const struct net *n, const struct acts *a,
                    const struct rows *rows, int layer, const void *bias)
 {
@@ -165,7 +166,7 @@ void net_attention(struct work *r, const struct net *n, const struct acts *a,
                                                 .G = a->cache->slots}));
 }
 
-/* s_next = s + branch, and its norm, as e4m3 or not. */
+/* Compute s_next = s + branch, and its norm, as E4M3 if `made`. */
 static void add_norm(struct work *r, const struct net *n, struct acts *a, void *s_next, float *rstd,
                      const void *s, int64_t gain, bool made)
 {
@@ -196,7 +197,7 @@ static void add_norm(struct work *r, const struct net *n, struct acts *a, void *
                                                               .eps = n->c.rms_eps}));
 }
 
-/* From the normed input in a->y to the normed rows that the MLP reads. */
+/* Compute the normed rows that the MLP reads from the normed input in a->y. */
 static void attention_half(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows, int layer, const struct layer_acts *v)
 {
@@ -233,10 +234,9 @@ void net_norm(struct work *r, const struct net *n, struct acts *a, int layer, en
                                                             .eps = n->c.rms_eps}));
 }
 
-/* Writes the product of a->y with the weights of gate and up to gu, and returns false. Where one
- * kernel multiplies and activates, writes a->act, and gu only if a backward pass will read it, and
- * returns true. Recomputation, and passes that keep nothing, go the same way as training, so their
- * bits are the same. */
+/* Write the product of a->y and the weights of gate and up to gu, and return false. If one kernel multiplies and
+ * activates, write a->act, and gu only if a backward pass will read it, and return true. Recomputation, and passes
+ * that keep nothing, go the same way as training, so their bits are the same. */
 static bool gate_up(struct work *r, const struct net *n, struct acts *a, int layer, char *gu)
 {
     const struct model_config *c = &n->c;

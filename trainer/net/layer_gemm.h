@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * layer_gemm.h: the products of a layer, whose adapters and gradients are decided here and nowhere
- * else.
+ * layer_gemm.h: the products of a layer; only this file decides on their adapters and gradients.
  */
 #ifndef NOJIT_TRAINER_LAYER_GEMM_H
 #define NOJIT_TRAINER_LAYER_GEMM_H
@@ -13,16 +12,16 @@ const void *product_weight(struct work *r, const struct net *n, const struct act
                            enum product which);
 /* Return whether the norm or activation before a product writes its x as E4M3, to a->x. */
 bool product_x_made(const struct net *n, const struct acts *a, int layer, enum product which);
-/* y = x W^T, with its adapters. x is not read where it is in a->x. */
+/* Compute y = x W^T, with its adapters. x is not read if it is in a->x. */
 void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
                  enum product which, void *y, const void *x);
-/* What the two below need of dy where its GEMMs are FP8. */
+/* Prepare dy for product_dw() and product_dx(), if its GEMMs are FP8. */
 void product_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
                       enum product which, const void *dy);
-/* Gradient of W, if it is trained: dy^T x. x as above. */
+/* Compute the gradient of W, dy^T x, if it is trained. x is not read if it is in a->x. */
 void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
                 enum product which, const void *dy, const void *x);
-/* dx = dy W; also the gradients of adapters, which alone read x. */
+/* Compute dx = dy W, and the gradients of adapters, which alone read x. */
 void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
                 enum product which, void *dx, const void *dy, const void *x);
 

@@ -41,7 +41,7 @@ static bool takes(const struct work *r, enum nj_f8_scales scales)
     return nj_context_device(r->ctx)->f8 == scales;
 }
 
-/* Of so many rows and columns of m, as the GEMM takes them. */
+/* Return the scales of `rows` rows and `columns` columns of m in the form that the GEMM takes. */
 static const void *scales_of(struct work *r, const struct f8_matrix *m, int rows, int columns)
 {
     if (!m->wanted)
@@ -66,7 +66,7 @@ void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_
 {
     struct nj_gemm g = forward_shape(l, NJ_F8);
     if (r->prepare && l->refused && *l->refused)
-        return; /* the layer before has found it so */
+        return; /* the GEMM was refused in an earlier layer */
     g.lda = l->ldx > 0 ? l->ldx : g.lda;
     g.one_scale = takes(r, NJ_F8_ONE) || (l->one_scale && !takes(r, NJ_F8_BLOCKS));
     g.a_e5m2 = l->x_e5m2;

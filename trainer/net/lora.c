@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lora.c: decides where adapters lie and what they compute. Each projection has its own A, B and
- * mask; its columns of a fused product are written in place, so the sum with the frozen product is
- * rounded to T once more. What backward needs of an adapter is computed again from its input.
+ * lora.c: decides where adapters lie and what they compute. Each projection has its own A, B and mask; its columns of
+ * a fused product are written in place, so the sum with the frozen product is rounded to T once more. The backward
+ * pass recomputes the intermediate values of an adapter from its input.
  */
 #include "net/lora.h"
 
@@ -36,7 +36,7 @@ static int target_of(enum tensor_role role)
     return -1;
 }
 
-/* Appends A or B of a base matrix; returns its first element. */
+/* Append A or B of a base matrix. Return its first element. */
 static int64_t append(struct params *p, const struct tensor_spec *base, const char *part,
                       int64_t rows, int64_t columns)
 {
@@ -132,12 +132,12 @@ void lora_fill(const struct lora *l, uint64_t seed, size_t i, int64_t first, int
 
 /* ---- work ---- */
 
-/* One adapter in a pass. */
+/* Addresses and shapes of one adapter in a pass. */
 struct place {
     const struct adapter *ad;
-    struct linear down, up; /* x A^T; its product with B^T, into columns of y */
+    struct linear down, up; /* products x A^T, and with B^T into columns of y */
     const void *a, *b;
-    const void *x; /* input, after dropout */
+    const void *x; /* input after dropout */
     size_t column_bytes;
 };
 
@@ -163,7 +163,7 @@ static void drop(struct work *r, const struct lora_acts *a, const struct place *
                                           .mask = p->ad->mask}));
 }
 
-/* Return false where there is no adapter. Fill a->dropped where elements drop. */
+/* Find the adapter, and fill a->dropped if elements drop. Return false if there is no adapter. */
 static bool begin(struct work *r, const struct matrix *m, const struct adapter *ad,
                   const struct matmul *product, const struct lora_acts *a, const void *x,
                   struct place *p)

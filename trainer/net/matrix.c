@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * matrix.c: what matrices of all formats have in common, and the plain format.
+ * matrix.c: functions for matrices of all formats, and the plain format.
  */
 #include "net/matrix.h"
 

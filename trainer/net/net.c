@@ -18,7 +18,8 @@ int net_qkv(const struct model_config *c)
     return (c->heads + 2 * c->kv_heads) * c->head_dim;
 }
 
-/* Matrices are numbered layer * PRODUCTS + product; the head follows them, then the embedding. */
+/* Return the number of the head. Matrices are numbered layer * PRODUCTS + product; the head follows, then the
+ * embedding. */
 static int head_number(const struct net *n)
 {
     return n->c.layers * PRODUCTS;
@@ -43,7 +44,7 @@ static int number_of(const struct net *n, const struct tensor_spec *s)
     return s->layer * PRODUCTS + (int)of_role[s->role].product;
 }
 
-/* Tell a matrix where it is noted that its GEMMs are refused. */
+/* Tell a matrix where to note that its GEMMs are refused. */
 static void connect_refusals(const struct net *n, struct matrix *m)
 {
     struct f8_refusals *f = n->f8_refused;
@@ -54,7 +55,7 @@ static void connect_refusals(const struct net *n, struct matrix *m)
     m->gradient_refused = head ? &f->gradients : m->refused;
 }
 
-/* Tensors that share a matrix come one after another, the first one where the matrix begins. */
+/* List the matrices. Tensors that share one come one after another, the first one where the matrix begins. */
 static void list_matrices(struct net *n)
 {
     for (int i = 0; i < n->matrices; i++) {

@@ -10,8 +10,8 @@
 
 enum { ALIGN_ELEMENTS = 64 };
 
-/* Which field a role starts (offset into struct layer_params or struct params), or that it
- * continues the fused parameter of the role before it. */
+/* Field that a role starts (offset into struct layer_params or struct params), or a mark that the role continues
+ * the fused parameter of the role before it. */
 struct role_place {
     bool continues;
     bool in_layer;
@@ -50,7 +50,7 @@ static bool lies_here(const struct tensor_spec *spec, enum params_matrices here)
            (here == PARAMS_EMBEDDING && spec->role == ROLE_EMBED);
 }
 
-/* Places every tensor of one rank after the others. */
+/* Place every tensor of one rank after the others. */
 static int64_t place_rank(struct params *p, int rank, enum params_matrices here, int64_t at)
 {
     for (size_t i = 0; i < p->specs; i++) {

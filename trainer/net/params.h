@@ -21,31 +21,30 @@ struct layer_params {
     int64_t ln1, ln2, bqkv, qnorm, knorm;
 };
 
-/* Every arena (weights, master, moments, gradients) has this layout: matrices first, they decay;
- * then norms and biases. Each fused parameter starts at a multiple of 64 elements; what lies
- * between stays zero. */
+/* Layout of every arena (weights, master weights, moments, gradients): matrices first, which decay; then norms and
+ * biases. Each fused parameter starts at a multiple of 64 elements; gaps stay zero. */
 struct params {
-    struct tensor_spec *spec; /* Hugging Face tensors, canonical order */
-    int64_t *first; /* of each spec, its first element: a row range of a fused parameter */
+    struct tensor_spec *spec; /* Hugging Face tensors, in canonical order */
+    int64_t *first;           /* first element of each spec: a row range of a fused parameter */
     size_t specs;
     struct layer_params *layer;
     int64_t embed, head, norm; /* head == embed if tied */
-    int64_t count, decayed;    /* elements in all; of those that decay */
+    int64_t count, decayed;    /* number of elements in all, and of those that decay */
 };
 
-/* Which matrices lie in the arenas; the first of the others is -1. Norms and biases always do. */
+/* Matrices that lie in the arenas; the first element of the others is -1. Norms and biases always lie there. */
 enum params_matrices { PARAMS_ALL, PARAMS_EMBEDDING, PARAMS_VECTORS };
 int params_layout(const struct model_config *c, enum params_matrices here, struct params *out);
 void params_free(struct params *p);
 /* The matrices that a layer multiplies with. */
 enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };
-/* First element of one. */
+/* Return the first element of a product's matrix. */
 int64_t params_product(const struct params *p, int layer, enum product which);
-/* Elements of the matrices of all layers, which lie together from the first layer's PRODUCT_QKV on: the
- * embedding comes before them, a head of its own after them. There is no gap between them (heads have 64 or
- * 128 elements): what lies in a gap of gradients would count in their norm. */
+/* Return the number of elements of the matrices of all layers, which lie together from the first layer's
+ * PRODUCT_QKV on: the embedding comes before them, an untied head after them. There is no gap between them (heads
+ * have 64 or 128 elements): anything in a gap of the gradients would count in their norm. */
 int64_t params_matrices(const struct params *p);
-/* Where the next parameter may start. */
+/* Return the first place from `element` on where a parameter may start. */
 int64_t params_align(int64_t element);
 
 #endif

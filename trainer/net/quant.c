@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quant.c: a net whose matrices stay quantised on the device, as blocks. Each is expanded into one scratch right
- * before its GEMM, the head in slices of the vocabulary, so what a GEMM reads is what it would read of a net of T
- * that holds the expanded weights. Norms and biases are T as always. Such a net only runs forward.
+ * quant.c: a net whose matrices stay quantized on the device, as blocks. Each is expanded into shared scratch right
+ * before its GEMM, the head in slices of the vocabulary, so that a GEMM reads the same as in a net of T with the
+ * expanded weights. Norms and biases are T as always. Such a net only runs forward.
  */
 #include "net/quant.h"
 
@@ -16,7 +16,7 @@ static bool is_plain(enum nj_tensor_type type)
     return tensor_type_block(type) == 1;
 }
 
-/* Add a tensor's rows; those of the type before them join its part. */
+/* Add a tensor's rows; rows of the same type as those before them join their part. */
 static void add_rows(struct quant_matrix *q, enum nj_tensor_type type, int rows)
 {
     if (q->parts == 0 || (q->part[q->parts - 1].type != type &&
@@ -30,7 +30,7 @@ static size_t row_bytes(const struct matrix *m)
     return size_mul((size_t)m->cols, dtype_bytes(m->T));
 }
 
-/* A matrix without a quantized row is read where it lies. */
+/* Choose the format of each matrix; one without a quantized row is read in place. */
 static void choose_formats(struct net *n)
 {
     for (int i = 0; i < n->matrices; i++) {
@@ -76,7 +76,7 @@ static void carve(struct matrix *m, struct carve *c)
         q->part[p].data = carve_take(c, quant_rows_bytes(m, p, q->part[p].rows));
 }
 
-/* The largest matrix of a layer, or as few rows of the head as are expanded at a time. */
+/* The scratch holds the largest matrix of a layer, or as few rows of the head as are expanded at a time. */
 size_t quant_scratch_bytes(const struct net *n)
 {
     size_t most = 0;
@@ -147,7 +147,7 @@ static void gather(struct work *r, const struct matrix *m, void *dst, const int3
                                                 .C = m->cols}));
 }
 
-/* The head goes in slices of the vocabulary, as many rows as the scratch holds. */
+/* The head is computed in slices of the vocabulary, each of as many rows as the scratch holds. */
 static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
                 const void *x)
 {

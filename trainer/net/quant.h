@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quant.h: a net whose matrices stay quantised on the device.
+ * quant.h: a net whose matrices stay quantized on the device.
  */
 #ifndef NOJIT_TRAINER_QUANT_H
 #define NOJIT_TRAINER_QUANT_H
 
 #include "net/net.h"
 
-/* Blocks of GGUF and other quantized types, expanded into scratch before each GEMM. */
+/* Format of GGUF blocks and other quantized types, expanded into scratch before each GEMM. */
 extern const struct matrix_format matrix_quant;
 
-/* Place the parameters of a model with quantized matrices: types of tensor_specs(), as in struct train_options; NULL:
- * none is quantized, but each matrix has memory of its own. */
+/* Place the parameters of a model with quantized matrices. types: types of tensor_specs(), as in struct
+ * train_options; NULL: none is quantized, but each matrix has memory of its own. */
 int quant_layout(struct net *n, const unsigned char *types);
-/* Return the bytes of the scratch that they are expanded into. */
+/* Return the bytes of the scratch that matrices are expanded into. */
 size_t quant_scratch_bytes(const struct net *n);
 void quant_connect(struct net *n, char *scratch);
 /* Find the part of a matrix that a row is in; *row becomes the row of that part. */
 int quant_part_of(const struct matrix *m, int *row);
-/* Return the bytes of so many rows of a part. */
+/* Return the bytes of `rows` rows of a part. */
 size_t quant_rows_bytes(const struct matrix *m, int part, int64_t rows);
 
-/* Matrices are expanded from rows that are multiples of this, so that blocks are aligned. */
+/* Multiple of rows from which matrices are expanded, so that blocks are aligned. */
 enum { QUANT_ROWS = 64 };
 
 #endif

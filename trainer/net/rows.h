@@ -10,12 +10,12 @@
 
 #include <stdint.h>
 
-/* Arrays that the run does not use are NULL. */
+/* Arrays of a micro-batch; those that the run does not use are NULL. */
 struct rows {
 #define DEVICE(name, type, use, count) type *name;
 #include "batch/batch.def"
 };
-/* Carves the arrays of these uses (enum array_use) for `positions` positions, of which `targets` at most, padded to
+/* Carve the arrays of these uses (enum array_use) for `positions` positions, of which at most `targets`, padded to
  * whole chunks, have a target. */
 void rows_carve(int positions, int targets, unsigned uses, struct carve *c, struct rows *out);
 /* Return the rows that the teacher reads. */

@@ -9,13 +9,15 @@
 
 /* How tokens are drawn. */
 struct decode_sampling {
-    float temperature; /* 0 takes the likeliest token */
-    int top_k;         /* of the others only the most probable ones; 0: all; */
-    float top_p;       /* of these the fewest that make up so much; 0, 1: all; */
+    float temperature; /* temperature of the softmax; 0: take the likeliest token */
+    int top_k;         /* number of most probable tokens to draw from; 0: all */
+    /* Top-p: probability that the fewest tokens to draw from reach together; 0, 1: all. */
+    float top_p;
     float
-        min_p; /* of these none that is less probable than so many times the most probable one; 0: all */
+        min_p; /* min-p: least probability of a token drawn, as a multiple of the most probable one's; 0: all */
     float
-        repetition; /* divides logits above 0, and multiplies those below, of tokens that the text has had; 0, 1: off */
+        repetition; /* repetition penalty of tokens that the text has had, which divides logits above 0 and multiplies
+                     * those below; 0, 1: off */
     uint64_t seed;
 };
 

@@ -63,7 +63,7 @@ static int check_matrix(int multiple, int out, int in)
 
 static int check_sizes(const struct net *n, int64_t rows)
 {
-    /* Logits are made of as many rows of the head as are wanted. */
+    /* Logits are computed for whole multiples of rows of the head. */
     const int multiple = f8_multiple(n->f8_scales);
     int rc = student_f8_head(n) ? check_matrix(multiple, multiple, n->c.hidden_size) : 0;
     if (rows % multiple != 0)
@@ -99,7 +99,8 @@ static void name_all(struct net *n)
         name_add(n, "; ", "in the LM head: logits");
 }
 
-/* Norms and the activation write E4M3. Adapters read x in 16 bits; attention writes only those. */
+/* Choose the products whose x is written as E4M3, by norms and the activation. Adapters read x in 16 bits;
+ * attention writes only 16 bits. */
 static void choose_made(const struct net *n, struct matrix *layer)
 {
     const bool narrow = n->c.intermediate_size <= F8_WIDEST_ACTIVATION;
@@ -145,7 +146,7 @@ int student_f8_choose(struct net *n, int64_t least, int64_t rows)
     return check_sizes(n, rows);
 }
 
-/* The largest of what the GEMMs of a layer need. */
+/* Largest sizes that the GEMMs of a layer need. */
 struct most {
     int in, out;
     size_t weight;
@@ -212,7 +213,7 @@ static void quantize_weight(struct work *r, const struct matrix *m, const struct
     quantize(r, m->T, &p->training->w, top, m->data, m->rows, m->cols);
 }
 
-/* The columns of what has been quantised by rows, with the largest of their scales. */
+/* Transpose a matrix quantized by rows to one quantized by columns, with the largest of their scales. */
 static void transpose(struct work *r, const struct f8_matrix *to, const struct f8_matrix *from,
                       const float *top, int rows, int columns)
 {

@@ -1,59 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * student_f8.h: FP8 (E4M3) GEMMs of a student in training: forward, gradient of the input, gradient of
- * the weights, of the LM head too. Weights, their updates and all between two GEMMs stay as they
- * are; operands are quantised on the way, rows with a scale each, and of the gradient of weights, which
- * sums over rows, columns with one scale.
+ * student_f8.h: FP8 (E4M3) GEMMs of a student in training: forward, gradient of the input, gradient of the weights,
+ * also of the LM head. Weights, their updates and everything between two GEMMs keep their types. Operands are
+ * quantized for each GEMM by rows, with a scale each; for the gradient of weights, which sums over rows, by columns,
+ * with one scale.
  */
 #ifndef NOJIT_TRAINER_STUDENT_F8_H
 #define NOJIT_TRAINER_STUDENT_F8_H
 
 #include "net/acts.h"
 
-/* T, whose GEMMs have FP8 operands in passes that train: a decoder and its prompts have 16-bit ones. */
+/* Format of T whose GEMMs have FP8 operands in training passes: a decoder and its prompts have 16-bit operands. */
 extern const struct matrix_format matrix_f8_trained;
-/* Choose the format of the matrices of n: FP8 GEMMs with those of `least` elements or more, in passes over so many
- * rows; least 0: none. NJ_E_UNSUPPORTED if there are none, or they cannot be. */
+/* Choose the format of the matrices of n: FP8 GEMMs for those of at least `least` elements, in passes over `rows`
+ * rows; least 0: for none. Return NJ_E_UNSUPPORTED if there are none, or they are not supported. */
 int student_f8_choose(struct net *n, int64_t least, int64_t rows);
-/* Return the elements of the matrices of these GEMMs, in all layers; of the LM head's. */
+/* Return the number of elements of the matrices with FP8 GEMMs in all layers, or of the LM head's. */
 int64_t student_f8_weights(const struct net *n);
 int64_t student_f8_head_weights(const struct net *n);
 bool student_f8_any(const struct net *n);
 bool student_f8_head(const struct net *n);
-/* Room for the operands of one GEMM, in which nothing stays from the forward pass to the backward pass. */
+/* Carve the operands of one GEMM; nothing in them stays from the forward pass to the backward pass. */
 void student_f8_carve(const struct net *n, int rows, struct carve *m, struct acts *a);
 
-/* Return where kernels of the backward pass keep the largest scale of the rows that they make of an operand of this
- * GEMM; all begin at zero. */
+/* Return where kernels of the backward pass keep the largest scale of the rows that they write of an operand of
+ * this GEMM; all begin at zero. */
 enum f8_operand { F8_X, F8_DY, F8_W, F8_OPERANDS };
 float *student_f8_top(const struct f8_operands *o, const struct matrix *m, enum f8_operand of);
 void student_f8_begin_backward(struct work *r, const struct net *n, const struct acts *a);
 
-/* The LM head, whose weight is quantised once for all chunks of rows; logits have so many columns as it has rows, of
- * which those beyond the vocabulary are zero. */
+/* The LM head, whose weight is quantized once for all chunks of rows. Logits have as many columns as it has rows;
+ * the columns beyond the vocabulary are zero. */
 struct f8_head {
     struct f8_matrix w, x;
-    float *w_top, *x_top; /* largest scales of both */
-    float *dy_scale;      /* of the gradient of the logits */
-    /* Whether its gradients are FP8 GEMMs, too; their operands, which lie in the teacher's logits: columns of w, of x
-     * and of the gradient. */
+    float *w_top, *x_top; /* largest scales of w and x */
+    float *dy_scale;      /* scale of the gradient of the logits */
+    /* Whether its gradients are FP8 GEMMs, too, and their operands, which lie in the memory of the teacher's
+     * logits: columns of w, of x and of the gradient. */
     bool gradients;
     struct f8_matrix wt, xt, dyt;
 };
 bool student_f8_head_on(const struct net *n, const struct acts *a);
 void student_f8_head_carve(const struct net *n, int chunk, int ld, struct carve *m,
                            struct f8_head *out);
-/* Return whether the gradients of the head can be FP8 GEMMs; carve their operands, after which they are. */
+/* Return whether the gradients of the head can be FP8 GEMMs; _carve_gradients() carves their operands, and then
+ * they are. */
 bool student_f8_head_gradients_may(const struct net *n);
 void student_f8_head_carve_gradients(const struct net *n, int chunk, int ld, struct carve *m,
                                      struct f8_head *out);
-/* Adds to f8_names whether they are FP8 GEMMs. */
+/* Add to f8_names whether the gradients of the head are FP8 GEMMs. */
 void student_f8_head_name(struct net *n, const struct f8_head *h);
 void student_f8_head_weight(struct work *r, const struct net *n, const struct f8_head *h);
 void student_f8_head_logits(struct work *r, const struct net *n, const struct f8_head *h, void *y,
                             const void *x);
-/* dx of the rows whose logits were made last, and their part of the weight's gradient. dy: e5m2, in rows that are ld
- * bytes apart. */
+/* Compute dx of the rows whose logits were computed last, and their part of the weight's gradient. dy: E5M2, in
+ * rows `ld` bytes apart. */
 void student_f8_head_backward(struct work *r, const struct net *n, const struct f8_head *h,
                               int vocab, void *dx, char *dy, int64_t ld, bool add);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher_shard.c: see teacher_shard.h. Gathers run on the communicator's own stream. That of layer l + 1 begins
- * when layer l may, so the slot that it overwrites, where layer l - 1 was read, is free; layer l + 1 waits for it.
- * Beside the last layer the first one is brought for the next pass, so that a pass can start while the weights of the
- * student, which are sent before it, are still under way.
+ * teacher_shard.c: see teacher_shard.h. Gathers run on the communicator's own stream. That of layer l + 1 begins when
+ * layer l may run, so the slot that it overwrites, which held layer l - 1, is free; layer l + 1 waits for it. During
+ * the last layer the first one is gathered for the next pass, so that a pass can start while the weights of the
+ * student, which are sent before it, are still in transfer.
  */
 #include "net/teacher_shard.h"
 
@@ -16,11 +16,11 @@ struct teacher_shard {
     nj_comm *comm;
     int rank, ranks;
     size_t
-        *first; /* [layers + 1]: where the slice of a layer begins, and where the last one ends */
-    char *kept; /* device: this rank's slices, one after another */
+        *first; /* [layers + 1]: beginnings of the slices of the layers, and end of the last one */
+    char *kept; /* this rank's slices, one after another, on the device */
     char *slot[2];
-    int turn;   /* slot of the layer that runs */
-    bool begun; /* layer 0 has come, once */
+    int turn;   /* slot of the layer that is running */
+    bool begun; /* layer 0 has been brought once */
 };
 
 int teacher_shard_layout(struct net *n, int rank, int ranks)
@@ -45,7 +45,7 @@ void teacher_shard_free(struct net *n)
 
 /* ---- where layers lie ---- */
 
-/* Says that a layer lies at `at`; returns its bytes. */
+/* Set the address of a layer. Return its bytes. */
 static size_t place_layer(const struct net *n, int layer, char *at)
 {
     struct carve c = {.base = at};
@@ -58,7 +58,7 @@ static size_t slice_bytes(const struct teacher_shard *s, int layer)
     return s->first[layer + 1] - s->first[layer];
 }
 
-/* As much for each rank, and a place where any access may begin. */
+/* Return the bytes of a slice: the same for each rank, and aligned for any access. */
 static size_t slice_of(size_t layer_bytes, size_t ranks)
 {
     return size_up(size_up(layer_bytes, ranks) / ranks, CARVE_ALIGN);
@@ -140,7 +140,7 @@ void teacher_shard_begin(struct work *r, const struct net *n)
     teacher_shard_arrive(r, n);
 }
 
-/* An only layer stays. */
+/* A layer that is the only one stays. */
 void teacher_shard_ahead(struct work *r, const struct net *n, int layer)
 {
     if (n->shard && n->c.layers > 1)

@@ -14,23 +14,25 @@
 #include "net/net.h"
 #include "net/work.h"
 
-/* Before the matrices are carved. */
+/* Lay out the slices; comes before the matrices are carved. */
 int teacher_shard_layout(struct net *n, int rank, int ranks);
 void teacher_shard_free(struct net *n);
-/* The layers, then the slots: with a shard a slice of each layer, without one the whole of it and no slots. */
+/* Carve the layers, then the slots: with a shard a slice of each layer, without one whole layers and no slots. */
 void teacher_shard_carve_layers(const struct net *n, struct carve *m);
 void teacher_shard_carve_slots(const struct net *n, struct carve *m);
 void teacher_shard_connect(struct net *n, nj_comm *comm);
-/* While weights are loaded each layer lies in the first slot: where, and its bytes; and its slice is taken there. */
+/* Return where a layer lies while weights are loaded, the first slot, and its bytes; teacher_shard_keep() takes the
+ * slice of this rank from there. */
 char *teacher_shard_loaded(const struct net *n, int layer, size_t *bytes);
 void teacher_shard_keep(struct work *r, const struct net *n, int layer);
 
-/* A pass has layer 0 after _begin(). Around each layer that is enqueued: _ahead() begins to bring the one after it,
- * after the last layer 0 of the next pass; _arrive() waits for that. Not in a graph. */
+/* Bring the layers of a pass. After _begin() layer 0 is there. Around each layer that is enqueued, _ahead() begins
+ * to bring the next one (after the last layer, layer 0 of the next pass), and _arrive() waits for it. Not for use
+ * in a graph. */
 void teacher_shard_begin(struct work *r, const struct net *n);
 void teacher_shard_ahead(struct work *r, const struct net *n, int layer);
 void teacher_shard_arrive(struct work *r, const struct net *n);
-/* This rank's part of a pass that only others compute. */
+/* Take this rank's part in a pass that only other ranks compute. */
 void teacher_shard_attend(struct work *r, const struct net *n);
 
 #endif

@@ -9,15 +9,15 @@
 
 #include <stdbool.h>
 
-/* Where work goes. The first error sticks and later work is skipped, so that model code reads as
- * equations. With `prepare` nothing is launched; matrix products are prepared instead, by the code
- * that will run them. */
+/* Stream and state of the work being issued. The first error sticks and later work is skipped, so that model code
+ * reads as equations. With `prepare` nothing is launched; matrix products are prepared instead, by the code that
+ * will run them. */
 struct work {
     nj_context *ctx;
     nj_stream *s;
     int rc;
     bool prepare;
-    bool add; /* gradients of weights are added to what is there, not written over it */
+    bool add; /* gradients of weights are added to the existing ones, not written over them */
 };
 
 #define OP(run, call)                                                                              \

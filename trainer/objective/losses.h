@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * losses.h: what is summed over the tokens of a step or an evaluation. One list gives the fields of the sums on the
- * device, of the means in a result, and of the metrics.
+ * losses.h: sums over the tokens of a step or an evaluation. One list gives the fields of the sums on the device, of
+ * the means in a result, and of the metrics.
  */
 #ifndef NOJIT_TRAINER_LOSSES_H
 #define NOJIT_TRAINER_LOSSES_H
 
-/* Sums over the valid tokens, in the order in which loss_reduce adds up what an objective's kernel gives a row:
- * divergence from the teacher (in the objective's unit), cross-entropy (nats), entropy of the teacher (nats), tokens
- * that both rank first. */
+/* Sums over the valid tokens, in the order in which loss_reduce adds up the outputs of an objective's kernel for a
+ * row: divergence from the teacher (in the objective's unit), cross-entropy (nats), entropy of the teacher (nats),
+ * tokens that both models rank first. */
 #define OBJECTIVE_SUMS(SUM) SUM(kd_loss) SUM(ce_loss) SUM(teacher_entropy) SUM(agreement)
-/* Sums over the tokens of answers, in the order of what kl_rows gives a row: nats. */
+/* Sums over the tokens of answers, in nats, in the order of the outputs of kl_rows for a row. */
 #define ANSWER_SUMS(SUM) SUM(forward_kl) SUM(reverse_kl) SUM(student_entropy)
 
 #define FLOAT_SUM(name) float name;
@@ -25,12 +25,13 @@ struct answer_sums {
     float tokens;
 };
 
-/* Ranks add these up as LOSS_SUMS floats. */
+/* Losses of a step or an evaluation, which ranks add up as LOSS_SUMS floats. */
 struct losses {
     struct objective_sums objective;
     union {
-        float stopping; /* of a step: the number of ranks that are to stop */
-        /* Of an evaluation that measures acceptance: kd_loss is the total variation distance at temperature 1. */
+        float stopping; /* in a step: number of ranks that are to stop */
+        /* Sums of an evaluation that measures acceptance: kd_loss is the total variation distance at temperature
+         * 1. */
         struct objective_sums distance;
     };
     struct answer_sums answers;

@@ -155,8 +155,8 @@ void objective_distances(struct work *r, const struct objective_rows *w)
                                           .gradient = false}));
 }
 
-/* The sums of answers are a kernel of their own, which reads the logits once more: kd_head has no register left for
- * them. */
+/* The sums of answers have a kernel of their own, which reads the logits once more: kd_head has no registers left
+ * for them. */
 void objective_answers(struct work *r, const struct objective_rows *w)
 {
     OP(r, nj_kl_rows(r->s, w->T,

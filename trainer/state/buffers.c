@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * buffers.c: see buffers.h. A buffer is carved by the same function whether it is counted or placed, so that the plan
- * is what is used.
+ * buffers.c: see buffers.h. The same function carves a buffer whether it is counted or placed, so that the plan
+ * agrees with the memory used.
  */
 #include "state/buffers.h"
 
@@ -13,8 +13,8 @@
 #include "objective/objective.h"
 
 enum { TRANSFER_BYTES = 32 << 20 };
-/* Rows that a teacher runs over at once, at most: a GEMM is as fast as it gets, and what is paid once per
- * pass, such as expanding quantised matrices, is 3 % of it (docs/performance.md). */
+/* Largest number of rows that a teacher runs over at once: GEMMs are at full speed, and the costs of a pass, such
+ * as expanding quantized matrices, are 3 % of it (docs/performance.md). */
 enum { TEACHER_ROWS = 8192 };
 
 /* ---- what is trained ---- */
@@ -34,14 +34,14 @@ static int64_t trained_elements(const struct layout *l)
     return l->student->lora ? l->student->lora->p.count : l->student->p.count;
 }
 
-/* Where ranks are processes, weights and gradients are whole shards, so that they are gathered where they lie. */
+/* If ranks are processes, weights and gradients are whole shards, so that they can be gathered in place. */
 static int64_t elements(const struct layout *l)
 {
     const int64_t all = trained_elements(l);
     return is_apart(l) ? pieces_shards(all, l->s.ranks) : all;
 }
 
-/* Master weights and moments of such a rank are those of its shards. */
+/* Return the number of elements of master weights and moments here: such a rank has those of its shards. */
 static int64_t elements_held(const struct layout *l)
 {
     const int64_t all = trained_elements(l);
@@ -110,7 +110,7 @@ static void gradients(struct layout *l, struct carve *c)
     l->m->total = l->m->grad;
 }
 
-/* The matrices of the layers have no gradients before the backward pass, if each rank has one micro-batch. */
+/* Mark the gradients of the layers' matrices as idle until the backward pass, if each rank has one micro-batch. */
 static void idle_gradients(struct layout *l)
 {
     const size_t bytes = shape_idle_gradients(l->student, l->o);
@@ -138,7 +138,7 @@ static bool is_process(const struct layout *l)
     return l->s.train && is_apart(l);
 }
 
-/* The other ranks' gradients of one piece at a time. */
+/* Carve room for the other ranks' gradients of one piece at a time. */
 static void received(struct layout *l, struct carve *c)
 {
     l->m->received = take(c, pieces_largest_other(&l->s.pieces), sizeof(float));
@@ -228,7 +228,7 @@ static int teacher_batches(const struct net *n, const struct train_options *o, s
     return 1;
 }
 
-/* As many micro-batches as there is memory for anyway. */
+/* Carve a pass over as many micro-batches as there is memory for anyway. */
 static void teacher_pass(struct layout *l, struct carve *c)
 {
     const struct train_options *o = l->o;
@@ -294,7 +294,7 @@ static void decoder(struct layout *l, struct carve *c)
                   l->s.ld, c, &l->m->decoder);
 }
 
-/* What files hold goes through all the memory that activations have. */
+/* Data from files passes through all the memory of the activations. */
 static void staging(struct layout *l, struct carve *c)
 {
     l->m->staging = carve_at(c, c->used);
@@ -368,7 +368,7 @@ static void head_losses(struct layout *l, struct carve *c)
 
 /* ---- small things ---- */
 
-/* The rows of a micro-batch are copied at once, so they lie together. */
+/* Carve the rows of a micro-batch together, as they are copied at once. */
 static void batch(struct layout *l, struct carve *c)
 {
     const struct shape *s = &l->s;
@@ -472,7 +472,7 @@ const struct buffer buffers[] = {
      .within = {REGION_ACTIVATIONS}},
     {REGION_GRADIENTS_EARLY, PHASE_BACKWARD | PHASE_EXCHANGE, .carve = received_early,
      .wanted = exchanges_early},
-    /* Between two steps it also carries what ranks tell each other. */
+    /* Between two steps it also carries the data that ranks send each other. */
     {REGION_HEAD_HIDDEN, PHASES, .carve = head_hidden},
     {REGION_HEAD_LOGITS, PHASE_LOSSES, .carve = head_logits, .within = {REGION_GRADIENTS}},
     {REGION_TEACHER_PASS, PHASE_PASS | PHASE_MICRO, .carve = teacher_pass_rows,

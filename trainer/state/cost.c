@@ -9,7 +9,7 @@
 #include "net/student_f8.h"
 #include "state/plan_layout.h"
 
-/* Return the elements of what is trained beside a frozen model. */
+/* Return the number of trained elements beside a frozen model. */
 static double adapter_parameters(const struct net *n)
 {
     double count = 0;
@@ -30,11 +30,10 @@ static double attention_flops(const struct model_config *c, double seq_len)
     return sum;
 }
 
-/* Forward: 2 operations a weight and token (the embedding table counts where it is the head, not
- * where it is looked up), and attention. Backward: as much for what flows back, and again for weights
- * that are trained. */
+/* Operations of a model. Forward: 2 per weight and token (the embedding table counts as the head, not for
+ * look-ups), and attention. Backward: as many for the gradients of inputs, and again for trained weights. */
 struct flops {
-    double weights, attention; /* forward */
+    double weights, attention; /* operations of the forward pass */
 };
 
 static struct flops forward_flops(const struct net *n, double tokens, double seq_len)
@@ -56,7 +55,8 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
 {
     const double tokens = tokens_of(o), S = (double)o->seq_len;
     const struct flops s = forward_flops(student, tokens, S);
-    /* Passes over weights: forward, for what flows back, and for those that are trained. */
+    /* Number of passes over weights: forward, for the gradients of inputs, and for the gradients of trained
+     * weights. */
     const double passes = student->lora ? 2.0 : 3.0;
     const double layers = 2.0 * tokens * (double)student_f8_weights(student);
     const double head = 2.0 * tokens * (double)student_f8_head_weights(student);
@@ -77,7 +77,8 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
     return out;
 }
 
-/* Return the weights of the products that are computed again: of gate and up in all layers, or of whole layers. */
+/* Return the number of weights of the products that are recomputed: of gate and up in all layers, or of whole
+ * layers. */
 static double recomputed_weights(const struct net *n)
 {
     const struct model_config *c = &n->c;
@@ -96,7 +97,7 @@ static double recomputed_weights(const struct net *n)
     return elements;
 }
 
-/* Add what the backward pass computes a second time. */
+/* Add the operations that the backward pass recomputes. */
 static void add_recomputed(const struct net *n, double tokens, double seq_len,
                            struct step_work *out)
 {
@@ -124,7 +125,7 @@ static double layers_bytes(const struct model_config *c, bool train)
     return sum;
 }
 
-/* Bytes that an update moves per parameter: AdamW, and the gradient once more for its norm. */
+/* Return the bytes that an update moves per parameter: AdamW, and the gradient once more for its norm. */
 static double update_bytes(const struct train_options *o)
 {
     const double norm = sizeof(float);
@@ -139,7 +140,7 @@ struct step_work step_work_count(const struct net *student, const struct net *te
     struct step_work out = {0};
     const int ranks = o->ranks > 1 && o->rank != RANKS_HERE ? o->ranks : 1;
     const double tokens = tokens_of(o) / ranks, micro = (double)o->grad_accum / ranks;
-    const double wide = o->dtype == NJ_F32 ? 2 : 1; /* elements beside those of 16 bits */
+    const double wide = o->dtype == NJ_F32 ? 2 : 1; /* size of elements relative to 16 bits */
     const double trained = student->lora ? adapter_parameters(student) : (double)student->p.count;
     const struct step_flops f = step_flops_count(student, teacher, o, m->f8_head.gradients);
     if (o->steps == 0)

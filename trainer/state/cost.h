@@ -10,18 +10,18 @@
 struct memory;
 struct net;
 
-/* Operations of one optimiser step: the student's, forward and backward, and the teacher's forward; those of
- * FP8 GEMMs apart. */
+/* Operations of one optimizer step: the student's, forward and backward, and the teacher's, forward; those of FP8
+ * GEMMs apart. */
 struct step_flops {
     double student, student_f8, teacher, teacher_f8;
-    double attention; /* the part of student and teacher that multiplies no weights */
+    double attention; /* part of student and teacher that multiplies no weights */
 };
 
-/* Count the operations of an optimiser step of all ranks; `help.c` states the formula. teacher: NULL without one.
+/* Count the operations of an optimizer step of all ranks; `help.c` states the formula. teacher: NULL without one.
  * f8_head: the gradients of the student's LM head are FP8 GEMMs. */
 struct step_flops step_flops_count(const struct net *student, const struct net *teacher,
                                    const struct train_options *o, bool f8_head);
-/* Count what one rank executes in a step of training; all 0 where nothing is trained. */
+/* Count the work of one rank in a training step; all 0 if nothing is trained. */
 struct step_work step_work_count(const struct net *student, const struct net *teacher,
                                  const struct train_options *o, const struct memory *m);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine_struct.c: what every part of the engine starts and fails with.
+ * engine_struct.c: functions that every part of the engine begins or fails with.
  */
 #include "state/engine_struct.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 
-/* Of a shard, so that each begins where any access may. */
+/* Multiple of the elements of a shard, so that each begins where any access may. */
 enum { SHARD_ELEMENTS = 64 };
 
 int64_t pieces_shard(int64_t count, int ranks)
@@ -25,13 +25,14 @@ static int64_t between(int64_t x, int64_t most)
     return x < 0 ? 0 : x < most ? x : most;
 }
 
-/* The first group is one layer: behind its exchange nothing but the embedding is left to compute. */
+/* Return the first layer of a group. The first group is one layer: behind its exchange only the embedding is left
+ * to compute. */
 static int group_begin(int g, int groups, int layers)
 {
     return g < 2 ? g : 1 + (g - 1) * (layers - 1) / (groups - 1);
 }
 
-/* What comes behind the layers is finished after all of them. */
+/* Cut the layers into groups; the piece behind them is finished after all of them. */
 static void cut_layers(const struct params *p, int layers, struct pieces *out)
 {
     const int64_t end = params_product(p, 0, PRODUCT_QKV) + params_matrices(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * placement.c: see placement.h. First fit: the offsets that are tried are the beginning and the end of each buffer that
- * is already placed, in ascending order.
+ * placement.c: see placement.h. First fit: the offsets tried are the beginning and the end of each buffer that is
+ * already placed, in ascending order.
  */
 #include "state/placement.h"
 
@@ -12,7 +12,7 @@ static void use(struct placement *p, size_t from, size_t to, unsigned phases)
     if (from < to && p->count < PLACEMENT_SPANS)
         p->span[p->count++] = (struct span){from, to, phases};
     else if (from < to)
-        p->arena.used = SIZE_MAX; /* what cannot be listed makes the arena too large */
+        p->arena.used = SIZE_MAX; /* a buffer that cannot be listed makes the arena too large */
 }
 
 static bool is_free(const struct placement *p, size_t from, size_t to, unsigned phases)

@@ -8,17 +8,18 @@
 
 #include "net/carve.h"
 
-/* The phases of a run, of which a lifetime is a set. Between two steps a run loads, decodes or saves; a step goes
+/* Phases of a run; a lifetime is a set of them. Between two steps a run loads, decodes or saves; a step goes
  * through the others in this order, from PHASE_TEACHER to PHASE_BACKWARD once per micro-batch. */
 enum {
     PHASE_LOAD = 1 << 0,   /* weights arrive from files or from another rank */
     PHASE_DECODE = 1 << 1, /* text is generated */
     PHASE_PASS = 1 << 2,   /* the teacher runs over several micro-batches at once */
     PHASE_TEACHER = 1 << 3,
-    PHASE_FORWARD = 1 << 4, /* of the student, until the rows that the LM head reads are gathered */
-    PHASE_LOSS = 1 << 5,    /* logits and objective of a chunk of rows */
+    /* The student runs, until the rows that the LM head reads are gathered. */
+    PHASE_FORWARD = 1 << 4,
+    PHASE_LOSS = 1 << 5, /* logits and objective of a chunk of rows are computed */
     PHASE_LOSS_BACK =
-        1 << 6, /* the LM head's gradients of that chunk, which the next PHASE_LOSS follows */
+        1 << 6,              /* the LM head's gradients are computed; the next PHASE_LOSS follows */
     PHASE_BACKWARD = 1 << 7, /* begins with the gradient of all rows that the LM head has read */
     PHASE_EXCHANGE = 1 << 8, /* gradients of several ranks are added */
     PHASE_UPDATE = 1 << 9,
@@ -31,19 +32,20 @@ struct placement {
     int count;
     struct span {
         size_t from, to; /* offsets in the arena */
-        unsigned phases; /* in which it is in use */
+        unsigned phases; /* phases in which it is in use */
     } span[PLACEMENT_SPANS];
 };
-/* Takes a buffer's arrays from c. It may be called more than once; the last call counts. */
+/* Take a buffer's arrays from c. It may be called more than once; the last call counts. */
 typedef void carve_buffer(void *user, struct carve *c);
 
-/* Place a buffer at or after offset `from`, where the arena ends at the latest, and extend the arena if it must. */
+/* Place a buffer at or after offset `from`, but not behind the end of the arena, which is extended if needed. */
 void placement_add(struct placement *p, size_t from, unsigned phases, carve_buffer *carve,
                    void *user);
-/* Place a buffer in what is already allocated of [from, to) and lies together. Return false if there is no room. */
+/* Place a buffer in memory of [from, to) that is already allocated and contiguous. Return false if there is no
+ * room. */
 bool placement_lend(struct placement *p, size_t from, size_t to, unsigned phases,
                     carve_buffer *carve, void *user);
-/* Say that a part of the buffer that was placed last is in use in these phases only. */
+/* Declare that a part of the buffer placed last is in use in these phases only. */
 void placement_narrow(struct placement *p, size_t from, size_t to, unsigned phases);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.c: decides what memory a run needs, before anything is allocated; whether it fits, and the largest
- * batch that does.
+ * plan.c: decides what memory a run needs before anything is allocated, whether it fits, and the largest batch that
+ * does.
  */
 #include "state/plan_layout.h"
 
@@ -17,7 +17,7 @@ static bool larger_than_a_piece(const struct net *n, const struct train_options 
     return o->piece_bytes > 0 && size_mul((size_t)n->p.count, dtype_bytes(n->T)) > o->piece_bytes;
 }
 
-/* One that is shared out has a place for each matrix of a layer, in whatever form they are. */
+/* A teacher that is shared out has a place for each matrix of a layer, in whatever form they are. */
 int teacher_layout(struct net *n, const struct train_options *o)
 {
     const bool shared = o->teacher_shard && shape_ranks_apart(o);
@@ -31,7 +31,7 @@ int teacher_layout(struct net *n, const struct train_options *o)
     rc = net_place(n, PARAMS_ALL);
     if (rc != 0 || !larger_than_a_piece(n, o))
         return rc;
-    net_free(n); /* each matrix by itself */
+    net_free(n); /* each matrix has its own memory */
     return quant_layout(n, NULL);
 }
 

@@ -9,9 +9,9 @@
 #include "state/train_options.h"
 
 enum plan_place {
-    PLAN_DEVICE,  /* in the one device arena */
+    PLAN_DEVICE,  /* part of the device arena */
     PLAN_LIBRARY, /* device memory that a library keeps */
-    PLAN_HOST     /* in the one pinned host arena */
+    PLAN_HOST     /* part of the pinned host arena */
 };
 enum region {
     REGION_NONE,
@@ -51,42 +51,44 @@ enum region {
 };
 struct plan_region {
     enum region region;
-    const char *name; /* as `nojit plan` prints it */
+    const char *name; /* name that `nojit plan` prints */
     enum plan_place place;
     size_t bytes;
-    const char *within; /* the region it lies in, where it has no bytes of its own; else NULL */
+    /* Name of the region that contains it, if it has no bytes of its own; else NULL. */
+    const char *within;
 };
 /* Work of one rank in a training step, from which its time is estimated. */
 struct step_work {
-    double tokens;                   /* of all ranks */
-    double gemm, gemm_f8, attention; /* operations; what is recomputed counts */
-    double bytes;                    /* that kernels beside GEMMs and attention move */
-    double layers;                   /* that are passed through: forward, and twice back */
+    double tokens;                   /* number of tokens of all ranks */
+    double gemm, gemm_f8, attention; /* operations, recomputed ones included */
+    double bytes;                    /* bytes moved by kernels other than GEMMs and attention */
+    /* Number of layers passed through: once forward, twice backward. */
+    double layers;
 };
 struct plan {
     struct plan_region region[PLAN_REGIONS];
     int count;
     size_t total_bytes;         /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
     size_t host_bytes;          /* PLAN_HOST */
-    struct carve_pieces pieces; /* of the device arena, with piece_bytes */
-    size_t array_bytes;         /* with them: of the largest array */
-    const char *array_in;       /* and its region's name */
+    struct carve_pieces pieces; /* pieces of the device arena, with piece_bytes */
+    size_t array_bytes;         /* with pieces: bytes of the largest array */
+    const char *array_in;       /* with pieces: name of its region */
     size_t
-        step_comm_bytes; /* that come to a rank from the others in a step, without layers of the teacher */
+        step_comm_bytes; /* bytes that a rank receives from the others in a step, without layers of the teacher */
     struct step_work work;
 };
-/* teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or generation, no
- * gradients. */
+/* Make the plan of a run. teacher NULL: cross-entropy only. train_options with steps == 0: evaluation or
+ * generation, no gradients. */
 int plan_make(const struct model_config *student, const struct model_config *teacher,
               const struct train_options *o, struct plan *out);
 /* Return the bytes of a region; 0: the run has none, or it lies within another. */
 size_t plan_bytes(const struct plan *p, enum region which);
-/* In memory of so many bytes, with no array above array_bytes. */
+/* Return whether the plan fits into `budget` bytes, with no array above array_bytes. */
 bool plan_fits(const struct plan *p, const struct train_options *o, size_t budget);
-/* 0, or the sentence that names what an array above array_bytes is in. */
+/* Return 0, or fail with the name of the region that has an array above array_bytes. */
 int plan_check_array(const struct plan *p, const struct train_options *o);
-/* The largest batch of at most `most` whose plan takes no more than budget bytes; 0: not even one sequence
- * does. */
+/* Find the largest batch of at most `most` whose plan takes no more than `budget` bytes; 0: not even one sequence
+ * fits. */
 enum { BATCH_MOST = 65535, PLAN_ROWS_MOST = 1 << 24 };
 int plan_largest_batch(const struct model_config *student, const struct model_config *teacher,
                        const struct train_options *o, size_t budget, int most, int *out);

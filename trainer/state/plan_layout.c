@@ -8,11 +8,12 @@
 #include "state/buffers.h"
 
 static const struct region_row {
-    const char *name, *of_adapters; /* the latter where adapters are trained; NULL: the same */
+    const char *name, *of_adapters; /* the second one if adapters are trained; NULL: the same */
     enum plan_place place;
     bool
         chunked; /* a larger batch may have smaller chunks of rows, or passes, and so fewer bytes */
-    bool new_cell; /* begins a cell of the arena, so that as much as possible of it lies together */
+    /* It begins a cell of the arena, so that as much as possible of it lies together. */
+    bool new_cell;
 } regions[PLAN_REGIONS] = {
     [REGION_STUDENT_WEIGHTS] = {"student.weights"},
     [REGION_ADAPTERS_WEIGHTS] = {"adapters.weights"},
@@ -54,7 +55,8 @@ static const char *region_name(enum region which, bool adapters)
     return adapters && row->of_adapters ? row->of_adapters : row->name;
 }
 
-/* within: as in struct plan_region. A region that the plan has no room for makes it too large. */
+/* Add a region to the plan. within: as in struct plan_region. A region that the plan has no room for makes it too
+ * large. */
 static void add(struct plan *p, enum region which, const char *name, const char *within,
                 size_t bytes)
 {
@@ -81,8 +83,8 @@ size_t plan_bytes(const struct plan *p, enum region which)
     return 0;
 }
 
-/* Logits and losses go in chunks of rows whose size follows the batch up and down, and so does a teacher's pass; the
- * rest only grows. */
+/* The sizes of logits, of losses and of a teacher's pass go up and down as the batch grows, with the chunks of
+ * rows; all other sizes only grow. */
 size_t plan_bytes_growing(const struct plan *p)
 {
     size_t bytes = 0;
@@ -105,7 +107,7 @@ static const char *name_of(const struct layout *l, enum region which)
     return region_name(which, l->student->lora != NULL);
 }
 
-/* The region that the largest array is in is named, for those who have no memory for it. */
+/* Name the region that has the largest array, for users without memory for it. */
 static void note_largest_array(struct layout *l, enum region which)
 {
     const struct carve_pieces *p = l->device.arena.pieces;
@@ -169,7 +171,7 @@ void plan_layout(const struct net *student, const struct net *teacher,
                        .device = {.arena = device},
                        .host = {.arena = {.base = host}}};
     *out = (struct memory){0};
-    if (device.pieces) /* which a plan has counted in */
+    if (device.pieces) /* the plan has counted in these */
         carve_again(device.pieces);
     plan_shape(student, teacher ? &teacher->c : NULL, o, &l.s);
     for (int first = 0, end; first < buffers_count; first = end) {

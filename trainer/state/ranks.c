@@ -95,7 +95,8 @@ const struct losses *ranks_losses(struct work *r, struct engine *e)
     return m->total_sums;
 }
 
-/* The sum grows where this rank's own part lies: those before it are added up where they came, and a + b = b + a. */
+/* The sum grows in the place of this rank's own part: parts of ranks before it are added up where they came, and a
+ * + b = b + a. */
 static void exchange(struct work *r, struct engine *e, float *received, float *piece, int64_t shard)
 {
     const int own = e->shape.rank;
@@ -130,7 +131,7 @@ static void exchange_rounded(struct work *r, struct engine *e, float *memory, fl
                   &(struct nj_accumulate){.dst = sum, .src = received + rank * shard, .n = shard}));
 }
 
-/* Squares of one rank's shard of a piece. */
+/* Compute the squares of one rank's shard of a piece. */
 static void sumsq_of(struct work *r, const struct engine *e, int rank, int piece)
 {
     const struct pieces *p = &e->shape.pieces;
@@ -150,7 +151,7 @@ static bool is_early(const struct engine *e, int piece)
     return e->shape.early && pieces_early(&e->shape.pieces, piece);
 }
 
-/* Beside what is enqueued before engine_join(). */
+/* Exchange a piece, beside the work that is enqueued before engine_join(). */
 static void exchange_piece(struct work *r, struct engine *e, int piece)
 {
     const struct memory *m = &e->mem;
@@ -180,7 +181,7 @@ static void add_received(struct work *r, struct engine *e)
     for (int piece = 0; piece < e->shape.pieces.count; piece++)
         if (!is_early(e, piece))
             exchange_piece(r, e, piece);
-    ranks_losses(r, e); /* which joins */
+    ranks_losses(r, e); /* this also joins */
     for (int rank = 1; rank < e->shape.ranks; rank++)
         add_losses(r, sums, sums + rank);
 }
@@ -202,7 +203,7 @@ int ranks_sumsq(struct work *r, struct engine *e)
 {
     const int ranks = e->shape.ranks, parts = pieces_sumsq(&e->shape.pieces);
     float *all = e->mem.sumsq;
-    if (!are_here(e)) { /* those of its own have come with the sums */
+    if (!are_here(e)) { /* this rank's own were computed with the exchange */
         OP(r, nj_all_gather(e->o.comm, r->s, all, all + (size_t)e->shape.rank * parts,
                             (size_t)parts * sizeof *all));
         return ranks * parts;
@@ -238,7 +239,7 @@ void ranks_arrive(struct work *r, struct engine *e, int group)
 
 /* ---- what rank 0 has read ---- */
 
-/* Arrays of the arena lie CARVE_ALIGN apart, which is room for what fills up the last 16 bytes. */
+/* Arrays of the arena lie CARVE_ALIGN apart, which is room for filling up the last 16 bytes. */
 void ranks_send(struct work *r, struct engine *e, void *device, size_t bytes)
 {
     if (!are_here(e) && e->o.given)

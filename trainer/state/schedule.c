@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Fraction of the way from the peak to the floor that is left, by schedule; x runs from 0 to 1. */
+/* Fraction left of the way from the peak to the floor, by schedule; x runs from 0 to 1. */
 static double shape_cosine(double x)
 {
     return 0.5 * (1.0 + cos(3.14159265358979323846 * x));
@@ -35,7 +35,7 @@ static double (*const shapes[])(double) = {
     [SCHEDULE_WSD] = shape_root,
 };
 
-/* Last step at the peak. */
+/* Return the last step at the peak. */
 static int64_t fall_begins(const struct train_options *o)
 {
     const int64_t cooldown = (o->steps + 9) / 10;

@@ -7,9 +7,9 @@
 
 #include "state/train_options.h"
 
-/* Learning rate of step (counted from 1). */
+/* Return the learning rate of a step, counted from 1. */
 float schedule_lr(const struct train_options *o, int64_t step);
-/* Warm-up steps that are `ratio` of all steps, rounded up. */
+/* Return the number of warm-up steps that are `ratio` of all steps, rounded up. */
 int64_t schedule_warmup(double ratio, int64_t steps);
 
 #endif

@@ -13,8 +13,8 @@
 
 enum { HEAD_CHUNK_ROWS = 2048 };
 
-/* Equal chunks: 3,000 rows are two of 1,504 where 2,048 is the most, not one of 2,048 and a rest. A multiple of 8, and
- * of what FP8 GEMMs take. */
+/* Return the size of equal chunks: 3,000 rows are two of 1,504 if 2,048 is the most, not one of 2,048 and a rest.
+ * It is a multiple of 8, and of the multiple that FP8 GEMMs take. */
 static int equal_chunks(int rows, int most, bool f8)
 {
     const int multiple = f8 ? F8_MULTIPLE : 8;
@@ -54,7 +54,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         o->teacher_f8 || student_f8_head(student) ? f8_logits(vocab) : int_round_up(vocab, 8);
     const size_t idle_rows =
         shape_idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
-    if (chunk <= 0) { /* twice as many where the student's logits take no memory of their own */
+    if (chunk <= 0) { /* twice as many if the student's logits take no memory of their own */
         chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student_f8_head(student));
         if ((size_t)chunk > idle_rows)
             chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student_f8_head(student));

@@ -82,7 +82,7 @@ static void update(struct work *r, struct engine *e, int index)
     update_weights(r, e);
 }
 
-/* A graph cannot hold a transfer between ranks: work that transfers is enqueued each time. */
+/* Kinds of graphs. A graph cannot hold a transfer between ranks: work that transfers is enqueued each time. */
 static const struct {
     void (*enqueue)(struct work *r, struct engine *e, int index);
     int (*count)(const struct engine *e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * graphs.h: the parts of a step that are enqueued at once, each as a CUDA graph where the backend has them. A graph is
- * captured once; what changes from step to step lies in the step state on the device (step_state.h).
+ * graphs.h: the parts of a step that are each enqueued as a whole, as a CUDA graph if the backend has them. A graph
+ * is captured once; values that change from step to step lie in the step state on the device (step_state.h).
  */
 #ifndef NOJIT_TRAINER_GRAPHS_H
 #define NOJIT_TRAINER_GRAPHS_H
@@ -12,7 +12,7 @@ enum step_graph_kind {
     STEP_TEACHER,      /* the teacher over one micro-batch, before the micro-step */
     STEP_TEACHER_PASS, /* the teacher over several micro-batches */
     STEP_MICRO,        /* a whole micro-step; index: chunks of the head in use */
-    /* The same in parts, where groups of layers are exchanged during the backward pass. */
+    /* Parts of a micro-step, if groups of layers are exchanged during the backward pass. */
     STEP_FORWARD,  /* index: a group of layers */
     STEP_HEAD,     /* index: chunks of the head in use */
     STEP_BACKWARD, /* index: a part, from the last group of layers to the embedding */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * head.c: logits, objective and its gradient, in chunks of rows that have a target. Two buffers of
- * logits are reused; the student's, which may lie in gradients that are still idle (plan_layout.c), become their
- * gradient in place (docs/objective.md). An FP8 student's is e5m2, in half the bytes.
+ * head.c: logits, objective and its gradient, in chunks of rows that have a target. Two buffers of logits are reused;
+ * the student's, which may lie in gradients that are still idle (plan_layout.c), become their gradient in place
+ * (docs/objective.md). The gradient of an FP8 student's is E5M2, in half the bytes.
  */
 #include "step/head.h"
 
 #include "nojit_ops.h"
 #include "objective/objective.h"
 
-/* At the end of the logits' rows: where their gradient lies as e5m2. */
+/* Return where the gradient of the logits lies as E5M2: at the end of their rows. */
 static char *rows_e5m2(const struct engine *e)
 {
     return e->mem.logits + (dtype_bytes(e->student.T) - 1) * (size_t)e->shape.ld;
@@ -42,7 +42,7 @@ static struct objective_rows chunk_rows(const struct engine *e, int first)
     };
 }
 
-/* Sum up what is measured beside the loss, while the logits are there. */
+/* Add up the measurements other than the loss, while the logits are there. */
 static void measure_chunk(struct work *r, struct engine *e, struct objective_rows rows, int first,
                           bool train)
 {
@@ -79,8 +79,8 @@ static void chunk_losses(struct work *r, struct engine *e, int first, bool train
     objective_add(r, &m->sums->objective, &rows);
 }
 
-/* Bring the divergences of a chunk's tokens and the teacher's own cross-entropies to the host. The chunk's teacher
- * logits, which are done with, are lost. */
+/* Copy the divergences of a chunk's tokens and the teacher's own cross-entropies to the host. The chunk's teacher
+ * logits, which are not needed any more, are lost. */
 static void compare_chunk(struct work *r, struct engine *e, int first)
 {
     struct memory *m = &e->mem;
@@ -143,7 +143,7 @@ void head_scores(struct work *r, struct engine *e, int chunks, float *ce)
     }
 }
 
-/* Of a chunk's hidden rows x, which become their gradient, and of the weight. */
+/* Compute the gradients of a chunk's hidden rows x, in their place, and of the weight. */
 static void chunk_gradients(struct work *r, struct engine *e, void *x, bool add)
 {
     const struct net *n = &e->student;

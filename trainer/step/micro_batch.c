@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * micro_batch.c: the host's part of a micro-batch: what kernels need beside the token ids, in pinned
- * memory laid out as on the device, so that one copy sends it.
+ * micro_batch.c: the host's part of a micro-batch: the input of kernels beside the token ids, in pinned memory laid
+ * out as on the device, so that one copy sends it.
  */
 #include "step/micro_batch.h"
 
@@ -14,7 +14,7 @@
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-/* One pass of a stable radix sort of positions by a digit of their ids. from NULL: 0, 1, 2, ... */
+/* Run one pass of a stable radix sort of positions by a digit of their ids. from NULL: 0, 1, 2, ... */
 static void sort_digit(const int32_t *ids, int n, int shift, const int32_t *from, int32_t *to)
 {
     int32_t at[DIGITS] = {0};
@@ -31,8 +31,7 @@ static void sort_digit(const int32_t *ids, int n, int shift, const int32_t *from
     }
 }
 
-/* order: positions by id, equal ids in order of position. runs: where each run of equal ids starts.
- */
+/* Sort positions by id into `order`, equal ids in order of position. runs: start of each run of equal ids. */
 static void sort_ids(const int32_t *ids, int n, int32_t *order, int32_t *runs, int32_t *scratch)
 {
     sort_digit(ids, n, 0, NULL, order);
@@ -85,7 +84,7 @@ static int check_batch(const struct shape *s, const struct batch *b)
     int rc = 0;
 #define CHECK_TOKEN check_ids
 #define CHECK_TARGET check_targets
-#define CHECK_PLACE(s, array) 0 /* by who makes it */
+#define CHECK_PLACE(s, array) 0 /* checked by the code that fills it */
 #define CHECK_ANY(s, array) 0
 #define HOST(name, type, use, values, empty)                                                       \
     if (rc == 0 && b->name)                                                                        \
@@ -94,7 +93,7 @@ static int check_batch(const struct shape *s, const struct batch *b)
     return rc;
 }
 
-/* Copy what the device gets as it is. A teacher that is not given a context of its own reads the student's. */
+/* Copy the arrays that the device gets unchanged. A teacher without a context of its own reads the student's. */
 static void copy_positions(const struct batch *b, size_t count, struct rows *out)
 {
 #define READ(name)                                                                                 \

@@ -8,14 +8,14 @@
 #include "state/engine_struct.h"
 #include "step/score_batch.h"
 
-/* Pulls micro-batch `micro` of the step into a slot of the pinned batches; with NO_SLOT it only counts its targets.
- * 1: the data is over. */
+/* Read micro-batch `micro` of the step into a slot of the pinned batches; with NO_SLOT only count its targets.
+ * Return 1 at the end of the data. */
 int stage_next(struct engine *e, struct batch_source *d, int micro, int slot);
 /* Return rc, or NJ_ELSEWHERE if another rank could not stage its micro-batches. All ranks call it. */
 int stage_agree(struct engine *e, struct batch_source *d, int rc);
 int send_batch(struct engine *e, int slot);
-/* Into slot 0: rows whose scores are wanted, or, without targets, their logits. Returns how many chunks of the head
- * hold them, or a negative code: where there are more positions than rows, and where one lies outside. */
+/* Stage rows whose scores are wanted, or, without targets, their logits, in slot 0. Return the number of chunks of
+ * the head that hold them, or a negative code if there are more positions than rows, or one lies outside. */
 int stage_scored(struct engine *e, const struct score_batch *b);
 /* Send the rows that the teacher reads of the micro-batches of a pass, from `slot` on. */
 int send_pass(struct engine *e, int slot);

@@ -7,13 +7,13 @@
 
 #include "state/engine_struct.h"
 
-/* Run teacher, student, head and backward pass. Without train there are no gradients, and logits may be left in those
- * of the layers. */
+/* Run teacher, student, head and backward pass. Without `train` there are no gradients, and logits may be left in
+ * the memory of the layers' gradients. */
 void micro_step(struct work *r, struct engine *e, int chunks, bool train);
 
-/* The same in parts, where groups of layers are exchanged during the backward pass. */
+/* The functions below run it in parts, if groups of layers are exchanged during the backward pass. */
 
-/* Run the forward pass of a group of layers; before the first one goes all that precedes the layers. */
+/* Run the forward pass of a group of layers; with the first group also the work before the layers. */
 void micro_forward_group(struct work *r, struct engine *e, int group);
 /* Run the head, and the backward pass of the norm before it. */
 void micro_head(struct work *r, struct engine *e, int chunks);

@@ -53,7 +53,7 @@ static float rate_of(const struct engine *e)
     return schedule_lr(&e->o, e->step + 1);
 }
 
-/* Host values of the step; losses count from zero. */
+/* Set the host's values of the step; losses count from zero. */
 static int begin_step(struct engine *e)
 {
     float *slots = e->mem.pinned->host_slots;
@@ -94,7 +94,7 @@ static int begin_micro(struct engine *e, int slot)
     return rc;
 }
 
-/* Run each group of layers forward when its weights have come. */
+/* Run each group of layers forward once its weights have come. */
 static int run_forward(struct engine *e)
 {
     struct work r = {.ctx = e->ctx, .s = e->stream};
@@ -132,7 +132,7 @@ static int run_in_parts(struct engine *e, int chunks, bool add, bool last)
     return rc == 0 ? run_backward(e, add, last) : rc;
 }
 
-/* Run the student in one go, when all weights have come. */
+/* Run the whole student at once, when all weights have come. */
 static int run_whole(struct engine *e, int chunks, bool add)
 {
     const int rc = engine_join(e);
@@ -181,8 +181,8 @@ int step_gradients(struct engine *e)
     return rc;
 }
 
-/* Losses and norm are known before the weights move: the host goes on with them, and to the next
- * batch, while the device is still at the update. */
+/* Finish the step. Losses and norm are known before the weights move: the host continues with them, and with the
+ * next batch, while the device is still at the update. */
 static int finish_step(struct engine *e)
 {
     int rc = step_graph_launch(e, (struct step_graph){.kind = STEP_CLIP});
@@ -206,7 +206,7 @@ static void report(const struct engine *e, struct step_result *out)
     const struct losses *sums = &e->mem.pinned->sums;
     const float *state = e->mem.pinned->state;
     const double n = (double)e->valid;
-    const double answers = (double)sums->answers.tokens; /* 0: their means are NaN */
+    const double answers = (double)sums->answers.tokens; /* if 0, their means are NaN */
 #define MEAN(name) out->name = (double)sums->objective.name / n;
 #define ANSWER_MEAN(name) out->name = (double)sums->answers.name / answers;
     OBJECTIVE_SUMS(MEAN)
@@ -222,10 +222,10 @@ static void report(const struct engine *e, struct step_result *out)
     out->loss_scale = state[NJ_STEP_LOSS_SCALE];
 }
 
-/* What is wrong with a step, for the sentence that ends the run. */
+/* A fault of a step, for the message that ends the run. */
 struct fault {
     const char *what, *name; /* name NULL: no tensor was found */
-    int micro; /* the micro-batch that shows it, or NO_SLOT: one of another rank does */
+    int micro;               /* micro-batch that shows it, or NO_SLOT: one of another rank does */
 };
 
 int scan_weights(struct engine *e, const char **what, const char **name)
@@ -246,8 +246,8 @@ int scan_weights(struct engine *e, const char **what, const char **name)
     return rc;
 }
 
-/* The update has not moved the weights: the same batch gives the same gradients again. They are
- * searched after every micro-batch until the first that breaks them. */
+/* Repeat the step: the update has not moved the weights, so the same batch gives the same gradients. Search them
+ * after every micro-batch until the first that is not finite. */
 static int repeat_step(struct engine *e, struct fault *f)
 {
     const struct params *p = engine_trained(e);
@@ -273,7 +273,7 @@ static int repeat_step(struct engine *e, struct fault *f)
     return rc;
 }
 
-/* Rare, so it may be slow. */
+/* Name the tensor that is not finite; this is rare, so it may be slow. */
 static int name_nonfinite(struct engine *e, struct step_result *out)
 {
     struct fault f = {0};
@@ -298,7 +298,7 @@ static int name_nonfinite(struct engine *e, struct step_result *out)
                 (unsigned long long)at.window + 1, (unsigned long long)at.epoch + 1);
 }
 
-/* With the data where they were before it. */
+/* Refuse a step, with the data position of before it. */
 static int refuse_step(struct engine *e, struct batch_source *d, const struct data_state *from,
                        struct step_result *out)
 {
@@ -315,7 +315,8 @@ static bool is_broken(const struct engine *e, const struct step_result *out, flo
     return !isfinite(out->grad_norm) && !may_shrink;
 }
 
-/* Without a target there is no gradient. The schedule goes on, so that a step is the same whatever was before it. */
+/* Pass over a step without a target, which has no gradient. The schedule goes on, so that a step does not depend on
+ * those before it. */
 static void pass_over(struct engine *e, struct step_result *out)
 {
     const float *state = e->mem.pinned->state;

@@ -7,7 +7,7 @@
 #include "nojit_ops.h"
 #include "state/ranks.h"
 
-/* Finite steps before float16's loss scale doubles. */
+/* Number of finite steps before float16's loss scale doubles. */
 enum { LOSS_SCALE_GROWTH = 2000 };
 
 bool update_scales_loss(const struct engine *e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update.h: from the summed gradients of a step to new weights.
+ * update.h: computes new weights from the summed gradients of a step.
  */
 #ifndef NOJIT_TRAINER_UPDATE_H
 #define NOJIT_TRAINER_UPDATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher.c: a model that only runs forward. It keeps hidden rows, not logits: those are made chunk
- * by chunk where the head needs them.
+ * teacher.c: a model that only runs forward. It keeps hidden rows, not logits, which are computed chunk by chunk when
+ * the head needs them.
  */
 #include "teacher/teacher.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * adapters.c: adapters between the files of PEFT and the arenas, and merged into their model.
- * Saved adapters are the weights that are updated, in their type: loaded again they are the same
- * bits.
+ * adapters.c: reads adapters from PEFT's files into the arenas, draws new ones, and saves them. Saved adapters are
+ * the weights that are updated, in their type, so that loading them gives the same bits.
  */
 #include "weights/adapters.h"
 
@@ -24,7 +23,8 @@ static int adapter_file(const char *dir, char *path, size_t bytes)
 
 /* ---- reading ---- */
 
-/* Half of the transfer buffer is for new numbers, the other half for them as they are updated. */
+/* Draw new adapters. Half of the transfer buffer is for the new numbers, the other half for the same in the type
+ * that is updated. */
 static int draw(struct engine *e, struct updated to)
 {
     const struct params *p = &e->lora.p;

@@ -7,9 +7,9 @@
 
 #include "state/engine_struct.h"
 
-/* Reads adapters, or draws new ones if dir is NULL. */
+/* Read adapters, or draw new ones if dir is NULL. */
 int adapters_load(struct engine *e, const char *dir);
-/* As PEFT saves them: DIR/adapter_config.json, DIR/adapter_model.safetensors. */
+/* Save adapters in PEFT's form: DIR/adapter_config.json, DIR/adapter_model.safetensors. */
 int adapters_save(struct engine *e, const char *dir);
 
 #endif

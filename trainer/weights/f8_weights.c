@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * f8_weights.c: matrices of a model as e4m3. They go to the device as T, in pieces of whole rows,
- * and are quantised there, or stay so where FP8 GEMMs are refused.
+ * f8_weights.c: loads matrices of a model as E4M3. They go to the device as T, in pieces of whole rows, and are
+ * quantized there, or stay T if FP8 GEMMs are refused.
  */
 #include "weights/f8_weights.h"
 
@@ -86,7 +86,7 @@ static int scan(struct engine *e, size_t spec, bool *finite)
     const int64_t rows = n->p.spec[spec].shape[0];
     int row;
     const struct matrix *m = net_matrix_of(n, spec, &row);
-    if (!m || m->format != &matrix_f8) /* others are looked at as they are read */
+    if (!m || m->format != &matrix_f8) /* other tensors are checked as they are read */
         return 0;
     int rc = nj_copy(e->stream, e->mem.transfer, m->f8.scale + row, (size_t)rows * sizeof *scale);
     if (rc == 0)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * loading.c: see loading.h. A job is the chunk of a tensor that is hashed by itself, and the units that begin in it.
- * Jobs are taken in order, and one that was taken is finished, so which of them fails first does not depend on threads.
+ * Jobs are taken in order, and each job taken is finished, so the first failure does not depend on threads.
  */
 #include "weights/loading.h"
 
 #include <omp.h>
 #include <string.h>
 
-/* From about here on copies run at the rate of the bus. */
+/* Slot size from which copies run at about the rate of the bus. */
 enum { SLOT_BYTES = 1 << 20 };
 
 struct job {
@@ -19,9 +19,9 @@ struct job {
     bool hashing;
     int64_t number;
     int64_t from, end; /* units */
-    int64_t at;        /* those before it have been staged */
-    int64_t held;      /* those in the slot, which are the last before it */
-    int64_t room;      /* how many a slot takes */
+    int64_t at;        /* units before this one have been staged */
+    int64_t held;      /* number of units in the slot, the last ones before `at` */
+    int64_t room;      /* number of units that a slot takes */
     int rc;
 };
 
@@ -38,7 +38,7 @@ bool loading_finite(const struct engine *e, const char *data, int64_t count, enu
 {
     const uint32_t wide = 0x7f800000,
                    narrow = nj_context_device(e->ctx)->lp_is_f16 ? 0x7c00 : 0x7f80;
-    uint32_t bad = 0; /* an exponent of ones */
+    uint32_t bad = 0; /* set by an exponent of ones */
 #pragma omp simd reduction(| : bad)
     for (int64_t i = 0; i < (T == NJ_F32 ? count : 0); i++) {
         uint32_t x;
@@ -56,7 +56,8 @@ bool loading_finite(const struct engine *e, const char *data, int64_t count, enu
 
 /* ---- jobs; one thread at a time ---- */
 
-/* The first unit of a part: the first that begins in it, or its share where a file has the tensor in several places. */
+/* Return the first unit of a part: the first that begins in it, or its share if a file has the tensor in several
+ * places. */
 static int64_t first_unit(const struct load_item *i, size_t part, size_t parts)
 {
     const struct tensor *t = i->tensor;
@@ -119,7 +120,7 @@ static void give_up(struct job *j, int rc, bool refused)
         *f = (struct load_failure){rc, j->number, refused, j->item};
 }
 
-/* The share of a tensor's bytes that all parts before this one have. */
+/* Return the share of a tensor's bytes in the parts before this one. */
 static size_t share(const struct tensor *t, size_t part, size_t parts)
 {
     return t->bytes / parts * part + t->bytes % parts * part / parts;
@@ -136,7 +137,7 @@ static void done(struct job *j)
         e->o.loaded(e->o.loaded_user, e->load_seen, e->load_bytes);
 }
 
-/* Until what was in the slot is on the device. */
+/* Wait until the contents of the slot are on the device. */
 static void wait_for(struct job *j, struct load_slot *s)
 {
     const int rc = s->used && j->l->failure.rc == 0 ? nj_event_sync(s->copied) : 0;
@@ -200,7 +201,7 @@ static void stage_until(struct job *j, int64_t end)
     }
 }
 
-/* What has just been hashed is in the cache. */
+/* Stage the units that were just hashed, while they are in the cache. */
 static void passed(void *user, size_t bytes, size_t of)
 {
     struct job *j = user;
@@ -246,7 +247,7 @@ static int create_slots(struct loading *l)
     return rc == 0 ? 0 : engine_fail(l->e, rc, LOADING_WEIGHTS);
 }
 
-/* As many lanes as there are threads, and slots that a row fits in. */
+/* Set the number of lanes to that of threads, and make slots that hold a row. */
 static void lay_out(struct loading *l, int64_t columns)
 {
     const size_t row = (size_t)columns * sizeof(float), all = l->e->mem.transfer_bytes / LANE_SLOTS;
@@ -289,7 +290,7 @@ int loading_run(struct loading *l, bool (*next)(void *user, struct load_item *ou
                       : engine_fail(l->e, f->rc, f->item.way->doing);
 }
 
-/* Tensors that nothing was loaded from here. */
+/* Return the next tensor that nothing was loaded from here. */
 static bool next_left(void *user, struct load_item *out)
 {
     const struct tensor_hashes *h = user;

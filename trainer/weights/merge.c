@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * merge.c: see merge.h. Works on files alone, a block of rows at a time: no device, no engine.
+ * merge.c: see merge.h. It works on files alone, a block of rows at a time: no device, no engine.
  */
 #include "weights/merge.h"
 
@@ -27,11 +27,11 @@ struct merge {
     struct tensors base, adapters;
     struct st_folder_writer *writer;
     float *block;      /* rows of a sum */
-    uint16_t *rounded; /* the same, in 16 bits */
-    float *a, *b;      /* of one adapter */
+    uint16_t *rounded; /* the same rows in 16 bits */
+    float *a, *b;      /* A and B of one adapter */
 };
 
-/* Reads A and B of an adapter whole. */
+/* Read the whole A and B of an adapter. */
 static int read_adapter(struct merge *m, const struct adapter *ad)
 {
     float **const to[2] = {&m->a, &m->b};
@@ -54,7 +54,7 @@ static int read_adapter(struct merge *m, const struct adapter *ad)
     return 0;
 }
 
-/* block += alpha / r B A for rows from `first` on. */
+/* Add alpha / r B A to the block, for rows from `first` on. */
 static void add_product(const struct merge *m, const struct adapter *ad, int64_t first,
                         int64_t rows)
 {
@@ -165,7 +165,7 @@ static int write_config(const struct merge *m, const char *dir)
                                tensor_type_torch(tensor_expanded(embed)));
 }
 
-/* Takes generation_config.json of the adapters, where they have one, in the place of the base model's. */
+/* Copy generation_config.json of the adapters, if they have one, over the base model's. */
 static int take_generation(const char *adapters, const char *dir)
 {
     static const char name[] = "generation_config.json";

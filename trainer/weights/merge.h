@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * merge.h: adapters added into the weights of their model.
+ * merge.h: adds adapters to the weights of their model.
  */
 #ifndef NOJIT_TRAINER_MERGE_H
 #define NOJIT_TRAINER_MERGE_H
 
 #include <stddef.h>
 
-/* Writes the folder OUT, which must not exist: the model of `base` with W + alpha / r B A in place
- * of each W that has an adapter in `adapters`. The sum is made in float32 and rounded once, to what
- * W is stored as; all else is copied. *merged: how many adapters that were. */
+/* Write the folder OUT, which must not exist: the model of `base` with W + alpha / r B A in place of each W that
+ * has an adapter in `adapters`. The sum is computed in float32 and rounded once, to the type of W; all else is
+ * copied. *merged: number of adapters merged. */
 int merge_adapters(const char *base, const char *adapters, const char *out, size_t *merged);
 
 #endif

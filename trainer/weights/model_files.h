@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_files.h: what a run saves of a model, and begins again from.
+ * model_files.h: the files that a run saves of a model, and resumes from.
  */
 #ifndef NOJIT_TRAINER_MODEL_FILES_H
 #define NOJIT_TRAINER_MODEL_FILES_H
@@ -10,15 +10,15 @@
 struct data_state;
 struct engine;
 
-/* Model folder and state for resuming: writes into an existing empty folder; the caller renames it.
- * With adapters they are what is saved. state.bin: weights as they are updated, moments, step state, data position,
- * step; beside it the algorithms of matrix products. */
+/* Save or load a model folder and the state for resuming. They are written into an existing empty folder, which the
+ * caller renames. With adapters these are saved instead of the model. state.bin has the weights as they are
+ * updated, moments, step state, data position and step; beside it are the algorithms of the GEMMs. */
 #define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
-/* Where ranks are processes and one saves, the others do their part of it meanwhile: */
+/* Take part in saving, on the ranks that do not save themselves, if ranks are processes. */
 int engine_collect_model(struct engine *e);
 int engine_collect_state(struct engine *e);
-/* Of the weights in it. */
+/* Return the bytes of the weights in the model folder. */
 uint64_t engine_model_bytes(const struct engine *e);
 int engine_save_state(struct engine *e, const char *dir, int64_t step,
                       const struct data_state *data);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * quant_weights.c: blocks go to the device as they lie in the file, in pieces of whole rows; what the file has as
- * floats is quantised on the way where the options say so. Bad importance matrices have left files with scales that
- * are not finite, which would make every logit NaN.
+ * quant_weights.c: loads blocks to the device as they lie in the file, in pieces of whole rows; floats in a file are
+ * quantized on the way if the options say so. Bad importance matrices have left files with scales that are not
+ * finite, which would make every logit NaN.
  */
 #include "weights/quant_weights.h"
 
@@ -16,10 +16,10 @@
 
 enum { ROWS_AT_ONCE = 16 };
 
-/* How a scale is written: float16, float, or as byte 3 of an I4 block says. */
+/* Form of a scale: float16, float, or given by byte 3 of an I4 block. */
 enum form { HALF, SINGLE, BY_KIND };
 
-/* The bytes of a block where its scales lie; the second is -1 where it has one. */
+/* Offsets of the scales in a block; the second is -1 if it has one. */
 static const struct scales {
     int first, second;
     enum form form;
@@ -44,7 +44,7 @@ static const struct scales {
     [NJ_TYPE_F8_128] = {0, -1, SINGLE},
 };
 
-/* Of a float the upper half says it, which is a bfloat16. */
+/* Return whether a scale is finite. The upper half of a float, which is a bfloat16, decides. */
 static bool is_finite(enum form form, const unsigned char *scale)
 {
     const unsigned char *upper = scale + (form == SINGLE ? 2 : 0);
@@ -65,7 +65,7 @@ bool quant_finite(enum nj_tensor_type type, const void *data, size_t bytes)
     return true;
 }
 
-/* A few rows as blocks of `type`: as the file has them, or quantised. Returns 0, NJ_E_FORMAT if they are not
+/* Convert a few rows to blocks of `type`: as the file has them, or quantized. Return 0, NJ_E_FORMAT if they are not
  * finite, or NJ_E_NOMEM. */
 static int rows_as(enum nj_tensor_type type, const struct tensor *t, int64_t first, int64_t rows,
                    char *to)
@@ -84,7 +84,7 @@ static int rows_as(enum nj_tensor_type type, const struct tensor *t, int64_t fir
     return rc;
 }
 
-/* The type of rows in the staging buffer: blocks that the device keeps as T are expanded there. */
+/* Return the type of rows in the staging buffer: blocks that the device keeps as T are expanded there. */
 static enum nj_tensor_type staged_as(const struct tensor *t, enum nj_tensor_type kept)
 {
     return tensor_type_block(kept) == 1 && tensor_type_block(t->dtype) > 1 ? t->dtype : kept;
@@ -134,7 +134,7 @@ static void send_rows(struct work *r, struct engine *e, const struct load_item *
        nj_copy(r->s, i->to + (size_t)first * i->unit_bytes, staged, (size_t)count * i->unit_bytes));
 }
 
-/* Blocks that it keeps as T go where activations will be, and are expanded from there. */
+/* Blocks that the device keeps as T are copied to the memory of the activations, and expanded from there. */
 static void send_blocks(struct work *r, struct engine *e, const struct load_item *i, int64_t first,
                         int64_t count, const char *staged)
 {

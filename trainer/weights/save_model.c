@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * save_model.c: the model folder that a run leaves: the student with what came beside its weights, or its
+ * save_model.c: saves the model folder of a run: the student with the files that came beside its weights, or its
  * adapters.
  */
 #include "io/error.h"
@@ -53,7 +53,8 @@ uint64_t engine_model_bytes(const struct engine *e)
     return (uint64_t)p->count * dtype_bytes(T);
 }
 
-/* Adapters are saved as they are updated; weights that the model reads, every rank has whole. */
+/* Return whether saving has to collect shards: adapters are saved as they are updated, but every rank has the whole
+ * of the weights that the model reads. */
 static bool is_collected(const struct engine *e)
 {
     return e->student.lora && engine_gathers(e);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * saved_state.c: what a run needs to continue bit for bit, between the arenas and state.bin (state_file.c): weights as
- * they are updated (master weights where there are some) and both moments, as they lie in the arenas, and the position.
+ * saved_state.c: moves the state that a run needs to continue bit for bit between the arenas and state.bin
+ * (state_file.c): weights as they are updated (master weights if there are any) and both moments, as they lie in the
+ * arenas, and the position.
  */
 #include "io/error.h"
 #include "state/ranks.h"
@@ -16,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Adapters belong to one model and are scaled in one way. */
+/* Return the hash of tensor names and places, and for adapters of the model and the scale that they belong to. */
 static uint64_t layout_hash(const struct engine *e)
 {
     const struct params *p = engine_trained(e);
@@ -39,8 +40,8 @@ static uint32_t kept_code(const struct engine *e)
     return e->o.optimizer_state == STATE_F32 ? 0 : (uint32_t)(1 + weights_dtype(e));
 }
 
-/* held: what this rank has of it, where ranks are processes and have a shard each; then `at` is where it is whole while
- * it moves. NULL: it is whole where it is. */
+/* An array of the state. held: this rank's part, if ranks are processes and have a shard each; `at` then holds the
+ * whole while it moves. NULL: `at` always holds the whole. */
 struct section {
     char *at;
     size_t element;
@@ -60,7 +61,7 @@ static struct section section(const struct engine *e, int i)
     return sections[i];
 }
 
-/* Of all ranks: makes a section whole before it is written, and, once it was read, keeps what is this rank's. */
+/* Make a section whole before it is written, or keep this rank's part after it was read; all ranks take part. */
 static int collect_section(struct engine *e, int i)
 {
     const struct section of = section(e, i);
@@ -222,7 +223,7 @@ static int check_run(const struct engine *e, const struct state_file *s)
     return 0;
 }
 
-/* Refuse what no run writes, whatever its hash says: the schedule and the update divide by these. */
+/* Refuse counts that no run writes, whatever their hash: the schedule and the update divide by them. */
 static int check_counts(const struct state_file *s)
 {
     const struct state_fields *h = &s->fields;
@@ -260,7 +261,7 @@ static int send_section(struct engine *e, int i)
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "sending the training state to all ranks");
 }
 
-/* Read on the rank that opened the file, and send to all; s: NULL on the others. */
+/* Read the state on the rank that opened the file, and send it to all; s: NULL on the others. */
 static int read_state(struct engine *e, struct state_file *s, struct state_fields *h)
 {
     int rc = s ? check_state(e, s) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * state_file.c: version 2 is a head, a record for each tag, and what the records speak of, in their order. Version 1, a
- * fixed header before the arrays, is read.
+ * state_file.c: see state_file.h. Version 2 has a head, a record for each tag, and the contents of the records, in
+ * their order. Version 1, with a fixed header before the arrays, can be read.
  */
 #include "weights/state_file.h"
 
@@ -28,7 +28,7 @@ struct head {
     uint64_t records_hash;
 };
 struct record {
-    char tag[TAG_BYTES]; /* ends with zeros */
+    char tag[TAG_BYTES]; /* padded with zeros */
     uint64_t bytes, hash;
 };
 struct header_1 {
@@ -40,10 +40,10 @@ struct header_1 {
     uint64_t epoch, window;
     float slots[NJ_STEP_SLOTS];
     uint64_t array_hash[STATE_ARRAYS];
-    uint64_t header_hash; /* of all before it */
+    uint64_t header_hash; /* hash of all before it */
 };
 
-/* The step comes first, so that a script finds it. */
+/* The step comes first, so that a script can find it. */
 #define FIELD(name)                                                                                \
     {                                                                                              \
 #name, offsetof(struct state_fields, name), sizeof(((struct state_fields *)0)->name)       \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * state_file.h: state.bin as a file: fields and arrays under tags, each with its XXH3-64. Nothing is believed
- * unchecked.
+ * state_file.h: state.bin as a file: fields and arrays under tags, each with its XXH3-64. Everything is checked
+ * before use.
  */
 #ifndef NOJIT_TRAINER_STATE_FILE_H
 #define NOJIT_TRAINER_STATE_FILE_H
@@ -13,11 +13,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A field is a row of the table in state_file.c, too. One that a file lacks, as it is older, is 0. */
+/* Fields of the file, each also a row of the table in state_file.c. A field that an older file lacks is 0. */
 struct state_fields {
     int64_t step;
     uint32_t dtype;  /* enum nj_dtype of the run */
-    uint32_t kept;   /* 0: all in float32; else moments in bfloat16, weights as kept_code() says */
+    uint32_t kept;   /* 0: all in float32; else moments in bfloat16, weights by kept_code() */
     uint64_t layout; /* XXH3 of tensor names and places */
     int64_t elements;
     uint64_t epoch, window;
@@ -32,21 +32,21 @@ struct state_array {
 
 struct state_file {
     FILE *f;
-    uint64_t size, end; /* bytes of the file that is read, and where its last array ends */
+    uint64_t size, end; /* bytes of the file being read, and end of its last array */
     uint32_t version;
     struct state_fields fields;
     struct state_array array[STATE_ARRAYS];
     char path[PATH_BYTES];
 };
 
-/* Open DIR/state.bin to be written, with room for arrays of so many bytes. The caller sets fields and hashes before
- * state_file_finish(), which writes them last: a file cut short has none. */
+/* Open DIR/state.bin for writing, with room for arrays of so many bytes. The caller sets fields and hashes before
+ * state_file_finish(), which writes them last, so that a file cut short has none. */
 int state_file_create(struct state_file *s, const char *dir, const uint64_t bytes[STATE_ARRAYS]);
 int state_file_finish(struct state_file *s);
-/* Open DIR/state.bin and read its fields; then hold the arrays to what they should have. */
+/* Open DIR/state.bin and read its fields (_open); refuse arrays of other sizes (_expect). */
 int state_file_open(struct state_file *s, const char *dir);
 int state_file_expect(struct state_file *s, const uint64_t bytes[STATE_ARRAYS]);
-/* Read or write bytes of an array, in their order. */
+/* Seek to an array, or read or write its bytes, in their order. */
 int state_file_seek(struct state_file *s, int array);
 int state_file_read(struct state_file *s, void *to, size_t bytes);
 int state_file_write(struct state_file *s, const void *from, size_t bytes);

@@ -16,7 +16,7 @@
 
 /* ---- reading ---- */
 
-/* Stored copies of what the engine computes or shares. */
+/* Return whether a tensor is a stored copy of values that the engine computes or shares. */
 static bool may_be_extra(const struct params *p, const char *name)
 {
     return p->head == p->embed && strcmp(name, "lm_head.weight") == 0;
@@ -32,7 +32,7 @@ static int refuse_extra(const char *dir, const char *name)
                         : "use the config.json that the weights were saved with, or another model");
 }
 
-/* Nothing is missing, nothing is left over. */
+/* Refuse missing and extra tensors. */
 static int check_tensors(const char *dir, const struct params *p, const struct tensors *w)
 {
     for (size_t i = 0; i < w->count; i++) {
@@ -73,7 +73,7 @@ static void send_elements(struct work *r, struct engine *e, const struct load_it
 static const struct load_way as_elements = {LOADING_WEIGHTS, false, fill_elements, send_elements,
                                             NULL};
 
-/* Rows of a quantised matrix: the blocks go where activations will be, and are expanded from there. */
+/* Rows of a quantized matrix: blocks are copied to the memory of the activations, and expanded from there. */
 static int fill_blocks(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
                        char *staged)
 {
@@ -100,7 +100,7 @@ static void send_blocks(struct work *r, struct engine *e, const struct load_item
 static const struct load_way as_blocks = {"expanding weights", true, fill_blocks, send_blocks,
                                           NULL};
 
-/* What a tensor is on its way to the arena. */
+/* Describe the way of a tensor to the arena. */
 static struct load_item item_of(const struct tensor *t, int64_t elements, enum nj_dtype T, char *to)
 {
     struct load_item i = {.tensor = t, .to = to, .T = T};
@@ -111,7 +111,7 @@ static struct load_item item_of(const struct tensor *t, int64_t elements, enum n
     return i;
 }
 
-/* The tensors of a model in their order, from a first to before a last. */
+/* Tensors of a model in their order, from `at` to before `end`. */
 struct reading {
     struct engine *e;
     const char *dir;
@@ -121,11 +121,11 @@ struct reading {
     char *arena;
     weights_matrix *matrix;
     size_t at, end;
-    bool in_arena; /* tensor `at` is */
+    bool in_arena; /* tensor `at` has been returned for the arena */
     atomic_flag told;
 };
 
-/* A tied embedding is in the arena, and the head's matrix as well. */
+/* Return the next tensor. A tied embedding belongs to the arena and to the head's matrix. */
 static bool next_tensor(void *user, struct load_item *out)
 {
     struct reading *r = user;
@@ -150,20 +150,20 @@ static bool next_tensor(void *user, struct load_item *out)
     return false;
 }
 
-/* Whether a tensor is the last of its layer, in the order of files. */
+/* Return whether a tensor is the last of its layer, in the order of files. */
 static bool ends_layer(const struct params *p, size_t spec)
 {
     const int layer = p->spec[spec].layer;
     return layer >= 0 && (spec + 1 == p->specs || p->spec[spec + 1].layer != layer);
 }
 
-/* The teacher's, if the ranks share out its layers. */
+/* Return whether the tensors are those of a teacher whose layers the ranks share. */
 static bool is_shared(const struct reading *r)
 {
     return r->matrix && r->e->teacher.net.shard;
 }
 
-/* Where a stretch of tensors ends: at a layer where each is shared out, else at the last. */
+/* Return the end of a stretch of tensors: that of the layer if layers are shared, else that of the model. */
 static size_t end_of_stretch(const struct reading *r)
 {
     size_t end = r->at + 1;
@@ -199,7 +199,7 @@ static int64_t widest(const struct params *p)
     return columns;
 }
 
-/* hash: NULL, or that of all tensors of w. */
+/* Read all tensors. hash: NULL, or the hash of all tensors of w. */
 static int read_tensors(const char *dir, struct reading *r, uint64_t *hash)
 {
     struct loading l;

@@ -17,7 +17,7 @@ enum {
     MAX_DIMS = 16,
     MAX_SCALARS = 16,
     MAX_RANK = 8,
-    MAX_LINES = 32, /* of equations, requirements, tests, choices, excuses, falsifiers */
+    MAX_LINES = 32, /* most equations, requirements, tests, choices, excuses or falsifiers */
     MAX_ARCHS = 32
 };
 
@@ -49,7 +49,7 @@ struct axis {
     const char *name;
     int line, count;
     const char *text[MAX_VALUES];
-    int number[MAX_VALUES]; /* for T: enum dtype */
+    int number[MAX_VALUES]; /* values as numbers; for T: enum dtype */
 };
 
 struct arg {
@@ -68,14 +68,14 @@ struct arg {
     const struct expr *fill_value; /* or NULL */
     const char *fill_name;         /* or NULL */
     double scale;
-    double tolerance; /* 0: the op's */
+    double tolerance; /* tolerance of the argument; 0: the op's */
     enum compare compare;
 };
 
 struct dim {
     const char *name, *doc;
     int line;
-    bool wide; /* int64_t */
+    bool wide; /* whether it is int64_t */
 };
 
 struct scalar {
@@ -85,7 +85,7 @@ struct scalar {
     double test;
 };
 
-/* What holds for one value of one axis, or (axis -1) for all. */
+/* Expressions for one value of one axis, or (axis -1) for all. */
 struct choice {
     int axis, value, line, count;
     const struct expr *e[3];
@@ -102,7 +102,7 @@ struct test {
     double scalars[MAX_SCALARS];
     bool scalar_given[MAX_SCALARS];
     bool null[MAX_ARGS];
-    int64_t first[MAX_ARGS]; /* of positions */
+    int64_t first[MAX_ARGS]; /* first position of each argument */
 };
 
 /* Bytes for a variant on an arch. */
@@ -116,26 +116,25 @@ struct arch_list {
     struct arch_bytes of[MAX_LINES];
 };
 
-/* A parameter of the block: pointers, then dims, then scalars, then tensor maps, which the launcher
- * makes. */
+/* A parameter of the block: first pointers, then dims, then scalars, then tensor maps, which the launcher makes. */
 enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
 struct param {
     const char *name, *doc;
-    const struct arg *arg;   /* or NULL */
-    const struct arg *tiled; /* of a tensor map; else NULL */
+    const struct arg *arg;   /* argument that it passes, or NULL */
+    const struct arg *tiled; /* argument of a tensor map; else NULL */
     enum dtype dtype;
     int offset, bytes;
 };
 
 struct contract {
     const char *file;
-    bool sound; /* its own fields have no problems */
+    bool sound; /* whether its own fields have no problems */
     const char *op, *summary, *source, *backward_of;
     int op_line, backward_line, tolerance_line, only_line;
     int equation_count, axis_count, arg_count, dim_count, scalar_count, require_count, test_count;
     int falsifier_count;
-    int param_count;              /* that a caller gives */
-    int block_count, param_bytes; /* with the tensor maps */
+    int param_count;              /* number of parameters that a caller gives */
+    int block_count, param_bytes; /* number and bytes of all parameters, tensor maps included */
     int cluster, cluster_line;    /* blocks along the grid's first size; 1: none */
     const char *equations[MAX_LINES];
     struct axis axes[MAX_AXES];
@@ -144,12 +143,12 @@ struct contract {
     struct scalar scalars[MAX_SCALARS];
     const struct expr *require[MAX_LINES];
     struct choices threads, min_blocks, grid, smem;
-    double tolerance[MAX_VALUES]; /* by value of T */
+    double tolerance[MAX_VALUES]; /* tolerances by value of T */
     struct test tests[MAX_LINES];
     const struct expr *flops, *bytes;
-    const char *only; /* the one architecture that has it, or NULL */
+    const char *only; /* only architecture that has the op, or NULL */
     const char
-        *when; /* the feature of a model that needs it, or "not " and one; NULL: all models do */
+        *when; /* feature of a model that needs it, or "not " and one; NULL: all models need it */
     struct arch_list spills, arch_smem;
     struct falsifier falsifiers[MAX_LINES];
     struct param params[2 * MAX_ARGS + MAX_DIMS + MAX_SCALARS];
@@ -157,7 +156,7 @@ struct contract {
     struct scope axis_scope; /* integer axes only */
 };
 
-/* One instance: a value of every axis. */
+/* One instance of a contract: a value for every axis. */
 struct key {
     const struct contract *c;
     const char *key, *entry, *variant; /* "op.lp.d64", "nj_op_lp_d64", "lp.d64" */
@@ -168,7 +167,7 @@ struct key {
     int id; /* index of nj_kernels, or -1: left out by --only */
 };
 
-/* What nvcc 13 knows begins here: the lowest SM of an op that every architecture has. */
+/* Lowest SM that nvcc 13 supports: that of an op that every architecture has. */
 enum { LOWEST_SM = 75 };
 struct arch {
     const char *name;
@@ -176,43 +175,42 @@ struct arch {
     char suffix; /* 'a', 'f' or 0 */
     int64_t shared;
     bool f16, by_default;
-    const char *ptxas; /* the least release that assembles it, "13.3.73"; NULL: the toolkit's own */
-    bool spare;        /* a second set of code, assembled at -O1, is embedded */
+    const char *ptxas; /* oldest release that assembles it, "13.3.73"; NULL: the toolkit's own */
+    bool spare;        /* whether a second set of code, assembled at -O1, is embedded */
 };
 
-/* All that gen knows; contracts and keys sorted by name. */
+/* All state of gen; contracts and keys are sorted by name. */
 struct gen {
     const char *kernels_dir, *header;
     struct contract **contracts;
     int contract_count;
-    const struct arch *known; /* all of the list; NULL if it could not be read */
+    const struct arch *known; /* all architectures of the list; NULL if it could not be read */
     int known_count;
-    bool all_read; /* else names that are not found may be in a file that could not be read */
+    bool all_read; /* whether all files were read; if not, missing names may be in the others */
     struct key *keys;
     int key_count, selected_count;
-    struct arch archs[MAX_ARCHS]; /* the selected ones, by sm and suffix */
+    struct arch archs[MAX_ARCHS]; /* selected architectures, by sm and suffix */
     int arch_count;
 };
 
-/* contract.c: reads one file; NULL if not even its op and axes could be read. Problems go to
- * problem(). */
+/* Read one file (contract.c); NULL if not even its op and axes could be read. Problems go to problem(). */
 struct contract *contract_read(const char *path);
-/* Parameters more, for the arguments that have tiles. base: arch_param_base() of the one arch. */
+/* Append the parameters of tensor maps for the arguments that have tiles. base: arch_param_base() of the one arch. */
 void contract_add_maps(struct contract *c, int base);
 const struct contract *contract_find(const struct gen *g, const char *op);
 int arg_find(const struct contract *c, const char *name);
 int dim_find(const struct contract *c, const char *name);
 int scalar_find(const struct contract *c, const char *name);
 int axis_find(const struct contract *c, const char *name);
-/* Values of dims and axes of one test of one key; test may be NULL (axes only). */
+/* Return the values of dims and axes of one test of one key; test may be NULL (axes only). */
 struct values key_values(const struct key *k, const struct test *test);
 const struct choice *choice_of(const struct choices *list, const struct key *k);
-/* The most that an entry of the list gives the key on the arch, 0 if none does. */
+/* Return the most that an entry of the list gives the key on the arch, 0 if none does. */
 int64_t arch_bytes_of(const struct arch_list *list, const struct key *k, const struct arch *a);
 enum dtype key_dtype(const struct key *k, enum dtype dtype); /* T resolved */
 int dtype_bytes(enum dtype dtype);
 
-/* fields.c and tests.c: the fields of a contract that have parts of their own. */
+/* Readers of the fields of a contract that have parts of their own (fields.c, tests.c). */
 void read_args(void *c, const struct node *n);
 void read_dims(void *c, const struct node *n);
 void read_scalars(void *c, const struct node *n);
@@ -228,22 +226,24 @@ bool read_scalar_value(const struct contract *c, const struct scalar *s, const s
 const char *read_word(const char *file, const struct node *n, const char *what,
                       const char *const *words, int count, int *out);
 
-/* keys.c: spans the keys of all contracts, marks those that `only` selects and gives them ids. */
+/* Make the keys of all contracts, mark those that `only` selects, and number them (keys.c). */
 void keys_make(struct gen *g, const char *only);
-void keys_limits(struct gen *g); /* threads, min_blocks, max_shared; after checks */
-/* Return whether `k` is the first key that is built of its unit. */
+/* sets threads, min_blocks and max_shared; call after the checks */
+void keys_limits(struct gen *g);
+/* Return whether `k` is the first key of its unit that is built. */
 bool key_begins_unit(const struct gen *g, const struct key *k);
 
-/* check.c: everything that needs more than one field or more than one file. */
+/* Check everything that needs more than one field or more than one file (check.c). */
 void check_all(struct gen *g);
 
-/* archs.c: the selected architectures ("default", or names separated by spaces). */
+/* Read the selected architectures ("default", or names separated by spaces) (archs.c). */
 void archs_read(struct gen *g, const char *path, const char *wanted);
-const struct arch *arch_find(const struct gen *g, const char *name); /* of all known, or NULL */
-/* Where parameters begin in the constant bank of its kernels; ptxas aligns them there. */
+/* searches all known ones; NULL if there is none */
+const struct arch *arch_find(const struct gen *g, const char *name);
+/* Return the offset of the parameters in the constant bank of the arch's kernels; ptxas aligns them there. */
 int arch_param_base(const struct arch *a);
 bool key_on_arch(const struct key *k, const struct arch *a);
-/* Where the kernel of an op is: in the folder of its one architecture, if it has only one. */
+/* Return the path of the kernel of an op: in the folder of its only architecture, if it has just one. */
 const char *kernel_source(const struct gen *g, const struct contract *c);
 
 #endif

@@ -26,7 +26,7 @@ enum expr_op {
     EXPR_MIN,
     EXPR_MAX,
     EXPR_ROW_BYTES,
-    EXPR_EQ, /* from here on: conditions */
+    EXPR_EQ, /* first of the conditions */
     EXPR_NE,
     EXPR_LT,
     EXPR_LE,
@@ -42,33 +42,33 @@ struct expr {
     int64_t number; /* NUMBER */
     int symbol;     /* SYMBOL: index into the scope */
     const struct expr *a, *b;
-    const char *source; /* the text of the whole, at the root */
+    const char *source; /* text of the whole expression, at the root */
     int line;           /* at the root */
 };
 
-/* The names an expression may use. */
+/* Names that an expression may use. */
 struct scope {
     const char *file;
     const char *names[MAX_SYMBOLS];
     int count;
 };
-/* What they stand for. */
+/* Values of those names. */
 struct values {
     int64_t of[MAX_SYMBOLS];
     int size_of_T;
 };
 
-/* NULL after problem(). condition: whether it must be true or false rather than a number. */
+/* Parse an expression; NULL after problem(). condition: it must be true or false rather than a number. */
 const struct expr *expr_parse(const struct scope *scope, int line, const char *text,
                               bool condition);
-/* NULL, or why there is no value ("division by zero"). */
+/* Evaluate an expression. Returns NULL, or why there is no value ("division by zero"). */
 const char *expr_eval(const struct expr *e, const struct values *v, int64_t *out);
-/* Print C that calls the functions i64_* of runtime/launcher.h; scope: what its names are called there. */
+/* Print C that calls the functions i64_* of runtime/launcher.h; scope: names to use there. */
 void expr_print(struct text *t, const struct expr *e, const struct scope *scope);
-/* Calls visit for each divisor in e that is not a number, innermost first. */
+/* Call visit for each divisor in e that is not a number, innermost first. */
 void expr_divisors(const struct expr *e, void (*visit)(void *user, const struct expr *divisor),
                    void *user);
-/* Whether e uses a symbol below `limit`: a dim, where `limit` is their number. */
+/* Return whether e uses a symbol below `limit`, that is a dim if `limit` is the number of dims. */
 bool expr_uses(const struct expr *e, int limit);
 
 #endif

@@ -14,15 +14,15 @@ struct mutant {
     int line;
 };
 
-/* Either bound (test and mutant) or open (why nothing holds it yet). */
+/* A claim that is either bound (test and mutant) or open (why nothing holds it yet). */
 struct falsifier {
-    const char *contract; /* the file that holds it */
+    const char *contract; /* contract file that has the claim */
     int line;
     const char *id, *claim, *test, *open;
     struct mutant mutant;
 };
 
-/* Reads one item of `falsifiers`; false after problem(). */
+/* Read one item of `falsifiers`; false after problem(). */
 bool falsifier_read(const char *contract, const struct node *n, struct falsifier *out);
 
 #endif

@@ -9,18 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zeroed memory, given back by release(). Running out ends the program. */
+/* Allocate zeroed memory that release() frees. Running out of memory ends the program. */
 void *keep(size_t bytes);
 char *keep_text(const char *s, size_t length);
 char *keep_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void release(void);
 
-/* Reports "file:line: sentence" on stderr (without the line if it is 0); only the first 20 are
- * printed. */
+/* Report "file:line: sentence" on stderr (without the line if it is 0); only the first 20 are printed. */
 void problem(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int problem_count(void);
-/* The one of names that is a slip of the pen away from word, or NULL. */
+/* Return the name that is close to word in spelling, or NULL. */
 const char *near_miss(const char *word, const char *const *names, int count);
 
 struct text {
@@ -28,20 +27,19 @@ struct text {
     size_t length, capacity;
 };
 void put(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Appends word after a space, or on a new line indented by `indent` where it would pass column 100.
- */
+/* Append word after a space, or on a new line indented by `indent` if it would pass column 100. */
 void put_word(struct text *t, int indent, const char *word);
-/* As the inside of a C string, of a comment, of a cell of a Markdown table. */
+/* Append s, escaped for a C string, a comment, or a cell of a Markdown table. */
 void put_quoted(struct text *t, const char *s);
 void put_comment(struct text *t, const char *s);
 /* Print s wrapped, as a paragraph of a comment; further lines start with `margin` spaces, " *" and `indent` spaces. */
 void put_paragraph(struct text *t, int margin, int indent, const char *s);
 void put_cell(struct text *t, const char *s);
 
-/* Makes the folder and its parents. 0, or -1 with a message on stderr. */
+/* Make the folder and its parents. Returns 0, or -1 with a message on stderr. */
 int make_folder(const char *path);
-/* Writes dir/name through a temporary file and rename, unless it holds this text already (`always`:
- * even then). Empties t. 0, or -1 with a message on stderr. */
+/* Write dir/name through a temporary file and rename, unless it holds this text already (`always`: even then).
+ * Empties t. Returns 0, or -1 with a message on stderr. */
 int put_file(const char *dir, const char *name, struct text *t, bool always);
 
 #endif

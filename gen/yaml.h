@@ -14,25 +14,24 @@ enum node_kind { NODE_SCALAR = 1, NODE_LIST = 2, NODE_MAP = 4 };
 struct node {
     enum node_kind kind;
     int line;
-    const char *text; /* of a scalar */
+    const char *text; /* text of a scalar */
     bool plain;       /* not quoted */
     int count;
-    struct node **items; /* of a list; values of a map */
-    struct node **keys;  /* of a map: scalars */
+    struct node **items; /* items of a list; values of a map */
+    struct node **keys;  /* keys of a map, which are scalars */
 };
 
-/* NULL after problem() if the file cannot be read or is not YAML. */
+/* Load a file; NULL after problem() if it cannot be read or is not YAML. */
 struct node *yaml_load(const char *path);
 
-/* A field of a map, or NULL. */
+/* Return a field of a map, or NULL. */
 const struct node *node_field(const struct node *map, const char *name);
 bool node_is_null(const struct node *n);
-/* A scalar as a number; false (nothing reported) if it is none. */
+/* Convert a scalar to a number; false (nothing reported) if it is not one. */
 bool node_int(const struct node *n, int64_t *out);
 bool node_double(const struct node *n, double *out);
 
-/* How the fields of a map are read: checked for unknown and missing names, then read in the table's
- * order. */
+/* A field of a map. node_fields() checks for unknown and missing names, then reads the fields in the table's order. */
 struct field {
     const char *name;
     bool required;

@@ -11,7 +11,7 @@
 
 #include "index.h"
 
-/* Return what both strings begin with, up to and with the last space of it: "ptxas ". */
+/* Return the length of the common prefix of both strings, up to and including its last space: "ptxas ". */
 static inline size_t nji_same_words(const char *a, const char *b)
 {
     size_t same = 0;
@@ -22,8 +22,8 @@ static inline size_t nji_same_words(const char *a, const char *b)
     return same;
 }
 
-/* Write "ptxas 13.0.88", or with several "ptxas 13.0.88, 13.3.73 for sm_120 sm_121": the first is that of every arch
- * that is not named. Each assembler_str must lie in strings; an empty one is left out. */
+/* Write "ptxas 13.0.88", or with several "ptxas 13.0.88, 13.3.73 for sm_120 sm_121": the first release is that of
+ * every arch that is not named. Each assembler_str must lie in strings; an empty one is left out. */
 static inline void nji_assemblers(const struct nji_arch *archs, uint32_t count, const char *strings,
                                   char *out, size_t bytes)
 {

@@ -33,10 +33,10 @@ struct nji_header {
     uint32_t records_off;  /* struct nji_record[record_count] */
     uint32_t params_off;   /* struct nji_param[], shared by all entries */
     uint32_t strings_off;  /* NUL-terminated strings */
-    uint32_t index_bytes;  /* of the whole index */
-    uint32_t param_count;  /* parameters of all entries */
+    uint32_t index_bytes;  /* bytes of the whole index */
+    uint32_t param_count;  /* number of parameters of all entries */
     uint32_t reserved;
-    uint64_t blobs_bytes; /* of the whole .nojit.blobs section */
+    uint64_t blobs_bytes; /* bytes of the whole .nojit.blobs section */
     uint64_t index_hash;  /* XXH3-64 of the index with this field zero */
 };
 
@@ -44,19 +44,21 @@ struct nji_arch {
     uint16_t sm;    /* 90 */
     uint8_t suffix; /* 0, 'a' or 'f' */
     uint8_t lp_is_f16;
-    uint32_t shared_limit; /* bytes a block may use */
+    uint32_t shared_limit; /* most shared memory of a block, in bytes */
     uint32_t
-        assembler_str; /* offset in strings: "ptxas 13.0.88", "" without code; of shaders: "glslc 2023.2" */
-    uint8_t spare; /* 1: each entry that this arch has holds spare code for it */
+        assembler_str; /* offset in strings: "ptxas 13.0.88", "" without code; for shaders "glslc 2023.2" */
+    uint8_t spare; /* 1: each entry of this arch also has spare code for it */
     uint8_t reserved[3];
 };
 
 struct nji_entry {
-    uint64_t key_hash;   /* XXH3-64 of the key */
-    uint64_t blob_off;   /* into .nojit.blobs */
-    uint64_t blob_bytes; /* of the fatbin container; 0 if no arch of the build has the key */
-    uint64_t blob_hash;  /* XXH3-64 of the container */
-    /* The same of a container of spare code: the kernel assembled at -O1. Empty if no arch of the build asks for it. */
+    uint64_t key_hash; /* XXH3-64 of the key */
+    uint64_t blob_off; /* offset in .nojit.blobs */
+    /* bytes of the fatbin container; 0 if no arch of the build has the key */
+    uint64_t blob_bytes;
+    uint64_t blob_hash; /* XXH3-64 of the container */
+    /* Offset, bytes and hash of a container of spare code: the kernel assembled at -O1. Zero if no arch of the build
+     * asks for it. */
     uint64_t spare_off, spare_bytes, spare_hash;
     uint32_t key_str, entry_str; /* offsets in strings */
     uint32_t threads, max_shared_bytes;
@@ -74,7 +76,7 @@ struct nji_record {
     uint16_t registers;
     uint32_t static_shared_bytes;
     uint32_t stack_bytes,
-        spill_bytes; /* of a thread; spill: what ptxas -v reported, stores or loads */
+        spill_bytes; /* bytes per thread; spill_bytes: as ptxas -v reported them, stores or loads */
     uint32_t reserved;
 };
 

@@ -25,10 +25,10 @@ struct nj_gemm_plan;
 struct nj_gemm_operands {
     void *c;
     const void *a, *b;
-    const void *a_scale, *b_scale; /* NULL but for NJ_F8 */
+    const void *a_scale, *b_scale; /* NULL except for NJ_F8 */
 };
 
-/* What ranks do together. */
+/* Collective operations of ranks. */
 enum nj_transfer_kind { NJ_ALL_TO_ALL, NJ_ALL_GATHER, NJ_BROADCAST };
 struct nj_transfer {
     enum nj_transfer_kind kind;
@@ -42,12 +42,12 @@ struct nj_speed {
     double gemm_flops, copy_bytes; /* per second; bytes are read and written */
 };
 
-/* One function per concern. All but tile_map, load_spare, pace and what says so of communicators are set; what a
- * backend cannot do returns NJ_E_UNSUPPORTED with a sentence. */
+/* Functions of a backend. All are set but tile_map, load_spare, pace and those of communicators that say so; an
+ * operation that a backend lacks returns NJ_E_UNSUPPORTED with a sentence. */
 struct nj_backend {
     const char *name;
     int (*open)(nj_context *ctx,
-                const struct nj_options *options); /* close is called even if it fails */
+                const struct nj_options *options); /* close is called even if this fails */
     void (*close)(nj_context *ctx);
     size_t (*budget)(nj_context *ctx, enum nj_memory kind);
     size_t (*gemm_workspace_bytes)(const nj_context *ctx);
@@ -80,29 +80,30 @@ struct nj_backend {
                     const struct nj_gemm_operands *x);
     void (*gemm_release)(nj_context *ctx, struct nj_gemm_plan *plan);
 
-    /* Replace the code of a kernel by its spare code, assembled at -O1. NJ_E_NO_CODE: there is none here. Or NULL. */
+    /* Replace the code of a kernel by its spare code, assembled at -O1. NJ_E_NO_CODE: none is embedded. May be NULL. */
     int (*load_spare)(nj_context *ctx, uint32_t id);
 
-    /* With info.paced: work is submitted in pieces that fit this speed. */
+    /* With info.paced: submit work in pieces that fit this speed. May be NULL. */
     void (*pace)(nj_context *ctx, const struct nj_speed *speed);
 
     int (*comm_id)(nj_context *ctx, unsigned char *id);
     int (*comm_create)(nj_comm *c,
-                       const unsigned char *id); /* destroy is called even if it fails */
-    int (*comm_alloc)(nj_comm *c, size_t bytes, void **out); /* NULL: as alloc */
+                       const unsigned char *id); /* destroy is called even if this fails */
+    int (*comm_alloc)(nj_comm *c, size_t bytes, void **out); /* NULL: alloc is used */
     void (*comm_free)(nj_comm *c, void *memory);
     int (*comm_check)(nj_comm *c); /* or NULL */
     void (*comm_destroy)(nj_comm *c);
     int (*transfer)(nj_comm *c, nj_stream *s, const struct nj_transfer *t);
-    int (*comm_aside)(nj_comm *c, nj_stream *s, nj_stream **out); /* NULL: nothing is ever aside */
-    int (*comm_join)(nj_comm *c, nj_stream *s);                   /* alike */
+    /* NULL: there is no side stream */
+    int (*comm_aside)(nj_comm *c, nj_stream *s, nj_stream **out);
+    int (*comm_join)(nj_comm *c, nj_stream *s); /* NULL: there is no side stream */
 };
 extern const struct nj_backend nj_backend_cpu;
 extern const struct nj_backend nj_backend_cuda;
 extern const struct nj_backend nj_backend_vulkan;
 
-/* A prepared shape; state belongs to the backend. chosen: choice is what the backend is to take, or
- * has taken by timing; what the bytes mean is its own business. */
+/* A prepared shape; state belongs to the backend. chosen: `choice` is the algorithm that the backend must take, or
+ * that it has found by timing; only the backend knows what the bytes mean. */
 enum { NJ_GEMM_TEXT_BYTES = 160, NJ_GEMM_CHOICE_BYTES = 72 };
 struct nj_gemm_plan {
     struct nj_gemm shape;
@@ -110,72 +111,77 @@ struct nj_gemm_plan {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES];
     int chosen;
 };
-/* Open addressing; slots is a power of two and at most half full. */
+/* Hash table with open addressing; slots is a power of two, and at most half of them are used. */
 struct nj_gemm_table {
     struct nj_gemm_plan **slot;
     size_t slots, count;
 };
 void nj_gemm_table_free(nj_context *ctx);
-/* Choices by shape as text: read from a file or made by timing. */
+/* Choices by shape as text, read from a file or found by timing. */
 struct nj_gemm_choice_row {
     char shape[NJ_GEMM_TEXT_BYTES];
     unsigned char choice[NJ_GEMM_CHOICE_BYTES];
 };
 struct nj_gemm_choices {
-    struct nj_gemm_choice_row **row; /* as they came */
+    struct nj_gemm_choice_row **row; /* rows in order of arrival */
     size_t count, capacity;
-    void *by_shape; /* the same rows, as a tree of search.h */
+    void *by_shape; /* the same rows as a search tree of search.h */
 };
-const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape); /* or NULL */
+/* NULL if none is known */
+const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape);
 int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choice);
 void nj_gemm_choices_free(nj_context *ctx);
-/* "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1 scale 1", for NJ_GEMM_TEXT_BYTES. */
+/* Write a shape as text, "NT lp->f32 M=128 N=896 K=64 ld 64,64,896 beta 1 scale 1", for NJ_GEMM_TEXT_BYTES. */
 void nj_gemm_describe(const struct nj_gemm *g, char *out, size_t bytes);
-/* What multiplies op(A) op(B). */
+/* Return the factor of op(A) op(B). */
 float nj_gemm_scale(const struct nj_gemm *g);
 size_t nj_dtype_bytes(enum nj_dtype dtype);
-/* Of a float32 GEMM with these sides, by the device's clock; and of copies within its memory, too. */
+/* Measure the speed of a float32 GEMM with these sides, by the device's clock; nj_speed() also measures copies
+ * within device memory. */
 enum { NJ_SPEED_SIDE = 1024 };
 int nj_gemm_speed(nj_context *ctx, double *gflops);
 int nj_speed(nj_context *ctx, struct nj_speed *out);
-/* Of a device that is open: 0, or the sentence of its self-test, where that is wanted. With info.paced it is timed. */
+/* Run the self-test of an open device if it is wanted. Returns 0, or a code with the test's sentence. With
+ * info.paced the device is timed. */
 int nj_tested(nj_context *ctx, const struct nj_options *options);
-/* The backend's load_spare. */
+/* Call the backend's load_spare. */
 int nj_spare_load(nj_context *ctx, uint32_t id);
-/* Tells options->doing, if there is one, what begins. */
+/* Tell options->doing, if it is set, what begins. */
 void nj_doing(const struct nj_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* ---- files of the cache folder ---- */
-/* The path of this device's file of a kind ("tested"). 0: there is none, as it has no key or no folder is given. */
+/* Write the path of this device's file of a kind ("tested"). Returns 0 if there is none, because the device has no
+ * key or no folder is given. */
 int nj_kept_path(const nj_context *ctx, const char *folder, const char *kind, char *out,
                  size_t bytes);
-/* Makes the folder, and replaces the file at once by the parts; a failure leaves what was there: what is kept is a
- * convenience. */
+/* Create the folder if necessary, and replace the file atomically by the parts. A failure leaves the old file and is
+ * ignored, since the cache is only a convenience. */
 void nj_kept_write(const char *path, const struct iovec *part, int count);
 
 struct nj_context {
     const struct nj_backend *backend; /* NULL while none is open */
-    void *state;                      /* of the backend */
+    void *state;                      /* state of the backend */
     struct nj_device_info info;
     struct nj_gemm_table gemms;
     struct nj_gemm_choices choices;
-    const char *last_key; /* last enqueued: an asynchronous error came from it or before it */
-    int graphs_off;       /* NOJIT_GRAPH=0 */
-    int gemm_tune;        /* of nj_options; 0 during a self-test */
+    /* key of the last kernel enqueued: an asynchronous error came from it or from an earlier one */
+    const char *last_key;
+    int graphs_off; /* 1: NOJIT_GRAPH=0 */
+    int gemm_tune;  /* value of nj_options; 0 during a self-test */
     char error[NJ_SENTENCE_BYTES];
 };
 struct nj_stream {
     nj_context *ctx;
-    void *handle;    /* of the backend */
-    void *workspace; /* of GEMMs on this stream */
+    void *handle;    /* handle of the backend */
+    void *workspace; /* workspace of the GEMMs on this stream */
     int early;       /* kernels may begin before the one ahead of them has ended */
-    int captured;    /* work becomes a graph */
+    int captured;    /* 1: work becomes part of a graph */
 };
 struct nj_event {
     nj_context *ctx;
     void *handle;
-    int64_t ns; /* CPU: when it was recorded */
+    int64_t ns; /* CPU: time at which the event was recorded */
 };
 struct nj_graph {
     nj_context *ctx;
@@ -185,16 +191,16 @@ struct nj_comm {
     nj_context *ctx;
     int rank, ranks;
     uint64_t received; /* bytes */
-    void *handle;      /* of the backend, as all below */
+    void *handle;      /* handle of the backend, to which all fields below belong */
     nj_stream aside;
-    nj_event begun, ended;         /* of what is there */
-    int under_way;                 /* and s has not waited for it */
-    struct nj_comm_memory *memory; /* of nj_comm_alloc() */
+    nj_event begun, ended;         /* begin and end of the work on the side stream */
+    int under_way;                 /* 1: the side stream has work that s has not waited for */
+    struct nj_comm_memory *memory; /* list of what nj_comm_alloc() has allocated */
 };
 
-/* NJ_E_NOMEM if that much cannot be had now. */
+/* Return NJ_E_NOMEM if that much memory is not available now. */
 int nj_budget_check(nj_context *ctx, enum nj_memory kind, size_t bytes);
-/* Records the sentence and returns code. */
+/* Record a sentence and return code. */
 int nj_fail(nj_context *ctx, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -208,27 +214,27 @@ struct nj_index {
     const char *strings;
     const unsigned char *blobs;
 };
-/* Checks every offset, string and hash, so that the rest may follow them. 0, or NJ_E_INDEX with the
+/* Check every offset, string and hash, so that later readers may trust them. Returns 0, or NJ_E_INDEX with the
  * reason in why (of NJ_SENTENCE_BYTES). */
 int nj_index_open(const void *index, size_t index_bytes, const void *blobs, size_t blobs_bytes,
                   struct nj_index *out, char *why);
-/* The index in this binary. Also NJ_E_NO_CODE: linked without blobs.S. */
+/* Open the index in this binary. Also returns NJ_E_NO_CODE: linked without blobs.S. */
 int nj_index_embedded(struct nj_index *out, char *why);
-/* The same of the shaders for Vulkan, whose one arch has SM 0. */
+/* Open the index of the Vulkan shaders in this binary; its only arch has SM 0. */
 int nj_shaders_embedded(struct nj_index *out, char *why);
 const struct nji_entry *nj_index_find(const struct nj_index *index, const char *key);
-/* The arch of the index whose code runs on this SM: the exact one, else the highest lower minor of
- * the same major. Index into archs, or -1. */
+/* Return the arch of the index whose code runs on this SM: the exact one, else the highest lower minor of the same
+ * major. The result is an index into archs, or -1. */
 int nj_index_arch_for(const struct nj_index *index, int sm);
-/* "sm_90a"; out has 16 bytes. */
+/* Write a name such as "sm_90a"; out has 16 bytes. */
 void nj_arch_name(const struct nji_arch *arch, char *out);
-/* "sm_75, sm_90a"; cut at bytes. */
+/* Write a list such as "sm_75, sm_90a", cut at bytes. */
 void nj_arch_list(const struct nj_index *index, char *out, size_t bytes);
 
 /* ---- host ---- */
-/* Bytes of a field of /proc/meminfo ("MemAvailable"), 0 if it cannot be read. */
+/* Return the bytes of a field of /proc/meminfo ("MemAvailable"), 0 if it cannot be read. */
 size_t nj_meminfo(const char *field);
-/* 1: the environment forbids the driver's JIT, and the code that it kept of an earlier one. */
+/* Return 1 if the environment forbids the driver's JIT and its cache of earlier compilations. */
 int nj_jit_is_forbidden(void);
 
 #endif

@@ -63,15 +63,15 @@ static inline int64_t i64_max(int64_t a, int64_t b)
 
 /* ---- the table of an op ---- */
 
-enum { NJ_AXES_MAX = 3 }; /* beside T */
+enum { NJ_AXES_MAX = 3 }; /* axes besides T */
 
 struct nj_variant {
     enum nj_dtype T;
     int axes[NJ_AXES_MAX];
-    int id; /* index of nj_kernels, or -1: not in this build */
+    int id; /* index in nj_kernels, or -1: not in this build */
 };
 
-/* A pointer in the struct of arguments, with the sentences for one that is refused. */
+/* A pointer in the struct of arguments, with the sentences for refusing it. */
 struct nj_pointer {
     uint16_t offset;
     uint16_t align;       /* in bytes; 0: the size of T */
@@ -89,7 +89,7 @@ struct nj_number {
 
 struct nj_op {
     const char *name;
-    const char *axes[NJ_AXES_MAX]; /* names; NULL after the last */
+    const char *axes[NJ_AXES_MAX]; /* names of the axes; NULL after the last */
     int variant_count, pointer_count, number_count;
     int cluster; /* blocks along the grid's first size that make a cluster; 1: none */
     const char *whole_clusters; /* the sentence for a grid that is no multiple of it */
@@ -98,7 +98,7 @@ struct nj_op {
     const struct nj_number *numbers;
 };
 
-/* The numbers that one launch is about; axes has NJ_AXES_MAX of them, 0 for those that the op lacks. */
+/* The values of one launch; axes has NJ_AXES_MAX entries, 0 for those that the op lacks. */
 struct nj_call {
     nj_stream *stream;
     const struct nj_op *op;
@@ -120,7 +120,7 @@ static inline int nj_variant_find(const struct nj_op *op, enum nj_dtype T, const
     return -1;
 }
 
-/* Return what does not hold for the pointers of a call, or NULL. */
+/* Return the condition that the pointers of a call break, or NULL. */
 static inline const char *nj_pointers_broken(const struct nj_call *call)
 {
     for (int i = 0; i < call->op->pointer_count; i++) {
@@ -136,7 +136,7 @@ static inline const char *nj_pointers_broken(const struct nj_call *call)
     return NULL;
 }
 
-/* Return what does not hold for a grid, or NULL. */
+/* Return the condition that a grid breaks, or NULL. */
 static inline const char *nj_grid_broken(const struct nj_op *op, const int64_t blocks[3])
 {
     if (blocks[0] < 0 || blocks[0] > INT32_MAX || blocks[1] < 0 || blocks[1] > 65535 ||
@@ -149,7 +149,7 @@ static inline const char *nj_grid_broken(const struct nj_op *op, const int64_t b
 
 /* ---- the launch ---- */
 
-/* Launch kernel `id` with a block of parameters, which the struct of arguments is or begins. */
+/* Launch kernel `id` with a block of parameters, which is the struct of arguments or begins with it. */
 static inline int nj_launch_blocks(nj_stream *stream, int id, const int64_t blocks[3],
                                    int64_t shared, const void *block)
 {

@@ -50,31 +50,30 @@ enum nj_error {
 #undef NJ_ENUM
 };
 
-/* Text of a code ("unknown error" for one that is not listed); name is "NJ_E_ARG" and so on.
- * Never NULL. */
+/* Return the text of a code ("unknown error" for one that is not listed), or its name ("NJ_E_ARG"). Never NULL. */
 const char *nj_error_text(int code);
 const char *nj_error_name(int code);
 
-typedef struct nj_context nj_context; /* one device, its loaded kernels, its memory */
-typedef struct nj_stream nj_stream;   /* work in order on one context */
+typedef struct nj_context nj_context; /* a device with its loaded kernels and memory */
+typedef struct nj_stream nj_stream;   /* a queue of work that runs in order on one context */
 typedef struct nj_event nj_event;     /* a point in a stream, with its time */
-typedef struct nj_graph nj_graph;     /* captured work, launched as one */
+typedef struct nj_graph nj_graph;     /* captured work that is launched as one */
 typedef struct nj_comm nj_comm;       /* one rank of several processes that share work */
 
 /* Element types. NJ_LP is the 16-bit type of the device: bfloat16, or float16 on sm_75. NJ_F8 is
  * e4m3, for GEMM operands only. */
 enum nj_dtype { NJ_F32 = 0, NJ_LP = 1, NJ_F8 = 2 };
-/* Scales that GEMMs of NJ_F8 take: none; a float32 for each row; UE8M0 for each block of 32 elements of a row, as
- * nj_e4m3_blocks() makes them of powers of two for rows; a float32 for all rows. */
+/* Scales that GEMMs of NJ_F8 take: none; one float32 per row; one UE8M0 per block of 32 elements of a row (powers of
+ * two, as nj_e4m3_blocks() makes them); or one float32 for all rows. */
 enum nj_f8_scales { NJ_F8_NONE = 0, NJ_F8_ROWS = 1, NJ_F8_BLOCKS = 2, NJ_F8_ONE = 3 };
 
-/* Forbid the driver's JIT for this process: sets CUDA_DISABLE_PTX_JIT=1, CUDA_CACHE_DISABLE=1 and
- * CUDA_FORCE_PRELOAD_LIBRARIES=0, and VK_LOADER_LAYERS_DISABLE=~implicit~, so that the Vulkan loader
- * opens drivers and no layers of others. Call first thing in main(), before any thread or CUDA call.
- * The library never does it by itself. Returns 0 or NJ_E_ARG if the environment cannot be set. */
+/* Forbid the driver's JIT for this process: set CUDA_DISABLE_PTX_JIT=1, CUDA_CACHE_DISABLE=1 and
+ * CUDA_FORCE_PRELOAD_LIBRARIES=0, and VK_LOADER_LAYERS_DISABLE=~implicit~, so that the Vulkan loader opens drivers
+ * and no implicit layers. Call it first in main(), before any thread or CUDA call; the library never does so by
+ * itself. Returns 0, or NJ_E_ARG if the environment cannot be set. */
 int nj_forbid_jit(void);
-/* Lists the compilers for GPUs that are mapped into this process now: the names of their files, with ", " between two,
- * as many as fit. Returns 1 if there are some, 0 if there are none, or -1 where /proc/self/maps cannot be read. */
+/* List the GPU compilers that are mapped into this process now: as many file names as fit, separated by ", ".
+ * Returns 1 if there are any, 0 if there are none, or -1 if /proc/self/maps cannot be read. */
 int nj_mapped_compilers(char *names, size_t bytes);
 
 /* ---- context --------------------------------------------------------------------------------- */
@@ -94,31 +93,34 @@ typedef void nj_tried_fn(void *user, const struct nj_device_info *device,
 
 struct nj_options {
     enum nj_device_kind
-        device;  /* AUTO: CUDA if it works, else Vulkan if it is faster than the CPU */
-    int ordinal; /* which GPU, counted as the driver does; default 0 */
-    int verbose; /* 1: a line per module loaded, through log */
-    /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before,
-     * and takes the fastest, which may be another one next time; 0: the library's first choice. */
+        device; /* device to open; AUTO: CUDA if it works, else Vulkan if it is faster than the CPU */
+    int ordinal; /* number of the GPU, in the driver's order; default 0 */
+    int verbose; /* 1: log a line for each module loaded */
+    /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before, and takes the
+     * fastest, which may differ from run to run; 0: it takes the library's first choice. */
     int gemm_tune;
-    void (*log)(void *user, const char *line); /* what one should know, too; NULL: silent */
+    /* function that gets notices and verbose lines; NULL: silent */
+    void (*log)(void *user, const char *line);
     void *log_user;
     void (*doing)(void *user,
-                  const char *what); /* hears what it begins that may take long; or NULL */
-    /* A folder, made if it and the one that it is in are not there, in which the pipelines of a Vulkan
-     * driver and the results of self-tests are kept for the next time; NULL: nothing is read or written. */
+                  const char *what); /* listener for operations that may take long, or NULL */
+    /* Folder for the pipelines of a Vulkan driver and the results of self-tests, kept for later runs. It is created
+     * if necessary, with its parent. NULL: nothing is read or written. */
     const char *cache_folder;
-    /* Called when a GPU is open, unless cache_folder says that this one has passed with this driver and
-     * this program, or NOJIT_SELF_TEST=off: nj_self_test(), or NULL for none. What fails is not opened. */
+    /* Self-test to run when a GPU is opened: nj_self_test(), or NULL for none. It is skipped if cache_folder says
+     * that this GPU has passed with this driver and this program, or if NOJIT_SELF_TEST=off. A device that fails is
+     * not opened. */
     int (*self_test)(nj_context *ctx, struct nj_self_test *t);
-    /* 1: it is called whatever cache_folder and NOJIT_SELF_TEST say, also on the CPU, and goes on after a
+    /* 1: run the self-test whatever cache_folder and NOJIT_SELF_TEST say, on the CPU as well, and continue after a
      * kernel that fails. */
     int retest;
-    /* Hears what was found of each kernel and GEMM; or NULL. */
+    /* Function that gets the result of each kernel and GEMM; or NULL. */
     nj_tried_fn *tried;
     void *tried_user;
 };
 
-/* What a device stands on: SKIPPED: NOJIT_SELF_TEST=off; NOW: at this start; BEFORE: at an earlier one. */
+/* Self-test that a device relies on. SKIPPED: NOJIT_SELF_TEST=off; NOW: run at this start; BEFORE: run at an earlier
+ * one. */
 enum nj_self_test_state {
     NJ_SELF_TEST_NONE,
     NJ_SELF_TEST_SKIPPED,
@@ -127,134 +129,142 @@ enum nj_self_test_state {
 };
 struct nj_self_test_record {
     enum nj_self_test_state state;
-    char at[24]; /* "2026-11-27T09:30:00Z" */
+    char at[24]; /* time of the test: "2026-11-27T09:30:00Z" */
     float ms;
-    uint32_t kernels, gemms; /* that were tried, and are right */
-    uint32_t spares;         /* of kernels: those whose second set of machine code is taken */
-    char spare_names[1024];  /* their keys, a space between two */
+    uint32_t kernels, gemms; /* number of kernels and GEMMs that were tested and are right */
+    uint32_t spares;         /* number of those kernels that use their second set of machine code */
+    char spare_names[1024];  /* keys of those kernels, separated by spaces */
 };
 
 struct nj_device_info {
     char name[128];
     const char *backend; /* "cuda", "vulkan" or "cpu" */
     int sm;              /* 90 for sm_90; 0 without CUDA */
-    int lp;              /* 1: kernels and GEMMs of NJ_LP; 0: float32 alone */
+    int lp;              /* 1: kernels and GEMMs of NJ_LP exist; 0: float32 only */
     int lp_is_f16;       /* 1: NJ_LP is float16 (sm_75), 0: bfloat16 */
     enum nj_f8_scales
-        f8;         /* sm_90, and the CPU, which widens: ROWS; from sm_100: BLOCKS; sm_89: ONE */
-    int integrated; /* GPU shares memory with the host */
-    int software;   /* 1: a Vulkan driver that runs on the CPU, for tests */
-    int multiprocessors;     /* CPU: threads */
-    int driver_version;      /* CUDA version the driver supports, 13000 = 13.0; 0 on the CPU */
-    char driver[64];         /* kernel driver release, "580.159.04", or "" */
-    char gemm_library[512];  /* path of cuBLASLt or name of the BLAS */
-    char gemm_build[65];     /* build id of cuBLASLt in hexadecimal; "" if it has none */
-    size_t gemm_version;     /* 130100 = 13.1.0; 0 if unknown */
-    char comm_library[512];  /* path of NCCL, once a communicator was asked for; else "" */
-    char comm_build[65];     /* as gemm_build */
-    size_t comm_version;     /* 22703 = 2.27.3; 0: not opened */
-    uint32_t gemms_timed;    /* shapes whose algorithm was chosen by timing in this context */
-    size_t memory_bytes;     /* in all */
-    size_t budget_bytes;     /* what could be had when it was opened */
-    size_t piece_bytes;      /* nj_alloc(): what the driver promises at a time, at most; 0: any */
-    size_t array_bytes;      /* and what it may give; more is refused */
-    uint32_t kernels_loaded; /* on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
+        f8; /* scales of NJ_F8 GEMMs: sm_90, and the CPU (which widens): ROWS; from sm_100: BLOCKS; sm_89: ONE */
+    int integrated;         /* 1: the GPU shares memory with the host */
+    int software;           /* 1: a Vulkan driver that runs on the CPU, for tests */
+    int multiprocessors;    /* number of multiprocessors; on the CPU, of threads */
+    int driver_version;     /* CUDA version that the driver supports, 13000 = 13.0; 0 on the CPU */
+    char driver[64];        /* kernel driver release, "580.159.04", or "" */
+    char gemm_library[512]; /* path of cuBLASLt or name of the BLAS */
+    char gemm_build[65];    /* build id of cuBLASLt in hexadecimal; "" if it has none */
+    size_t gemm_version;    /* 130100 = 13.1.0; 0 if unknown */
+    char comm_library[512]; /* path of NCCL once a communicator was asked for; else "" */
+    char comm_build[65];    /* build id of NCCL, like gemm_build */
+    size_t comm_version;    /* 22703 = 2.27.3; 0: not opened */
+    /* number of shapes whose algorithm was chosen by timing in this context */
+    uint32_t gemms_timed;
+    size_t memory_bytes; /* total memory */
+    size_t budget_bytes; /* memory that was available when the device was opened */
+    size_t piece_bytes;  /* largest allocation that the driver guarantees; 0: no limit */
+    size_t array_bytes;  /* largest allocation that nj_alloc() attempts; it refuses more */
+    /* number of kernels loaded: on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
+    uint32_t kernels_loaded;
     uint32_t modules_loaded;
-    uint32_t pipelines_compiled; /* Vulkan: of kernels_loaded, those that the cache did not have */
-    float pipelines_ms;          /* Vulkan: what all of them took */
+    uint32_t pipelines_compiled; /* Vulkan: number of kernels_loaded that were not in the cache */
+    float pipelines_ms;          /* Vulkan: time that all pipelines took */
     struct nj_self_test_record self_test;
-    double submit_operations;      /* Vulkan: of one submission, at most */
-    int paced;                     /* 1: that follows from the speed of this GPU */
-    double gemm_flops, copy_bytes; /* of it, per second, timed at the first start; 0: not */
-    char cache_key[33];  /* of GPU, driver and this program's code for it; "" on the CPU */
-    int managed;         /* arenas come from managed memory */
-    int jit_forbidden;   /* CUDA: 1: nj_forbid_jit()'s settings held when the driver was opened */
-    char fallback[1024]; /* why AUTO did not take CUDA, and what it found of Vulkan; else "" */
-    char arch[16];       /* whose machine code this GPU runs, "sm_90a"; "" on the CPU */
+    double submit_operations; /* Vulkan: largest number of operations of one submission */
+    int paced;                /* 1: submit_operations follows from the speed of this GPU */
+    /* speed of the GPU per second, timed at the first start; 0: not timed */
+    double gemm_flops, copy_bytes;
+    /* hash of the GPU, the driver and this program's code for it; "" on the CPU */
+    char cache_key[33];
+    int managed;       /* arenas come from managed memory */
+    int jit_forbidden; /* CUDA: 1 if nj_forbid_jit()'s settings held when the driver was opened */
+    /* reason why AUTO did not take CUDA, and what it found of Vulkan; else "" */
+    char fallback[1024];
+    /* architecture of the machine code that this GPU runs, "sm_90a"; "" on the CPU */
+    char arch[16];
 
-    /* CUDA: algorithms of cuBLASLt whose product was compared with a known one, bit for bit; of them those left out
-     * because it was wrong; and those left out because cuBLASLt lists them and refuses to run them. Shapes whose
-     * operands had no memory of their own, so that nothing was compared. */
+    /* CUDA: number of cuBLASLt algorithms whose product was compared with a known one, bit for bit; of those left
+     * out because the product was wrong; of those left out because cuBLASLt lists them and refuses to run them; and
+     * number of shapes for which nothing was compared, because there was no memory for their operands. */
     uint32_t gemms_checked, gemms_wrong, gemms_refused, gemms_unchecked;
-    double gemm_ms, gemm_check_ms; /* what preparing GEMMs took; of it, comparing */
+    /* time spent on preparing GEMMs, and the part of it spent on comparing */
+    double gemm_ms, gemm_check_ms;
     char gemm_reports
-        [400]; /* what is reported of this version of cuBLASLt on this arch, and what to do; else "" */
+        [400]; /* known reports about this version of cuBLASLt on this arch, and what to do; else "" */
 };
 
-/* What a self-test found of a kernel, or of GEMMs of one kind and type. PASSED_SPARE: its second set of machine code is
- * right, which is taken from then on; ABSENT: the GPU's library has no such GEMM. */
+/* Result of a self-test for a kernel, or for the GEMMs of one kind and type. PASSED_SPARE: the kernel's second set
+ * of machine code is right and is used from then on; ABSENT: the GPU's library has no such GEMM. */
 enum nj_verdict { NJ_PASSED, NJ_PASSED_SPARE, NJ_ABSENT, NJ_FAILED };
 struct nj_trial {
     const char *name; /* "accumulate.f32", "GEMM NT bfloat16" */
     const char *
-        label; /* of the case with the largest error, or the one that failed: "N=37", "67 x 144 x 64" */
+        label; /* label of the case with the largest error, or of the one that failed: "N=37", "67 x 144 x 64" */
     int is_gemm;
     enum nj_verdict verdict;
-    double error, tolerance; /* of a GEMM: as a share of its bound */
+    /* largest error and its tolerance; for a GEMM, as a fraction of its bound */
+    double error, tolerance;
     float ms;
     const char *
-        wrong; /* with what it failed: "y[3]: got 1, want 2, error 0.5, tolerance 1e-06"; else "" */
+        wrong; /* description of the failure: "y[3]: got 1, want 2, error 0.5, tolerance 1e-06"; else "" */
 };
 
-/* A self-test: what is wanted of it, and what came of it. */
+/* A self-test: its settings and its results. */
 struct nj_self_test {
-    int all; /* 1: goes on after one that fails */
+    int all; /* 1: continue after a failure */
     nj_tried_fn *tried;
     void *user;
     uint32_t kernels, gemms, failed;
-    uint32_t spares; /* of kernels: PASSED_SPARE */
-    char why[700];   /* the first that failed */
+    uint32_t spares; /* number of kernels with the verdict PASSED_SPARE */
+    char why[700];   /* description of the first failure */
 };
 
-/* Holds every kernel of an open device against its reference, by small cases, and GEMMs against sums in double: 0,
- * NJ_E_NOMEM, or NJ_E_DEVICE where one is wrong. A program that calls it is linked with NJ_ORACLES
+/* Compare every kernel of an open device with its reference on small cases, and GEMMs with sums in double. Returns
+ * 0, NJ_E_NOMEM, or NJ_E_DEVICE if one is wrong. A program that calls this is linked with NJ_ORACLES
  * (docs/toolchain.md). */
 int nj_self_test(nj_context *ctx, struct nj_self_test *t);
 
-/* Opens a device, loads and resolves every kernel. On Vulkan the driver gets all shaders of
- * this program here, and none later (when it compiles them is its business); a launch refuses ops
- * without one. NOJIT_VULKAN_DEVICE chooses among several GPUs: a number, a part of a name, or `none`.
- * *out is set even on failure (unless NJ_E_NOMEM), so that nj_context_error() can be read; destroy
- * it in both cases. options may be NULL (all zero). Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE,
- * NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, NJ_E_ARG (an option,
- * NOJIT_MEMORY, NOJIT_SELF_TEST or NOJIT_VULKAN_DEVICE is not known). Where CUDA fails with NO_DEVICE, DRIVER,
- * LIBRARY or NO_CODE, AUTO takes Vulkan if a timed GEMM is faster there than on the CPU, else the CPU; other failures
- * of CUDA are returned. A Vulkan driver that runs on the CPU is taken only if NOJIT_VULKAN_DEVICE names it. */
+/* Open a device, and load and resolve every kernel. On Vulkan the driver gets all shaders of this program here and
+ * none later (when it compiles them is up to the driver); a launch refuses ops without a shader. NOJIT_VULKAN_DEVICE
+ * chooses among several GPUs: a number, a part of a name, or `none`. *out is set even on failure (unless
+ * NJ_E_NOMEM), so that nj_context_error() can be read; destroy it in both cases. options may be NULL (all zero).
+ * Returns 0, NJ_E_NOMEM, NJ_E_NO_DEVICE, NJ_E_DRIVER, NJ_E_LIBRARY, NJ_E_NO_CODE, NJ_E_INDEX, NJ_E_DEVICE, or
+ * NJ_E_ARG (an option, NOJIT_MEMORY, NOJIT_SELF_TEST or NOJIT_VULKAN_DEVICE is not known). If CUDA fails with
+ * NO_DEVICE, DRIVER, LIBRARY or NO_CODE, AUTO takes Vulkan if a timed GEMM is faster there than on the CPU, else the
+ * CPU; other failures of CUDA are returned. A Vulkan driver that runs on the CPU is taken only if
+ * NOJIT_VULKAN_DEVICE names it. */
 int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
-/* GPUs that the driver shows, 0 where it cannot be used. Opens the driver; no context is made. */
+/* Return the number of GPUs that the driver shows, 0 if it cannot be used. Opens the driver; no context is made. */
 int nj_gpu_count(void);
-/* 1: the GPU of the context reaches the memory of another one of this host, counted as the driver
- * does, over NVLink or PCIe. 0: it does not, or there is none; and on the CPU. */
+/* Return 1 if the context's GPU can access the memory of GPU `ordinal` of this host (the driver's number) over
+ * NVLink or PCIe, else 0; always 0 on the CPU. */
 int nj_gpu_reaches(nj_context *ctx, int ordinal);
-/* What a GPU is connected by, 0 for what is not known. */
+/* Links of a GPU; 0 for a value that is not known. */
 struct nj_links {
-    int nvlinks;                    /* that are up */
-    int pcie, pcie_lanes;           /* generation as it is now: less while the GPU is idle */
-    int pcie_most, pcie_lanes_most; /* of this GPU in this slot */
+    int nvlinks; /* number of links that are up */
+    /* current generation and width; the generation is lower while the GPU is idle */
+    int pcie, pcie_lanes;
+    int pcie_most, pcie_lanes_most; /* highest generation and width of this GPU in this slot */
 };
-/* Asks libnvidia-ml.so.1; all 0 where it does not answer, and on the CPU. */
+/* Read the links from libnvidia-ml.so.1; all 0 if it does not answer, and on the CPU. */
 void nj_gpu_links(nj_context *ctx, struct nj_links *out);
-/* The last sentence, "" if none; valid until the next failure. */
+/* Return the sentence of the last error, "" if there was none; valid until the next failure. */
 const char *nj_context_error(const nj_context *ctx);
 const struct nj_device_info *nj_context_device(const nj_context *ctx);
-/* What can be had now: free device memory; the host's MemAvailable on the CPU, and on a GPU
- * that shares it less a sixteenth of all memory, since a host without any freezes. */
+/* Return the memory that is available now: free device memory; on the CPU, the host's MemAvailable; on a GPU that
+ * shares the host's memory, that less a sixteenth of all memory, since a host without free memory freezes. */
 size_t nj_context_budget(nj_context *ctx);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned, for copies */ };
 
-/* Zeroed memory, 256-byte aligned; 0 bytes is fine. NJ_E_NOMEM names size and budget.
- * NOJIT_MEMORY=device|managed overrides the choice made for the device. On the CPU backend both
- * kinds are host memory. */
+/* Allocate zeroed memory, 256-byte aligned; 0 bytes is fine. The sentence of NJ_E_NOMEM names size and budget.
+ * NOJIT_MEMORY=device
+ * managed overrides the choice made for the device. On the CPU backend both kinds are host memory. */
 int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
 void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr); /* NULL is fine */
 
-/* Copies between any two of: memory from nj_alloc, other host memory (which must stay valid and
- * unchanged until the stream has passed; memory that is not pinned may make the call wait, and
- * cannot be captured). */
+/* Copy between any two of: memory from nj_alloc(), other host memory (which must stay valid and unchanged until the
+ * stream has passed; memory that is not pinned may make the call wait, and cannot be captured). */
 int nj_copy(nj_stream *s, void *dst, const void *src, size_t bytes);
 int nj_zero(nj_stream *s, void *dst, size_t bytes);
 
@@ -262,26 +272,26 @@ int nj_zero(nj_stream *s, void *dst, size_t bytes);
 
 int nj_stream_create(nj_context *ctx, nj_stream **out);
 void nj_stream_destroy(nj_stream *s);
-/* Also reports errors of earlier asynchronous work: NJ_E_DEVICE. */
+/* Wait for all work on the stream. Also reports errors of earlier asynchronous work: NJ_E_DEVICE. */
 int nj_stream_sync(nj_stream *s);
 nj_context *nj_stream_context(nj_stream *s);
-/* 1: kernels that are enqueued from here on may be brought to the GPU before the one ahead of them
- * has ended, for which they wait before they touch memory (sm_90 and later). Worth it where kernels
- * take a few microseconds each; where they are long it costs more than it brings. */
+/* Turn early starts on or off. 1: a kernel enqueued from here on may be scheduled on the GPU before the one ahead of
+ * it has ended; it waits for that one before it touches memory (sm_90 and later). This pays off where kernels take a
+ * few microseconds each, and costs more than it gains where they are long. */
 void nj_stream_early(nj_stream *s, int on);
 
 int nj_event_create(nj_context *ctx, nj_event **out);
 void nj_event_destroy(nj_event *e);
 int nj_event_record(nj_event *e, nj_stream *s);
-/* Waits until the stream has passed the event, not for what was enqueued after it. */
+/* Wait until the stream has passed the event, not for later work on the stream. */
 int nj_event_sync(nj_event *e);
-int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms); /* waits for both */
-/* What is enqueued on s from here on waits for what the event stands behind now, on whichever stream;
- * for nothing, if it was not recorded yet. On Vulkan the host waits. Not while s is captured: NJ_E_ARG. */
+int nj_event_elapsed_ms(nj_event *from, nj_event *to, float *ms); /* waits for both events */
+/* Make later work on s wait for the work that the event stands for now, on whichever stream; an event that was never
+ * recorded makes it wait for nothing. On Vulkan the host waits. Not allowed while s is captured: NJ_E_ARG. */
 int nj_stream_wait(nj_stream *s, nj_event *e);
 
-/* Capture what is enqueued on s between begin and end. NJ_E_UNSUPPORTED on the CPU and with
- * NOJIT_GRAPH=0: then run the work directly; the bits are the same. */
+/* Capture the work enqueued on s between begin and end. NJ_E_UNSUPPORTED on the CPU and with NOJIT_GRAPH=0: then run
+ * the work directly; the results are bitwise the same. */
 int nj_graph_begin(nj_stream *s);
 int nj_graph_end(nj_stream *s, nj_graph **out);
 int nj_graph_launch(nj_graph *g, nj_stream *s);
@@ -305,116 +315,114 @@ struct nj_gemm {
     int64_t lda, ldb, ldc;
     float beta;    /* 0: C is not read; 1: accumulates */
     float scale;   /* 0 counts as 1 */
-    int one_scale; /* NJ_F8: 1: a_scale and b_scale are one float each, of all rows */
-    int a_e5m2;    /* NJ_F8: 1: A is e5m2; with one_scale alone */
+    int one_scale; /* NJ_F8: 1: a_scale and b_scale are one float each, for all rows */
+    int a_e5m2;    /* NJ_F8: 1: A is e5m2; only with one_scale */
 };
-/* Resolves the algorithm for a shape and runs it once, so that the library loads what it needs. On
- * CUDA that borrows device memory of the operands plus the workspace: prepare before allocating the
- * arena; and an algorithm whose product of known operands is wrong, or that the library lists and
- * refuses to run, is left out and said through log (NJ_E_GEMM: none is left). Where only memory for
- * the largest operand can be had, no product is looked at. The same shape again costs nothing.
- * NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on the CPU, NJ_F8 with scales that the device does not take),
- * NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
+/* Resolve the algorithm for a shape and run it once, so that the library loads what it needs. On CUDA this borrows
+ * device memory for the operands and the workspace, so prepare before allocating the arena. An algorithm whose
+ * product of known operands is wrong, or that the library lists and refuses to run, is left out and logged
+ * (NJ_E_GEMM: none is left). If there is only memory for the largest operand, no product is checked. Preparing the
+ * same shape again costs nothing. Errors: NJ_E_ARG, NJ_E_UNSUPPORTED (NJ_LP on the CPU, NJ_F8 with scales that the
+ * device does not take), NJ_E_NOMEM, NJ_E_GEMM, NJ_E_DEVICE. */
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
-/* c, a, b: 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
+/* Enqueue a GEMM. c, a and b are 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
-/* The same for NJ_F8 operands; a_scale[M] and b_scale[N], or with one_scale a_scale[1] and b_scale[1], of float32, or
- * blocks, are 16-byte aligned, too. */
+/* Enqueue a GEMM of NJ_F8 operands. a_scale[M] and b_scale[N] (with one_scale a_scale[1] and b_scale[1]) are
+ * float32, or block scales, and 16-byte aligned. */
 int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
                        const void *a_scale, const void *b, const void *b_scale);
-/* Algorithms that timing chose, for one kind of GPU and one version of the library. Read before
- * nj_gemm_prepare() they are taken again, without timing: the same file gives the same bits. read
- * adds to what is known (the first to say something about a shape counts) and returns how many were
- * added: 0 if there is no such file or it is for another GPU or version; else NJ_E_IO, NJ_E_NOMEM,
- * or NJ_E_FORMAT for what is no file or too large. write adds what the file has come to hold since
- * (under a lock, so that runs which write at the same time all keep their rows) and replaces it at
- * once by all that is known, or leaves it if nothing is; NJ_E_IO, or NJ_E_FORMAT for a file that is
- * not such a table. */
+/* Read or write the algorithms that timing chose, for one kind of GPU and one version of the library. If they are
+ * read before nj_gemm_prepare(), they are used again without timing: the same file gives the same bits.
+ * nj_gemm_table_read() adds to what is known (the first entry for a shape counts) and returns how many entries were
+ * added: 0 if there is no such file or it is for another GPU or version; else NJ_E_IO, NJ_E_NOMEM, or NJ_E_FORMAT
+ * for something that is not a file or is too large. nj_gemm_table_write() adds the entries that the file has gained
+ * since (under a lock, so that concurrent runs all keep their rows) and replaces it atomically by everything known,
+ * or leaves it if nothing is known; NJ_E_IO, or NJ_E_FORMAT for a file that is not such a table. */
 int nj_gemm_table_read(nj_context *ctx, const char *path);
 int nj_gemm_table_write(nj_context *ctx, const char *path);
-/* Device bytes of workspace that each stream keeps, taken by nj_stream_create(); count them in the
- * plan. */
+/* Return the bytes of device workspace that each stream keeps, taken by nj_stream_create(); count them in the plan. */
 size_t nj_gemm_workspace_bytes(const nj_context *ctx);
-/* The same on any GPU, for plans without one: two streams may multiply at the same time. */
+/* Bytes of that workspace on any CUDA GPU, for plans without one. It is per stream because two streams may multiply
+ * at the same time. */
 enum { NJ_CUDA_WORKSPACE_BYTES = 32 << 20 };
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* A communicator is one rank of a group of processes, each with a context of its own. The calls on
- * it are those of every rank, in the same order and with the same sizes; each is enqueued on a
- * stream, whose work before it is seen. Arrays are of device memory, 16-byte aligned. What fails on
- * one rank may leave the others waiting for it: end them all.
+/* A communicator is one rank of a group of processes, each with a context of its own. All ranks make the same calls
+ * on it, in the same order and with the same sizes. Each call is enqueued on a stream, after the stream's earlier
+ * work. Arrays are in device memory, 16-byte aligned. A failure on one rank may leave the others waiting for it: end
+ * them all.
  *
- * On the CPU the ranks are processes of one host. One that ends, or calls something else, ends the
- * calls of the others with NJ_E_DEVICE; one that is stopped is waited for.
+ * On the CPU the ranks are processes of one host. If one ends, or makes a different call, the calls of the others
+ * fail with NJ_E_DEVICE; a stopped process is waited for.
  *
- * On GPUs NCCL does it, 2.27 or newer, which the first call opens after setting NCCL_NVLS_ENABLE=0
- * and NCCL_RUNTIME_CONNECT=0 where the environment does not have them. A graph holds the calls of
- * all ranks or of none. The first all-to-all takes memory of its own: before that is measured, and
- * before one is captured, run one. A rank that is gone may leave work of the others unfinished for
- * ever: it is their programs that give up waiting. */
+ * On GPUs NCCL 2.27 or newer is used. The first call opens it after setting NCCL_NVLS_ENABLE=0 and
+ * NCCL_RUNTIME_CONNECT=0 where the environment does not have them. A graph holds the calls of all ranks or of none.
+ * The first all-to-all allocates memory of its own: run one before measuring memory, and before capturing one. If a
+ * rank is gone, work of the others may never finish: their programs have to give up waiting. */
 enum { NJ_COMM_ID_BYTES = 128, NJ_COMM_RANKS_MOST = 1024 };
-/* Made once, by rank 0; the caller brings it to the others. */
+/* Make an id. Rank 0 calls this once, and the caller brings the id to the other ranks. */
 int nj_comm_id(nj_context *ctx, unsigned char id[NJ_COMM_ID_BYTES]);
-/* Returns when all ranks are there: NJ_E_DEVICE if they are not within two minutes; NJ_E_ARG,
- * NJ_E_LIBRARY, NJ_E_NOMEM. */
+/* Create a communicator, and return when all ranks have joined. NJ_E_DEVICE if they have not within two minutes;
+ * NJ_E_ARG, NJ_E_LIBRARY, NJ_E_NOMEM. */
 int nj_comm_create(nj_context *ctx, const unsigned char id[NJ_COMM_ID_BYTES], int rank, int ranks,
                    nj_comm **out);
-/* What the library found wrong meanwhile: NJ_E_DEVICE. 0 while all is well, and on the CPU. */
+/* Return NJ_E_DEVICE if the library has found an error meanwhile, else 0; always 0 on the CPU. */
 int nj_comm_check(nj_comm *c);
-/* Device memory as of nj_alloc(), from and to which NCCL 2.28 copies by the GPU's copy engines, so that
- * transfers leave the SMs to kernels beside them: all-to-all and all-gather, where all ranks are GPUs
- * of one host that reach each other's memory, with both arrays at the same places of what each rank has
- * allocated by the same call. Elsewhere it is memory like any other. All ranks call both, with the same
- * sizes and in the same order; freed when no work uses it any more, and before the communicator is
+/* Allocate device memory, as nj_alloc() does, that NCCL 2.28 and later copies with the GPU's copy engines, so that
+ * transfers leave the SMs to kernels that run beside them. This holds for all-to-all and all-gather if all ranks are
+ * GPUs of one host that can access each other's memory, and if both arrays have the same offsets in what each rank
+ * has allocated by the same call. Elsewhere it is ordinary memory. All ranks call both functions, with the same
+ * sizes and in the same order; free the memory when no work uses it any more, and before the communicator is
  * destroyed. */
 int nj_comm_alloc(nj_comm *c, size_t bytes, void **out);
 void nj_comm_free(nj_comm *c, void *ptr);
-/* Not while work of it is under way, nor while a graph holds some. Waits for the other ranks to do
- * so, at most 10 seconds. After an error, end the process instead. NULL is fine. */
+/* Destroy a communicator. None of its work may be under way, nor held by a graph. Waits up to 10 seconds for the
+ * other ranks to do the same. After an error, end the process instead. NULL is fine. */
 void nj_comm_destroy(nj_comm *c);
-/* send: `bytes` for each rank, in their order; recv: as many from each. They do not overlap. */
+/* Exchange data between all ranks. send: `bytes` for each rank, in rank order; recv: as many from each. They do not
+ * overlap. */
 int nj_all_to_all(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
-/* recv: `bytes` of each rank, in their order. send may be this rank's place in it. */
+/* Gather data from all ranks. recv: `bytes` from each rank, in rank order. send may be this rank's place in recv. */
 int nj_all_gather(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
-/* The bytes of rank `root` become those of all. */
+/* Copy the buffer of rank `root` to all ranks. */
 int nj_broadcast(nj_comm *c, nj_stream *s, void *buffer, size_t bytes, int root);
-/* The stream that is aside, which has come to where s is now and works beside it from then on: for calls
- * of the communicator and what belongs to them, kernels and copies. s has what they write after
- * nj_comm_join(), before which other work leaves their arrays alone; the next call of the communicator
- * on s joins first. Where nothing is ever aside, as on the CPU, it is s itself. Not in a graph. */
+/* Get the side stream, which from the current point of s on works beside it; use it for calls of the communicator
+ * and for the kernels and copies that belong to them. s sees what they write only after nj_comm_join(); until then
+ * other work leaves their arrays alone. The next call of the communicator on s joins first. Where there is no side
+ * stream, as on the CPU, *out is s. Not in a graph. */
 int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out);
-/* nj_all_gather() on that stream. */
+/* Call nj_all_gather() on the side stream. */
 int nj_all_gather_aside(nj_comm *c, nj_stream *s, void *recv, const void *send, size_t bytes);
-/* Bytes that the calls made so far bring from other ranks. */
+/* Return the number of bytes that the calls made so far bring from other ranks. */
 uint64_t nj_comm_received(const nj_comm *c);
-/* s waits for all that is aside; nothing, where nothing is. */
+/* Make s wait for all work on the side stream; does nothing if there is none. */
 int nj_comm_join(nj_comm *c, nj_stream *s);
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* Parameter block layout as the kernel sees it; typed launchers fill it. */
+/* Place of one parameter in the block as the kernel sees it; typed launchers fill the block. */
 struct nj_param {
     uint16_t offset, bytes;
 };
-/* Dynamic shared memory on one arch, where its code wants more than the launcher asks for. */
+/* Dynamic shared memory on one arch whose code wants more than the launcher asks for. */
 struct nj_arch_shared {
     const char *arch; /* "sm_90a"; NULL ends a list */
     uint32_t bytes;
 };
-/* One entry per key, sorted by key; made by gen. cpu: the reference built in float, or NULL. */
+/* One entry per key, sorted by key; generated by gen. cpu: the reference compiled for float, or NULL. */
 struct nj_kernel {
     const char *key;   /* "attn_fwd.lp.d64" */
     const char *op;    /* "attn_fwd" */
     const char *entry; /* "nj_attn_fwd_lp_d64" */
     uint32_t threads;
-    uint32_t max_shared_bytes; /* dynamic shared memory it may ask for */
+    uint32_t max_shared_bytes; /* most dynamic shared memory that a launch may ask for */
     uint16_t param_bytes, param_count;
-    const char *only; /* the one arch that has it ("sm_90a"), or NULL */
+    const char *only; /* the only arch that has the kernel ("sm_90a"), or NULL for all */
     const struct nj_param *params;
-    const struct nj_arch_shared *arch_shared; /* or NULL */
+    const struct nj_arch_shared *arch_shared; /* list of exceptions, or NULL */
     void (*cpu)(const void *params);
-    /* Operations and bytes of a launch, as the contract counts them; NULL: not known. */
+    /* Compute the operations and bytes of a launch, as the contract counts them; NULL: not known. */
     void (*work)(const void *params, double *flops, double *bytes);
 };
 extern const struct nj_kernel nj_kernels[];
@@ -425,52 +433,52 @@ extern const uint32_t nj_kernel_count;
  * empty grid is no work. */
 int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
               const void *params);
-/* For launchers: record "op: condition does not hold (N=3, C=5)" and return NJ_E_ARG; record a
- * missing variant with all wanted fields and the nearest keys and return NJ_E_NO_KERNEL. */
+/* Record a refusal, for launchers. nj_refuse() records "op: condition does not hold (N=3, C=5)" and returns
+ * NJ_E_ARG; nj_no_kernel() records a missing variant with all wanted fields and the nearest keys and returns
+ * NJ_E_NO_KERNEL. */
 int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *values);
 int nj_no_kernel(nj_stream *s, const char *wanted_key);
-/* For launchers: the tensor map of an array of rows, of which kernel `id` copies tiles of
- * NJ_TILE_COLUMNS columns into shared memory with a swizzle of 128 bytes. map stays zero without
- * rows, columns or array, and where the kernel cannot be launched, which nj_launch() says.
- * NJ_E_DEVICE names kernel and array. */
+/* Make a tensor map, for launchers: kernel `id` copies tiles of the array, NJ_TILE_COLUMNS columns wide, into shared
+ * memory with a swizzle of 128 bytes. map stays zero if there are no rows, columns or array, and if the kernel
+ * cannot be launched, which nj_launch() reports. The sentence of NJ_E_DEVICE names kernel and array. */
 enum { NJ_TILE_MAP_BYTES = 128, NJ_TILE_COLUMNS = 64 };
 struct nj_tiling {
-    const char *name; /* of the array */
+    const char *name; /* name of the array */
     const void *array;
-    int64_t rows, columns; /* 16-bit elements, columns of a row adjacent */
+    /* shape of the array in 16-bit elements; the columns of a row are adjacent */
+    int64_t rows, columns;
     int tile_rows;
 };
 int nj_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of);
-/* Index of a key in nj_kernels, or -1. */
+/* Return the index of a key in nj_kernels, or -1. */
 int nj_kernel_find(const char *key);
-/* 1 if kernel `id` can be launched here: it is for this GPU, or the CPU has a function for it. Else 0,
- * as for -1. */
+/* Return 1 if kernel `id` can be launched here (it is for this GPU, or the CPU has a function for it), else 0; 0 for
+ * -1. */
 int nj_kernel_available(const nj_context *ctx, int id);
 
-/* What the binary holds, read from its own index: usable without any GPU. */
+/* Contents of the binary, read from its own index: usable without any GPU. */
 struct nj_embedded {
     uint32_t keys, archs;
     char arch[32][16];      /* "sm_75", "sm_90a" */
-    char assembler[32][40]; /* of each arch: "ptxas 13.0.88" */
-    int spare[32];     /* 1: each kernel of this arch is there a second time, assembled at -O1 */
-    char toolkit[512]; /* all of them: "ptxas 13.0.88, 13.3.73 for sm_120 sm_121" */
+    char assembler[32][40]; /* assembler of each arch: "ptxas 13.0.88" */
+    int spare[32];     /* 1: each kernel of this arch is embedded a second time, assembled at -O1 */
+    char toolkit[512]; /* all assemblers: "ptxas 13.0.88, 13.3.73 for sm_120 sm_121" */
     uint64_t code_bytes, spare_bytes; /* spare code is compressed and not part of code_bytes */
-    uint64_t index_hash;              /* of all that says */
+    uint64_t index_hash;              /* hash of all that the index says */
 };
-/* 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU alone). */
+/* Read the index. Returns 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU only). */
 int nj_embedded_read(struct nj_embedded *out);
 /* Return the assembler of an arch's code ("ptxas 13.0.88"), or the phrase for all if it holds none for that arch. */
 const char *nj_embedded_assembler(const struct nj_embedded *e, const char *arch);
-/* Describes a GPU that need not be here, as far as its SM decides it: backend, sm, lp, lp_is_f16, f8, and arch, whose
- * machine code it runs ("": this binary has none for it). The rest is 0. Returns what nj_embedded_read() does. */
+/* Describe a GPU that need not be here, as far as its SM determines it: backend, sm, lp, lp_is_f16, f8 and arch ("":
+ * this binary has no machine code for it). The rest is 0. Returns the same codes as nj_embedded_read(). */
 int nj_device_of_sm(int sm, struct nj_device_info *out);
 
-/* For `doctor`: where the driver, cuBLASLt and NCCL were looked for and what was found, a line each
- * through log. Opens what a run would, and no more: without a driver, and beyond the first of each
- * that will do, only files are read. */
+/* Report, for `doctor`, where the driver, cuBLASLt and NCCL were looked for and what was found, a line each through
+ * log. Opens only what a run would: without a driver, and beyond the first usable file of each library, files are
+ * only read. */
 void nj_library_search(void (*log)(void *user, const char *line), void *user);
-/* The same of Vulkan: a line for each GPU that it shows, with what it lacks, or one that says why there
- * is none. */
+/* Report the GPUs that Vulkan shows: a line for each, with what it lacks, or a line that says why there is none. */
 void nj_vulkan_search(void (*log)(void *user, const char *line), void *user);
 
 #ifdef __cplusplus

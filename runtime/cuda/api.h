@@ -115,7 +115,7 @@ struct nj_launch_config {
     unsigned attribute_count;
 };
 
-/* CUDA_MEMCPY2D: rows of `width` bytes, `pitch` bytes apart on each side. */
+/* CUDA_MEMCPY2D: a copy of rows of `width` bytes, `pitch` bytes apart on each side. */
 struct nj_memcpy_2d {
     size_t from_x, from_y;
     int from_type;
@@ -242,7 +242,7 @@ struct nj_nccl_id { /* ncclUniqueId */
     char bytes[128];
 };
 enum { NJ_NCCL_CONFIG_MAGIC = (int)0xcafebeef, NJ_NCCL_CONFIG_VERSION = 22700 };
-struct nj_nccl_config { /* ncclConfig_t as of 2.27, which newer versions take, too */
+struct nj_nccl_config { /* ncclConfig_t of 2.27, which newer versions accept, too */
     size_t bytes;
     int magic, version;
     int blocking, cga, least_ctas, most_ctas;
@@ -277,12 +277,12 @@ struct nj_nccl_config { /* ncclConfig_t as of 2.27, which newer versions take, t
     X(int, ncclCommWindowRegister, "ncclCommWindowRegister",                                       \
       (void *comm, void *memory, size_t bytes, void **window, int flags))                          \
     X(int, ncclCommWindowDeregister, "ncclCommWindowDeregister", (void *comm, void *window))
-/* NULL before 2.28. */
+/* Functions of NCCL 2.28 and later; NULL before. */
 #define NJ_NCCL_LATER_SYMBOLS(X)                                                                   \
     X(int, ncclAlltoAll, "ncclAlltoAll",                                                           \
       (const void *from, void *to, size_t count, int type, void *comm, void *stream))
 
-/* What the driver's management library knows of links. */
+/* Functions of the driver's management library that describe links. */
 #define NJ_NVML_SYMBOLS(X)                                                                         \
     X(int, nvmlInit, "nvmlInit_v2", (void))                                                        \
     X(int, nvmlDeviceGetHandleByPciBusId, "nvmlDeviceGetHandleByPciBusId_v2",                      \

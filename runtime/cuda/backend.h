@@ -22,17 +22,17 @@ enum {
 struct nj_cuda {
     struct nj_driver driver;
     struct nj_cublaslt lt;
-    struct nj_nccl nccl; /* open if info.comm_version is not 0 */
+    struct nj_nccl nccl; /* functions of NCCL; set if info.comm_version is not 0 */
     int device, retained;
-    void *context; /* primary context, shared with whatever else of the process uses CUDA */
+    void *context; /* primary context, shared with all other users of CUDA in the process */
     void *lt_handle;
-    void *pinned; /* cuda_gemm_check.c: host memory, from the first GEMM on */
-    void (*log)(void *user, const char *line); /* of the options, or NULL */
+    void *pinned; /* host memory of cuda_gemm_check.c, from the first GEMM on */
+    void (*log)(void *user, const char *line); /* log of the options, or NULL */
     void *log_user;
-    void **modules; /* by kernel number; NULL: not for this SM */
+    void **modules; /* modules by kernel number; NULL: not for this SM */
     void **functions;
-    uint32_t *least_shared;       /* bytes of dynamic shared memory, by kernel number */
-    char lost[NJ_SENTENCE_BYTES]; /* first error after which the driver refuses everything */
+    uint32_t *least_shared;       /* least bytes of dynamic shared memory, by kernel number */
+    char lost[NJ_SENTENCE_BYTES]; /* first error after which the driver refuses all calls */
 };
 
 static inline struct nj_cuda *nj_cuda_of(const nj_context *ctx)
@@ -40,21 +40,22 @@ static inline struct nj_cuda *nj_cuda_of(const nj_context *ctx)
     return ctx->state;
 }
 
-/* Makes the context current on this thread and checks a result. Both return 0 or a code with a
- * sentence that names the error; what says which call, with its sizes. */
+/* Make the context current on this thread; check a result. Both return 0 or a code with a sentence that names the
+ * error; `what` says which call, with its sizes. */
 int nj_cuda_enter(nj_context *ctx);
 int nj_cuda_check(nj_context *ctx, int result, const char *what);
 
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out);
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out);
 int nj_cuda_open_nccl(nj_context *ctx, struct nj_nccl *out);
-int nj_cuda_open_nvml(struct nj_nvml *out); /* NJ_E_LIBRARY, without a sentence: it is not there */
+/* returns NJ_E_LIBRARY, without a sentence, if it is not there */
+int nj_cuda_open_nvml(struct nj_nvml *out);
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
 /* Replace a kernel's code by the code assembled at -O1. Returns NJ_E_NO_CODE where none is embedded, and leaves the
  * kernel as it is if it fails. No graph may hold the kernel. */
 int nj_cuda_load_spare(nj_context *ctx, uint32_t id);
 void nj_cuda_unload_modules(nj_context *ctx);
-/* Sets info.cache_key, of the card, its driver, cuBLASLt and an index of this hash. */
+/* Set info.cache_key from the card, its driver, cuBLASLt and the hash of an index. */
 void nj_cuda_cache_key(nj_context *ctx, uint64_t index_hash);
 
 size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind);

@@ -12,8 +12,9 @@
 
 #include "backend.h"
 
-/* With a workspace some algorithms hand out tiles by a counter in it, which a kernel ahead of each run clears; they may
- * have none, and then each block has its own. So they are listed twice. */
+/* An algorithm and its workspace. Some algorithms distribute tiles through a counter in the workspace, which an
+ * extra kernel clears before each run; without a workspace each block has its own tile. So each algorithm is listed
+ * with and without one. */
 struct nj_lt_choice {
     struct nj_lt_algo algo;
     uint64_t workspace_bytes;
@@ -21,69 +22,70 @@ struct nj_lt_choice {
 _Static_assert(sizeof(struct nj_lt_choice) == NJ_GEMM_CHOICE_BYTES, "what a table holds");
 
 struct nj_lt_product {
-    void *desc, *a, *b, *c; /* a, b, c: layouts as the library counts operands */
+    void *desc, *a, *b, *c; /* descriptor, and layouts of the operands in the library's order */
     struct nj_lt_choice choice;
     float alpha, beta;
-    int scaled; /* both operands have scales */
+    int scaled; /* 1: both operands have scales */
 };
 
-/* What one run needs besides the product. */
+/* Pointers that one run needs besides the product. */
 struct nj_lt_place {
     void *c;
-    const void *a, *b; /* as the library counts operands */
+    const void *a, *b; /* operands in the library's order */
     const void *a_scale, *b_scale;
     void *workspace;
     void *stream;
 };
 
-/* A status of the library as a code with a sentence. */
+/* Turn a status of the library into a code with a sentence. */
 int nj_lt_check(nj_context *ctx, int status, const char *what);
-/* The library's type of elements of an operand or of the result. */
+/* Return the library's type of the elements of an operand or result. */
 int nj_lt_type(const nj_context *ctx, enum nj_dtype dtype);
-/* Makes descriptor and layouts of a product that is all zero. nj_lt_product_free() comes after it, whether it fails or
- * not, and takes NULL, too. */
+/* Create the descriptor and the layouts in a product that is all zero. Call nj_lt_product_free() afterwards, even on
+ * failure; it accepts NULL. */
 int nj_lt_product_make(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_product *p);
 void nj_lt_product_free(nj_context *ctx, struct nj_lt_product *p);
 int nj_lt_set_scales(nj_context *ctx, const struct nj_lt_product *p, const struct nj_lt_place *at);
-/* NJ_E_GEMM: the library refuses. */
+/* Enqueue a product. NJ_E_GEMM: the library refuses it. */
 int nj_lt_enqueue(nj_context *ctx, const struct nj_lt_product *p, const struct nj_lt_place *at);
 
-/* One shape's operands and what their product is. */
+/* Operands of one shape, and their known product. */
 struct nj_lt_known {
     const struct nj_gemm *g;
     const struct nj_lt_place *at;
     int row_period, column_period;
-    int row_step;                /* in the pattern, from one row of the result to the next */
-    size_t element_bytes, bytes; /* of the result */
-    unsigned char *expected;     /* [row_period][2 * column_period], as the result has them */
-    char where[96];              /* an element that was wrong, and what it should be */
+    int row_step;                /* steps in the pattern from one row of the result to the next */
+    size_t element_bytes, bytes; /* bytes of an element and of the whole result */
+    /* known product in the result's type, [row_period][2 * column_period] */
+    unsigned char *expected;
+    char where[96]; /* description of a wrong element, with the right value */
 };
 
-/* How much of a result is looked at: of one among many, and of the one that will be taken. */
+/* How much of a result is compared: QUICK for a candidate, THOROUGH for the one that will be taken. */
 enum nj_lt_depth { NJ_LT_QUICK, NJ_LT_THOROUGH };
-/* Pieces of a result of so many bytes, rows `row` bytes apart: `count` of `width` bytes, `pitch` bytes apart. Another
- * one is its end. */
+/* Pieces of a result that are compared: `count` pieces of `width` bytes, `pitch` bytes apart, and one more at its
+ * end. The result has `bytes` bytes, with rows `row` bytes apart. */
 struct nj_lt_sample {
     size_t width, pitch, count;
 };
 struct nj_lt_sample nj_lt_sample_of(size_t bytes, size_t row, enum nj_lt_depth depth);
 
-/* Writes scales of one. */
+/* Write scales of one. */
 int nj_lt_fill_scales(nj_context *ctx, const struct nj_gemm *g, const struct nj_lt_place *at,
                       size_t bytes);
-/* Writes the operands, of so many bytes as the library counts them, and computes what to expect. nj_lt_known_end()
- * comes after it, whether it fails or not. */
+/* Write the operands, whose sizes are in the library's order, and compute the expected product. Call
+ * nj_lt_known_end() afterwards, even on failure. */
 int nj_lt_known_begin(nj_context *ctx, const struct nj_gemm *g, const struct nj_lt_place *at,
                       const size_t operand_bytes[2], struct nj_lt_known *out);
 void nj_lt_known_end(struct nj_lt_known *k);
-/* Writes to the result what a run must replace, or add to. */
+/* Fill the result with values that a run must replace or add to. */
 int nj_lt_known_clear(nj_context *ctx, const struct nj_lt_known *k);
-/* Waits for the run, and compares. *wrong: an element differs, k->where. */
+/* Wait for the run, and compare. *wrong: an element differs, described in k->where. */
 int nj_lt_known_compare(nj_context *ctx, struct nj_lt_known *k, enum nj_lt_depth depth, int *wrong);
-/* Whether a thorough look sees more than a quick one. */
+/* Return whether a thorough comparison covers more than a quick one. */
 int nj_lt_known_has_more(const struct nj_lt_known *k);
 
-/* Fills p->choice and plan->choice. */
+/* Choose an algorithm; fills p->choice and plan->choice. */
 int nj_lt_choose(nj_context *ctx, struct nj_gemm_plan *plan, struct nj_lt_product *p);
 
 #endif

@@ -12,43 +12,44 @@
 
 struct nj_library_symbol {
     const char *name;
-    size_t offset; /* of the function pointer in the table */
-    int later;     /* than the oldest version that will do: may be missing, then NULL */
+    size_t offset; /* offset of the function pointer in the table */
+    int later;     /* 1: newer than the oldest accepted version: may be missing, then NULL */
 };
-/* Versions are counted as their libraries do: 130100 = 13.1.0. */
+/* A library to look for. Versions are counted as the libraries do: 130100 = 13.1.0. */
 struct nj_library {
     const char *title, *wanted; /* "NCCL", "2.27 or newer" */
-    const char *file;           /* as the loader and it itself call it */
-    const char *variable;       /* of the environment, that names its path or folder */
-    const char *packages[3];    /* folders of Python packages: nvidia/NAME/lib */
-    const char *install;        /* what brings it */
-    const char *use;            /* ", needed for ..."; "": for every run */
+    const char *file;           /* soname */
+    const char *variable;       /* environment variable that names its path or folder */
+    const char *packages[3];    /* folders in Python packages: nvidia/NAME/lib */
+    const char *install;        /* how to install it */
+    const char *use;            /* ", needed for ..."; "": every run needs it */
     const struct nj_library_symbol *symbols;
     size_t count;
-    size_t (*version)(const void *table); /* of the table that the symbols fill */
-    size_t least, below;                  /* versions that will do */
+    size_t (*version)(const void *table); /* returns the version from the filled table */
+    size_t least, below;                  /* range of accepted versions */
 };
 
-/* The path that the user named, or NULL. */
+/* Return the path that the user named, or NULL. */
 const char *nj_library_named(const struct nj_library *of);
-/* Called for each place in order; nonzero ends the search. A path without a slash goes through the
- * loader. */
+/* Visitor of places, called for each in order; a nonzero result ends the search. A path without a slash goes through
+ * the loader. */
 typedef int nj_place_fn(void *user, const char *path);
 void nj_library_places(const struct nj_library *of, nj_place_fn *visit_place, void *user);
 
-/* Of a library whose code has not run. False, and why: others can write to the file or to a folder on
- * the way to it, or it has an owner who is neither root nor the user, unless the user named it. */
+/* Check a library before its code runs. Returns false, and why, if others can write to the file or to a folder on
+ * the way to it, or if its owner is neither root nor the user, unless the user named it. */
 int nj_library_is_safe(const char *path, int named, char *why, size_t bytes);
-/* The same of the folders where the loader looks first, those of LD_LIBRARY_PATH. */
+/* Check in the same way the folders where the loader looks first, those of LD_LIBRARY_PATH. */
 int nj_loader_is_safe(char *why, size_t bytes);
 struct nj_library_file {
-    char soname[64], build[65]; /* build id in hexadecimal; "" for what it does not say */
+    /* soname; build id in hexadecimal; "" for what the file does not say */
+    char soname[64], build[65];
 };
 int nj_library_describe(const char *path, struct nj_library_file *out); /* false: no library */
 
 /* Write a version of cuBLASLt or NCCL as "13.1.0"; returns out. */
 const char *nj_version_text(size_t version, char out[64]);
-/* What is reported of this version of cuBLASLt on an arch, and what to do about it; "" for nothing. */
+/* Write the known reports about this version of cuBLASLt on an arch, and what to do; "" if there are none. */
 void nj_library_reports(size_t version, int sm, char *out, size_t bytes);
 
 #endif

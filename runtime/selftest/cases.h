@@ -19,7 +19,7 @@
 #include "kernel_case.h"
 #include "nojit.h"
 
-/* A case with what is known of its key. */
+/* A case with the facts about its key. */
 struct subject {
     const char *key, *op;
     const struct nj_param *params;
@@ -31,60 +31,60 @@ struct subject {
 enum status { NOT_RUN, PASSED, FAILED };
 struct result {
     enum status status;
-    int device_lost;   /* nothing can run on this context any more */
-    int no_memory;     /* of the host, which says nothing of the kernel */
+    int device_lost;   /* 1: nothing can run on this context any more */
+    int no_memory;     /* 1: the host has no memory, which says nothing about the kernel */
     double worst;      /* largest error of its outputs */
-    char message[400]; /* why it failed */
+    char message[400]; /* reason of the failure */
 };
 
 /* ---- case_compare.c ---- */
 size_t nj_case_type_bytes(enum case_type type);
-/* The nearest value that the stored type holds. */
+/* Return the nearest value that the stored type holds. */
 double nj_case_round_to_type(double x, enum case_type type, int lp_is_f16);
-/* Between host values (double[], or int32_t[] for CASE_I32) and bytes as stored. Values must be
- * rounded already. */
+/* Convert between host values (double[], or int32_t[] for CASE_I32) and bytes as stored. Values must be rounded
+ * already. */
 void nj_case_encode(unsigned char *bytes, const void *values, int64_t elements, enum case_type type,
                     int lp_is_f16);
 double nj_case_decode(const unsigned char *bytes, int64_t index, enum case_type type,
                       int lp_is_f16);
-/* Compares an output with want. Returns its error, that of an output with a tolerance of its own as
- * the same share of the case's; above the tolerance, or where a NaN or an
- * infinity does not match, writes where into message, else leaves it alone. */
+/* Compare an output with want, and return its error; the error of an output with a tolerance of its own is scaled to
+ * the case's tolerance. If the error exceeds the tolerance, or a NaN or an infinity does not match, describe the
+ * place in message, else leave it alone. */
 double nj_case_compare_output(const struct case_arg *a, const unsigned char *got, const void *want,
                               double tolerance, int lp_is_f16, char *message, size_t message_bytes);
-/* Vulkan leaves it to a driver whether denormals are flushed: where it has given zero for one, zero is wanted. */
+/* Set wanted denormals to zero where the device has returned zero: Vulkan leaves it to the driver whether they are
+ * flushed. */
 void nj_case_flush(const struct case_arg *a, const unsigned char *got, double *want, int lp_is_f16);
 
 /* ---- case_fill.c ---- */
 void *nj_case_allocate(size_t count, size_t bytes); /* zeroed, or NULL */
 uint64_t nj_case_stream_of(uint64_t seed, const char *key, const char *label, const char *arg);
-/* Host values of one argument that depends on no other. */
+/* Fill the host values of an argument that depends on no other. */
 void nj_case_fill_plain(const struct case_arg *a, uint64_t stream, int64_t elements, void *out);
-/* 0, or -1: no memory. */
+/* Fill an argument that is derived from ids. Returns 0, or -1: no memory. */
 int nj_case_fill_sorted(const struct case_arg *a, const int32_t *ids, int64_t ids_count,
                         int32_t *out);
-/* Host values, rounded to their stored types, of all arguments that the op reads: values[i] is
- * double[] or int32_t[], or NULL for an argument passed as NULL. Returns 0, or -1 with a message.
- */
+/* Fill the host values, rounded to their stored types, of all arguments that the op reads: values[i] is double[] or
+ * int32_t[], or NULL for an argument passed as NULL. Returns 0, or -1 with a message. */
 int nj_case_fill_case(const struct subject *s, uint64_t seed, int lp_is_f16, void **values,
                       char *message, size_t message_bytes);
 int nj_case_arg_index(const struct kernel_case *c, const char *name); /* or -1 */
 
 /* ---- case_run.c ---- */
-struct subject nj_case_subject_of(const struct kernel_case *c); /* of a case of the table */
+struct subject nj_case_subject_of(const struct kernel_case *c); /* c is a case of the table */
 void nj_case_run_case(nj_context *ctx, nj_stream *stream, const struct subject *s, uint64_t seed,
                       struct result *out);
 void nj_case_set_pointer(const struct subject *s, unsigned char *params, uint32_t arg,
                          const void *ptr);
 
 /* ---- selftest_gemm.c ---- */
-/* 0, or a code: t has the sentence. */
+/* Test the GEMMs. Returns 0, or a code whose sentence is in t. */
 int nj_selftest_gemms(nj_context *ctx, nj_stream *s, struct nj_self_test *t);
 
 /* ---- selftest_count.c ---- */
-/* Counts a trial and tells it. Returns NJ_E_DEVICE where one that fails is to be the last, else 0. */
+/* Count a trial and report it. Returns NJ_E_DEVICE if it failed and ends the test, else 0. */
 int nj_selftest_count(nj_context *ctx, struct nj_self_test *t, const struct nj_trial *trial);
-/* A trial that could not be made: NJ_E_NOMEM. */
+/* Record that a trial could not be made for lack of memory, and return NJ_E_NOMEM. */
 int nj_selftest_no_memory(struct nj_self_test *t, const struct nj_trial *trial);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "nojit.h"
 
-/* Bounds of what harness, kbench and tests hold: arguments, and bytes of a block of parameters. */
+/* Limits of the harness, kbench and tests: number of arguments, and bytes of a parameter block. */
 enum { ARGS_MAX = 32, BLOCK_MAX = 4096 };
 
 enum case_dir { CASE_IN, CASE_OUT, CASE_INOUT };
@@ -45,47 +45,47 @@ struct case_arg {
     const char *name;
     enum case_dir dir;
     enum case_type type;
-    int null; /* this case passes NULL */
+    int null; /* 1: this case passes NULL */
     int64_t elements;
     uint32_t align;
     enum case_fill fill;
     int64_t fill_value;
     const char *fill_name; /* or NULL */
     double scale;
-    double tolerance; /* 0: the case's */
+    double tolerance; /* tolerance of the argument; 0: the case's */
     enum case_compare compare;
-    int64_t first; /* CASE_FILL_POSITION: what is added to each */
-    int every_row; /* of a benchmark: none is left out, as the bytes of all are counted */
+    int64_t first; /* CASE_FILL_POSITION: number that is added to each position */
+    int every_row; /* 1: a benchmark leaves out no row, since it counts the bytes of all */
 };
 
-/* What the contract's expressions come to: of each argument, and of the whole. */
+/* Values of the contract's expressions for each argument and for the whole case. */
 struct case_sizes {
     int64_t elements[ARGS_MAX], fill_value[ARGS_MAX];
     double flops, bytes;
 };
 
 struct kernel_case {
-    uint32_t kernel;             /* index of nj_kernels */
-    const char *label;           /* "N=37 C=896" */
-    int bench;                   /* 1: for benchmarks, not for tests */
-    const struct case_arg *args; /* as many as the kernel has pointers: param i of the block */
+    uint32_t kernel;   /* index of nj_kernels */
+    const char *label; /* "N=37 C=896" */
+    int bench;         /* 1: for benchmarks, not for tests */
+    /* arguments, one per pointer of the kernel: args[i] is parameter i of the block */
+    const struct case_arg *args;
     uint32_t arg_count;
     const unsigned char *params; /* param block with dims and scalars set and pointers zero */
     double tolerance;
     double flops, bytes;
-    int (*launch)(nj_stream *s, const void *params); /* unpacks and calls the typed launcher */
-    /* The reference in double: same block layout, pointers to double and int32_t arrays; f32
-     * scalars stay float. */
+    /* unpacks params and calls the typed launcher */
+    int (*launch)(nj_stream *s, const void *params);
+    /* Run the reference in double: same block layout, pointers to double and int32_t arrays; f32 scalars stay float. */
     void (*oracle)(const void *params);
-    /* For the dims in the block, whatever they are. */
+    /* Compute the sizes for the dims in the block, whatever they are. */
     void (*sizes)(const void *params, struct case_sizes *out);
 };
 
 extern const struct kernel_case nj_cases[];
 extern const uint32_t nj_case_count;
 
-/* A reference that some fill names: how to call it from the arguments of the case at hand, by name.
- */
+/* A reference that a fill names, with what is needed to call it by name with the arguments of the case at hand. */
 struct oracle_op {
     const char *op;
     uint16_t param_bytes, param_count, pointer_count; /* pointers come first */
@@ -94,7 +94,7 @@ struct oracle_op {
         *names;          /* of all params: arguments, dims, scalars, and axes as "D" after them */
     uint16_t axis_count; /* integer axes, passed as int */
     void (*call)(const void *params, const int *axes);
-    /* Elements of each `dir: out` argument; the others of out[] are left alone. */
+    /* Compute the elements of each `dir: out` argument; the other entries of out[] stay as they are. */
     void (*outputs)(const void *params, const int *axes, int64_t *out);
     const char *backward_of; /* or NULL */
 };

@@ -17,7 +17,7 @@
 
 #include "../internal.h"
 
-/* X(name without vk) of the functions used: those of the loader, then those of an instance. */
+/* X(name without vk) of the functions that are used: those of the loader, then those of an instance. */
 #define NJ_VK_LOADER_FUNCTIONS(X)                                                                  \
     X(CreateInstance)                                                                              \
     X(EnumerateInstanceVersion)
@@ -72,9 +72,10 @@
     X(ResetCommandBuffer)                                                                          \
     X(WaitSemaphores)
 
-/* A desktop's watchdog ends what holds the GPU for seconds: this many operations are 0.2 s of a GPU with
- * 0.1 TFLOP/s. A byte of memory counts as four, as such a GPU has 25 GB/s. A GPU that was timed gets as many as it does
- * in a tenth of a second, but not without end. NOJIT_VULKAN_SUBMIT sets another number. */
+/* Limit on the operations of one submission, because a desktop's watchdog ends work that holds the GPU for seconds:
+ * this many take 0.2 s on a GPU with 0.1 TFLOP/s. A byte of memory counts as four operations, since such a GPU moves
+ * 25 GB/s. A GPU that was timed gets as many as it does in a tenth of a second, up to NJ_VK_SUBMIT_OPERATIONS_MOST.
+ * NOJIT_VULKAN_SUBMIT sets another number. */
 #define NJ_VK_SUBMIT_OPERATIONS 2e10
 #define NJ_VK_SUBMIT_OPERATIONS_MOST 1e12
 #define NJ_VK_SUBMIT_SECONDS 0.1
@@ -89,13 +90,14 @@ struct nj_vk_api {
 
 enum {
     NJ_VK_ALIGN = 256,
-    NJ_VK_PUSH_BYTES = 128,  /* that every device has */
-    NJ_VK_GRID_BYTES = 12,   /* of push constants, behind the parameter block */
-    NJ_VK_SUBMIT_AFTER = 64, /* commands */
-    NJ_VK_BATCHES = 8,       /* of a stream, under way at a time */
-    NJ_VK_GEMMS = 3,         /* kinds */
-    NJ_VK_TYPES = 3,         /* of operands and result */
-    NJ_VK_TILES = 2          /* of a GEMM */
+    NJ_VK_PUSH_BYTES = 128, /* bytes of push constants that every device has */
+    /* bytes of the grid in the push constants, after the parameter block */
+    NJ_VK_GRID_BYTES = 12,
+    NJ_VK_SUBMIT_AFTER = 64, /* number of commands */
+    NJ_VK_BATCHES = 8,       /* most batches of a stream under way at a time */
+    NJ_VK_GEMMS = 3,         /* number of GEMM kinds */
+    NJ_VK_TYPES = 3,         /* number of combinations of operand and result types */
+    NJ_VK_TILES = 2          /* number of tile sizes of a GEMM */
 };
 
 /* One allocation: device memory, which callers know by its address, or mapped host memory. */
@@ -104,50 +106,54 @@ struct nj_vk_memory {
     enum nj_memory kind;
     VkDeviceMemory memory;
     VkBuffer buffer;
-    size_t offset, bytes;  /* of what the caller has, within the buffer */
-    unsigned char *caller; /* what the caller has; of device memory an address of the GPU */
+    size_t offset, bytes;  /* place of the caller's bytes within the buffer */
+    unsigned char *caller; /* address of the caller's bytes; for device memory a GPU address */
 };
 
 struct nj_vk_stream {
     struct nj_vk_stream *next;
     VkCommandPool pool;
     VkCommandBuffer commands[NJ_VK_BATCHES];
-    uint64_t value[NJ_VK_BATCHES]; /* that the semaphore has when the batch is done */
-    int at, open;                  /* batch that is recorded to, if it is open */
-    int recorded;                  /* commands in it */
-    double operations;             /* in it */
-    struct nj_vk_memory *staging;  /* for host memory that is not pinned; NULL until it is needed */
-    size_t staged;                 /* bytes of it that are in use until the stream is done */
+    uint64_t value[NJ_VK_BATCHES]; /* value of the semaphore when the batch is done */
+    int at, open;                  /* batch that is being recorded, if it is open */
+    int recorded;                  /* number of commands in it */
+    double operations;             /* number of operations in it */
+    /* buffer for host memory that is not pinned; NULL until it is needed */
+    struct nj_vk_memory *staging;
+    size_t staged; /* bytes of it that are in use until the stream is done */
 };
 
 struct nj_vk {
     struct nj_vk_api api;
     VkInstance instance;
     VkPhysicalDevice physical;
-    VkPhysicalDeviceProperties properties; /* of it */
+    VkPhysicalDeviceProperties properties; /* properties of `physical` */
     VkDevice device;
     VkQueue queue;
     uint32_t family;
     VkPhysicalDeviceMemoryProperties memory;
-    VkDeviceSize allocation_max; /* that the driver promises; many give more */
+    /* largest allocation that the driver guarantees; many allow more */
+    VkDeviceSize allocation_max;
     VkDeviceSize buffer_max;
-    uint32_t groups_max[2], threads_max; /* of a dispatch, of a workgroup */
-    float ns_per_tick;                   /* 0: the queue has no timestamps */
-    uint64_t ticks_most;                 /* of them; what follows is 0 again */
-    int has_budget;                      /* VK_EXT_memory_budget */
-    int has_compile_control;             /* a pipeline that had to be compiled can be refused */
-    VkSemaphore done;                    /* counts submissions */
+    /* most workgroups of a dispatch; most threads of a workgroup */
+    uint32_t groups_max[2], threads_max;
+    float ns_per_tick;       /* 0: the queue has no timestamps */
+    uint64_t ticks_most;     /* largest timestamp, after which they restart at 0 */
+    int has_budget;          /* 1: VK_EXT_memory_budget is there */
+    int has_compile_control; /* 1: a pipeline that had to be compiled can be refused */
+    VkSemaphore done;        /* semaphore that counts submissions */
     uint64_t submitted;
     struct nj_vk_memory *allocations;
     struct nj_vk_stream *streams;
-    nj_stream service; /* zeroes new memory */
+    nj_stream service; /* stream that zeroes new memory */
     VkPipelineLayout layout;
     VkPipelineCache cache;
-    uint64_t key[2]; /* of its file */
-    int cached;      /* pipelines may be in it: the driver is asked for them without compiling */
+    uint64_t key[2]; /* key of the cache file */
+    /* 1: pipelines may be in the cache: the driver is asked for them without compiling */
+    int cached;
     VkPipeline *pipelines; /* by kernel number */
     VkPipeline gemms[NJ_VK_GEMMS][NJ_VK_TYPES][NJ_VK_TILES];
-    char lost[NJ_SENTENCE_BYTES]; /* the error after which the device answers nothing */
+    char lost[NJ_SENTENCE_BYTES]; /* error after which every call on the device fails */
 };
 
 static inline struct nj_vk *nj_vk_of(const nj_context *ctx)
@@ -161,31 +167,32 @@ static inline struct nj_vk_stream *nj_vk_stream_of(const nj_stream *s)
 
 int nj_vk_open_library(nj_context *ctx);
 
-/* 0, or a code with a sentence that names the error; what says which call, with its sizes. */
+/* Return 0, or a code with a sentence that names the error; `what` says which call, with its sizes. */
 int nj_vk_check(nj_context *ctx, VkResult result, const char *what);
 
-/* 1, with the sentence, if the shaders cannot run on it. */
+/* Return 1, with the reason in why, if the shaders cannot run on the device. */
 int nj_vk_lacks(const struct nj_vk *vk, VkPhysicalDevice device,
                 const VkPhysicalDeviceProperties *p, char *why, size_t bytes);
 int nj_vk_rank_of(
     VkPhysicalDeviceType type); /* discrete 0, integrated 1, virtual 2, on the CPU 3 */
 void nj_vk_sizes(const struct nj_vk *vk, VkPhysicalDevice device, VkDeviceSize *memory,
                  VkDeviceSize *allocation, VkDeviceSize *buffer);
-int nj_vk_open_device(nj_context *ctx); /* the one that was chosen */
+int nj_vk_open_device(nj_context *ctx); /* opens the device that was chosen */
 void nj_vk_pace(nj_context *ctx, const struct nj_speed *speed);
 
-/* Sets vk->physical and vk->properties. */
+/* Choose a GPU, and set vk->physical and vk->properties. */
 int nj_vk_choose_device(nj_context *ctx, const struct nj_options *options);
 int nj_vk_switched_off(nj_context *ctx); /* NJ_E_NO_DEVICE with NOJIT_VULKAN_DEVICE=none */
 void nj_vk_list_devices(nj_context *ctx, void (*log)(void *user, const char *line), void *user);
 size_t nj_vk_budget(nj_context *ctx, enum nj_memory kind);
 
-/* Waits until the submission of that number is done. */
+/* Wait until the submission of that number is done. */
 int nj_vk_wait(nj_context *ctx, uint64_t value);
 int nj_vk_commands_create(nj_stream *s);
 void nj_vk_commands_destroy(nj_stream *s);
-/* The open command buffer of a stream, and after a command was recorded: what follows sees its
- * results. operations: of the command. After a piece of one, whose other pieces follow, nothing waits. */
+/* Get the open command buffer of a stream, and note after each command that it was recorded: later commands see its
+ * results. operations: those of the command. nj_vk_piece() notes a piece of a command whose other pieces follow;
+ * nothing waits for it. */
 int nj_vk_begin(nj_stream *s, VkCommandBuffer *out);
 int nj_vk_recorded(nj_stream *s, double operations);
 int nj_vk_piece(nj_stream *s, double operations);
@@ -208,7 +215,7 @@ int nj_vk_stream_wait(nj_stream *s, nj_event *e);
 int nj_vk_event_sync(nj_event *e);
 int nj_vk_event_elapsed_ms(nj_event *from, nj_event *to, float *ms);
 
-/* The file of pipelines in a folder, or NULL for none. The key goes to the device's info, too. */
+/* Open or write the file of pipelines in a folder; NULL: there is none. The key is stored in the device's info, too. */
 void nj_vk_cache_key(nj_context *ctx, const struct nj_index *index);
 int nj_vk_cache_open(nj_context *ctx, const char *folder);
 int nj_vk_cache_write(nj_context *ctx, const char *folder);

@@ -19,13 +19,13 @@ struct nj_vk_gemm_block {
     uint32_t grid[3];
 };
 
-/* X(member) of each, in their order. */
+/* X(member) for each member, in their order. */
 #define NJ_VK_GEMM_MEMBERS(X)                                                                      \
     X(c) X(a) X(b) X(lda) X(ldb) X(ldc) X(M) X(N) X(K) X(scale) X(beta) X(grid)
 
 enum { NJ_VK_GEMM_BYTES = sizeof(struct nj_vk_gemm_block), NJ_VK_GEMM_THREADS = 256 };
 
-/* Words of a key such as gemm.nt.lp_f32.large: kind, types of operands and result, tile. */
+/* Words of a key such as gemm.nt.lp_f32.large: kind, types of operands and result, tile size. */
 #define NJ_VK_GEMM_KINDS                                                                           \
     {                                                                                              \
         "nt", "nn", "tn"                                                                           \

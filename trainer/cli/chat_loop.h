@@ -7,7 +7,7 @@
 
 #include "run/run.h"
 
-/* Answers each line of standard input, the message of a user, on standard output, until the input ends. A line `/new`
+/* Answer each line of standard input, a user's message, on standard output, until the input ends. A line `/new`
  * begins a new conversation. Opens the engine. */
 int chat_loop(struct run *r);
 

@@ -25,7 +25,7 @@ int cmd_version(const struct settings *s);
 void help_overview(FILE *f);
 void help_command(FILE *f, const struct command_info *c);
 void help_man(FILE *f);
-/* Completion scripts of two shells. */
+/* Print completion scripts for two shells. */
 void complete_bash(FILE *f);
 void complete_zsh(FILE *f);
 

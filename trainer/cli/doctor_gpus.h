@@ -7,7 +7,7 @@
 
 #include "options/settings.h"
 
-/* Forks a process per GPU, or is one of those that a launcher has made. */
+/* Fork a process per GPU, or join those that a launcher has started, and run the test. */
 int doctor_gpus(const struct settings *s);
 
 #endif

@@ -10,34 +10,35 @@
 
 #include "nojit.h"
 
-enum { SLOW_PERCENT = 70, SLOW_GB = 10 }; /* of what is expected, or where nothing is known */
+/* limits for a slow link: percent of the expected speed, or GB/s where nothing is expected */
+enum { SLOW_PERCENT = 70, SLOW_GB = 10 };
 
-/* Of a rank, as it travels. */
+/* Links of a rank, in the form that ranks exchange. */
 struct rank_links {
     struct nj_links gpu;
-    int adapters; /* of its host's network */
+    int adapters; /* number of network adapters of its host */
     float network_gb;
 };
 
-/* Of a run. */
+/* Links of a run. */
 struct run_links {
-    int ranks, on_host; /* on the host that has the most */
+    int ranks, on_host; /* number of ranks, and of those on the host that has most */
     bool several_hosts, peers;
     int sm;
     const struct rank_links *rank;
-    size_t stride; /* bytes from one rank's to the next's */
+    size_t stride; /* bytes from one rank's links to the next's */
 };
 
-/* GB/s in each direction, as `doctor` counts them; 0: not known. */
+/* Expected GB/s in each direction, as `doctor` counts them; 0: not known. */
 struct expectation {
     char link[96];
     double exchange_gb, gather_gb;
 };
 
-/* The network of this host: its RDMA ports that are up, else its fastest Ethernet. */
+/* Describe the network of this host: its RDMA ports that are up, else its fastest Ethernet. */
 void links_network(struct rank_links *out);
 void links_expect(const struct run_links *r, struct expectation *out);
-/* The first thing that makes links slow, with what to do about it. */
+/* Write the first reason why links are slow, with what to do about it. */
 void links_advice(const struct run_links *r, char *out, size_t bytes);
 
 #endif

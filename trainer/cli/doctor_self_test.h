@@ -12,25 +12,26 @@
 
 struct self_test_row;
 struct self_test_report {
-    struct nj_device_info device; /* that was tried */
+    struct nj_device_info device; /* device that was tested */
     struct self_test_row *rows;
     size_t count, room;
-    int failed;      /* rows */
-    bool no_memory;  /* some are not there */
-    bool incomplete; /* an error ended it before all had been tried */
+    int failed;      /* number of rows that failed */
+    bool no_memory;  /* whether rows are missing for lack of memory */
+    bool incomplete; /* whether an error ended the test before everything was tested */
 };
 
-/* Appends a row: an nj_tried_fn of a struct self_test_report, zero at first. Of two devices the first counts. */
+/* Append a row: an nj_tried_fn of a struct self_test_report that starts out as zero. Of two devices the first
+ * counts. */
 nj_tried_fn self_test_hear;
-/* Prints the rows that did not simply pass, or with all of them, and what they come to. */
+/* Print the rows that did not simply pass, or all of them, and a summary. */
 void self_test_print(const struct self_test_report *r, bool all);
-/* Writes the report; 0, NJ_E_IO or NJ_E_NOMEM. */
+/* Write the report. Returns 0, NJ_E_IO or NJ_E_NOMEM. */
 int self_test_write(const struct self_test_report *r, const char *path);
 void self_test_free(struct self_test_report *r);
 
-/* Returns "640 ms", or "16m11s" where it took long. */
+/* Return "640 ms", or "16m11s" for a long time. */
 const char *took_text(float ms, char *buffer, size_t bytes);
-/* Prints which self-test a device stands on. */
+/* Print the self-test that a device relies on. */
 void self_test_print_state(const struct nj_device_info *d);
 
 #endif

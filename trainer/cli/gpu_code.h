@@ -12,20 +12,21 @@
 enum { GPU_CODE_ARCHS = 32 };
 struct gpu_arch {
     int sm;
-    char suffix; /* 0; 'a': for that SM alone; 'f': for its family */
+    char suffix; /* 0; 'a': for that SM only; 'f': for its family */
 };
 struct gpu_code {
-    int count; /* of different ones, in ascending order */
+    int count; /* number of different architectures, which are in ascending order */
     struct gpu_arch arch[GPU_CODE_ARCHS];
 };
 
-/* Of an ELF file in memory: nothing is trusted. None is found in what is not one. */
+/* Find the architectures in an ELF file in memory, whose contents are not trusted. A file of another format has
+ * none. */
 void gpu_code_find(const void *file, size_t bytes, struct gpu_code *out);
-/* The same of a file; one that cannot be read holds none. */
+/* Find the architectures in a file; one that cannot be read has none. */
 void gpu_code_read(const char *path, struct gpu_code *out);
-/* The code that a GPU of this SM runs, or NULL. */
+/* Return the code that a GPU of this SM runs, or NULL. */
 const struct gpu_arch *gpu_code_for(const struct gpu_code *c, int sm);
-/* "sm_75 sm_90a"; cut at bytes. */
+/* Write a list such as "sm_75 sm_90a", cut at bytes. */
 const char *gpu_code_text(const struct gpu_code *c, char *out, size_t bytes);
 
 #endif

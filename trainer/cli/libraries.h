@@ -6,14 +6,14 @@
 #define TRAINER_LIBRARIES_H
 
 struct library {
-    const char *name, *licence;   /* an SPDX expression */
-    const char *(*version)(void); /* as the linked code itself has it */
+    const char *name, *licence;   /* name, and licence as an SPDX expression */
+    const char *(*version)(void); /* returns the version that the linked code itself reports */
 };
 
-/* Ends with a row without a name. */
+/* Libraries; a row without a name ends the list. */
 extern const struct library libraries[];
 
-/* What compiled the C code: "gcc 12.2.0". */
+/* Return the compiler of the C code: "gcc 12.2.0". */
 const char *compiler_name(void);
 
 #endif

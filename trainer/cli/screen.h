@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-/* A stream that hands text on to `to`, in which what would control a terminal is a question mark; lines and
- * tabs stay. A character may come in several writes. Closing it leaves `to` open. NULL: no memory. */
+/* Open a stream that passes text on to `to`, replacing characters that would control a terminal by question marks;
+ * newlines and tabs stay. A character may come in several writes. Closing it leaves `to` open. NULL: no memory. */
 FILE *screen_open(FILE *to);
 
 #endif

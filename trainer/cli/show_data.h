@@ -9,9 +9,9 @@
 
 #include "batch/data.h"
 
-/* Writes the first `count` documents, in the order in which rows have them, and where rows of `seq_len` positions end.
- * Tokens that are not trained are dimmed on a terminal, elsewhere they stand in [- and -]. Of a long document the
- * first 2,000 tokens are written, and how many follow. */
+/* Write the first `count` documents in the order of the rows, and mark where rows of `seq_len` positions end. Tokens
+ * that are not trained are dimmed on a terminal, and enclosed in [- and -] elsewhere. For a long document the first
+ * 2,000 tokens are written, and the number of the others. */
 int show_data(const struct data *d, const struct tokenizer *t, int seq_len, int64_t count,
               FILE *to);
 

@@ -7,11 +7,11 @@
 
 #include "run/run.h"
 
-/* Of drafts of so many tokens, each accepted with the same probability on its own: what a verification
- * yields on average, its own token counted, 1 + a + ... + a^k = (1 - a^(k+1)) / (1 - a) (Leviathan et al. 2023,
- * arXiv:2211.17192, equation 1). */
+/* Return the average number of tokens that a verification yields, its own token counted, for drafts of `draft`
+ * tokens that are accepted independently with the same probability: 1 + a + ... + a^k = (1 - a^(k+1)) / (1 - a)
+ * (Leviathan et al. 2023, arXiv:2211.17192, equation 1). */
 double tokens_per_verification(double acceptance, int draft);
-/* Continues --prompts with the student's drafts and prints what the teacher accepted. */
+/* Continue --prompts with the student's drafts and print what the teacher accepted. */
 int run_speculation(struct run *r);
 
 #endif

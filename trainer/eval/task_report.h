@@ -11,27 +11,27 @@
 #include "data/pool.h"
 #include "text/tokenizer.h"
 
-/* What there is of the items. */
+/* Scores and texts of a model for the items. */
 struct task_answers {
     const struct tasks *tasks;
-    const double *score;     /* of each choice: tasks_choice() */
-    const struct pool *text; /* of each item that has a prompt */
+    const double *score;     /* score of each choice: tasks_choice() */
+    const struct pool *text; /* text of each item that has a prompt */
 };
 
-/* The share of a task's items that are right by a metric, as lm-evaluation-harness has it. */
+/* Fraction of a task's items that are right by a metric, as lm-evaluation-harness computes it. */
 struct task_metric {
     const char *task, *metric;
-    double value, stderr_of; /* the standard error of the mean; NaN: of a single item */
+    double value, stderr_of; /* standard error of the mean; NaN: there is a single item */
     int64_t items;
 };
 
-enum { TASK_METRICS = 3 }; /* of a task at most */
-/* out: TASK_METRICS of each task. Returns how many there are. */
+enum { TASK_METRICS = 3 }; /* most metrics of a task */
+/* Compute the metrics; out has room for TASK_METRICS of each task. Returns how many there are. */
 int task_metrics(const struct task_answers *a, struct task_metric *out);
-/* A table, or a JSON object per line. */
+/* Print the metrics as a table, or as a JSON object per line. */
 void task_table(const struct task_metric *m, int count, FILE *out);
 int task_json(const struct task_metric *m, int count, FILE *out);
-/* A JSON object per item, in their order. */
+/* Print a JSON object per item, in their order. */
 int task_log(const struct task_answers *a, const char *path, FILE *out);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "run/run.h"
 
-/* Reads the tasks, opens the engine, and writes what the model makes of them to standard output and --task-log. */
+/* Read the tasks, open the engine, and write the model's results to standard output and --task-log. */
 int run_tasks(struct run *r);
 
 #endif

@@ -9,10 +9,10 @@
 #include "data/pool.h"
 #include "run/run.h"
 
-/* Chooses how many positions and sequences the decoder of r->options has, none where no item has a prompt. */
+/* Choose how many positions and sequences the decoder of r->options has; none if no item has a prompt. */
 int task_texts_open(struct run *r, const struct tasks *t);
-/* text[i]: what follows the prompt of item i by greedy decoding, without what `until` of the item ends it with; for the
- * caller to free. */
+/* Write text[i], the continuation of the prompt of item i by greedy decoding, cut before the first `until` text of
+ * the item. The caller frees it. */
 int task_texts_run(struct run *r, const struct tasks *t, struct pool *text);
 
 #endif

@@ -13,16 +13,16 @@
 #include "run/run_prompts.h"
 #include "text/generation.h"
 
-/* Texts that end what is written, as --stop has them. */
+/* Return the texts of --stop, which end a text. */
 struct stop_texts texts_stop_texts(const struct settings *s);
-/* Whether a model takes a text of that many tokens, prompt and answer, and the positions given (--seq-len; 0: none) do;
- * what: "the prompt". */
+/* Check that a model, and --seq-len if it is given (0: it is not), have room for that many tokens of prompt and
+ * answer; what: "the prompt". */
 int texts_check_length(const char *model, const char *what, int64_t needed, int given);
-/* Positions of the decoder are tokens of the longest text, which the model or --seq-len may limit. */
+/* Set the positions of the decoder to the tokens of the longest text, which the model or --seq-len may limit. */
 int texts_positions(struct run *r, const char *what, int64_t longest);
-/* Sets how many of so many texts are written at a time: as many as --batch-size auto finds room for. */
+/* Set how many of `texts` texts are written at a time: as many as --batch-size auto finds room for. */
 int texts_rows(struct run *r, int64_t texts);
-/* Writes --num-return-sequences texts for each prompt to `out`, a JSON object per line, in their order. */
+/* Write --num-return-sequences texts for each prompt to `out`, a JSON object per line, in their order. */
 int texts_write(struct run *r, const struct prompts *prompts, FILE *out);
 
 #endif

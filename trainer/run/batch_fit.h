@@ -7,21 +7,21 @@
 
 #include "run/run.h"
 
-/* --batch-size auto: the batch of the checkpoint that the run goes on from, else the largest that
- * fits and has no more rows than an epoch of r->data; said, and put into r->options and r->batches. */
+/* Choose the batch size for --batch-size auto: that of the checkpoint that the run continues from, else the largest
+ * that fits and has no more rows than an epoch of r->data. It is printed, and stored in r->options and r->batches. */
 int run_fit_batch(struct run *r);
-/* The same, for a budget in bytes and at most so many rows. */
+/* Choose the batch size for a budget in bytes and at most `most` rows. */
 int fit_batch(struct run *r, const struct model_config *student, const struct model_config *teacher,
               size_t budget, int most);
-/* The most sequences of options.decode_positions at a time, `most` at most, that a decoder has room for, beside
- * training or alone: options.decode_rows. */
+/* Choose options.decode_rows: the largest number of sequences of options.decode_positions, up to `most`, for which a
+ * decoder has memory, next to training or alone. */
 int run_fit_decoder(struct run *r, bool train, int most);
-/* The same, for a budget in bytes. */
+/* Choose the same for a budget in bytes. */
 int fit_decoder(struct run *r, const struct model_config *student,
                 const struct model_config *teacher, size_t budget, bool train, int most);
-/* Of what a GPU, or the memory of a machine, can give, the part that such a batch may fill. */
+/* Return the part of a budget, that of a GPU or of a machine's memory, that an automatic batch size may fill. */
 size_t fit_part(size_t budget, bool gpu);
-/* A line for each change to the options that takes fewer bytes than `now`, and whether it fits. */
+/* Print a line for each change to the options that takes fewer bytes than `now`, and whether it fits. */
 int fit_advise(struct run *r, const struct model_config *student,
                const struct model_config *teacher, size_t now, size_t budget);
 

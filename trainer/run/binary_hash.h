@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Returns the XXH3-64 of the running binary. */
+/* Return the XXH3-64 of the running binary. */
 uint64_t binary_hash(void);
 
 #endif

@@ -9,8 +9,8 @@
 
 #include "run/run.h"
 
-/* For the receipt, at the end of a run: compilations at_start and in_steps, null where they cannot be told, and in
- * `observed` how they were. */
+/* Return, for the receipt at the end of a run, the numbers of compilations at_start and in_steps, null where they
+ * are not known, and in `observed` how they were counted. */
 json_t *compilations_json(const struct run *r);
 
 #endif

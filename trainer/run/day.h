@@ -8,11 +8,11 @@
 
 #include "run/run.h"
 
-/* Lets templates write a day given as YYYY-MM-DD, or today (NULL). */
+/* Have templates write a day given as YYYY-MM-DD, or today (NULL). */
 int day_use(const char *given, char day[DAY_BYTES]);
-/* Chooses the day of a run, which all of its ranks have: r->day. */
+/* Choose the day of a run, r->day, which is the same on all ranks. */
 int run_take_day(struct run *r);
-/* Prints the run's date if the chat template writes it. */
+/* Print the run's date if the chat template writes it. */
 int run_say_day(struct run *r);
 
 #endif

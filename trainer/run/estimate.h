@@ -10,8 +10,8 @@
 #include "record/gpus.h"
 
 struct estimate {
-    double seconds;   /* of a step */
-    double low, high; /* the range in which it is expected */
+    double seconds;   /* time of a step */
+    double low, high; /* range in which the time is expected */
 };
 
 /* Estimate a step of training on each of the GPUs that share it, without what they exchange. */

@@ -11,19 +11,20 @@
 
 #include <stdbool.h>
 
-/* What is exported: a model, or one with adapters merged into it, which then lies in a temporary folder until
+/* Source of an export: a model, or one with adapters merged into it, which then lies in a temporary folder until
  * export_close(). */
 struct export_source {
     char from[4096];
-    const char *name; /* of the model, for people: general.name is the last part of it */
+    const char *name; /* name of the model for people; general.name is its last part */
     struct folder merged;
     bool is_merged;
 };
 
-/* adapter NULL: none. beside: the temporary folder of the merged model is a name of this folder's. */
+/* Open a source. adapter NULL: none. beside: folder after whose name the temporary folder of the merged model is
+ * named. */
 int export_open(struct export_source *x, const char *model, const char *name, const char *adapter,
                 const char *beside);
-/* Writes the GGUF file `to`, in place of an earlier one, and says so. */
+/* Write the GGUF file `to`, replacing an earlier one, and print a line about it. */
 int export_file(const struct export_source *x, struct progress *p, const struct mixture *m,
                 const char *to);
 void export_close(struct export_source *x);

@@ -10,10 +10,10 @@
 
 #include "nojit.h"
 
-/* wanted is what --gemm-table says, or NULL: "auto", "none" or a file. */
+/* Return whether a file is to be used. wanted: the value of --gemm-table ("auto", "none" or a file), or NULL. */
 bool gemm_table_wanted(const char *wanted);
-/* The file: for "auto" by device and library in $XDG_CACHE_HOME/nojit or ~/.cache/nojit, whose folder
- * is made. "" where there is none. */
+/* Write the path of the file. For "auto" it is named by device and library and lies in $XDG_CACHE_HOME/nojit or
+ * ~/.cache/nojit, which is created. "": there is none. */
 void gemm_table_path(const char *wanted, const struct nj_device_info *d, char *out, size_t bytes);
 
 #endif

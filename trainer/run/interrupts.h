@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* The first SIGINT, SIGTERM, SIGHUP or SIGXCPU asks the loop to stop after the step, a further SIGINT
- * or SIGTERM ends the process; not one that a supervisor ends: what is sent to all processes, as scancel does, comes
- * again from there. */
+/* Catch signals: the first SIGINT, SIGTERM, SIGHUP or SIGXCPU asks the loop to stop after the step; a further SIGINT
+ * or SIGTERM ends the process. A supervised process is not ended by it: a signal sent to all processes, as scancel
+ * does, reaches it again from the supervisor. */
 void interrupts_catch(bool supervised);
 bool interrupted(void);
-/* From here on a reader of the output who goes away does not end the process: writing fails. */
+/* From here on, make a write fail when the reader of the output has gone, instead of ending the process. */
 void pipes_may_close(void);
 
 #endif

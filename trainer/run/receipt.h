@@ -9,10 +9,10 @@
 
 #include "run/run.h"
 
-/* receipt.json in DIR: every option as applied, device, versions, hashes, counters. */
+/* Write receipt.json in dir: every option as applied, device, versions, hashes and counters. */
 int receipt_write(const char *dir, const struct command_info *c, const struct run *r,
                   int64_t steps_done);
-/* Which self-test a device stands on, as JSON. */
+/* Return the self-test that a device relies on, as JSON. */
 json_t *receipt_self_test(const struct nj_device_info *d);
 
 #endif

@@ -7,31 +7,33 @@
 
 #include "run/run.h"
 
-/* Whether --on-policy asks for any. */
+/* Return whether --on-policy asks for answers. */
 bool rollouts_wanted(const struct settings *s);
-/* Refuses options of theirs that do not go together: of a run, and of a plan, which may lack prompts and data. */
+/* Refuse on-policy options that do not go together; the second function is for a plan, which may lack prompts and
+ * data. */
 int rollouts_check(const struct settings *s);
 int rollouts_check_plan(const struct settings *s);
-/* Reads the prompts and says how long they are; the decoder of r->options has one row until rollouts_fit(). */
+/* Read the prompts and print how long they are; the decoder of r->options has one row until rollouts_fit(). */
 int rollouts_open(struct run *r);
-/* The same for a plan, by which nothing is written; without --prompts they are as long as --seq-len and --max-new
- * let them be. */
+/* Do the same for a plan, which writes nothing; without --prompts, prompts are as long as --seq-len and --max-new
+ * allow. */
 int rollouts_plan(struct run *r);
-/* Answers at a time at most: those of a step, or fewer. */
+/* Return the most answers to write at a time: those of a step, or fewer. */
 int rollouts_most(const struct run *r);
-/* Lets r->batches have answers among their rows, which rollouts_step() gives. */
+/* Let r->batches have answers among their rows; rollouts_step() supplies them. */
 int rollouts_mix(struct run *r);
-/* As many answers at a time as --rollout-batch says, or as there is memory for. */
+/* Set how many answers are written at a time: as --rollout-batch says, or as memory allows. */
 int rollouts_fit(struct run *r);
-/* A line about prompts and answers. */
+/* Print a line about prompts and answers. */
 void rollouts_say(struct run *r);
-/* Says how long answers were, how many were cut, and what part of the time writing them took; nothing without any. */
+/* Print how long the answers were, how many were cut, and which part of the time writing them took; nothing if there
+ * were none. */
 void rollouts_say_all(struct run *r);
-/* Steps in which each prompt is answered so many times `--group`. */
+/* Return the number of steps in which each prompt is answered `epochs` times `--group` times. */
 double rollouts_steps(const struct run *r, double epochs);
-/* Lets the student write what it will learn from in this step, which r->batches then have. */
+/* Have the student write the answers of this step, and put them into r->batches. */
 int rollouts_step(struct run *r, int64_t step);
-/* Into a checkpoint and back: answers that later steps use again (--reuse). */
+/* Save to a checkpoint, or load from it, the answers that later steps use again (--reuse). */
 int rollouts_save(void *run, const char *dir);
 int rollouts_load(struct run *r, const char *dir, int64_t step);
 void rollouts_close(struct rollouts *o);

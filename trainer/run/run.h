@@ -23,116 +23,123 @@
 #include "run/trend.h"
 #include "text/generation.h"
 
-/* What --teacher-dtype changes in the teacher's distribution. */
+/* Effect of --teacher-dtype on the teacher's distribution. */
 struct teacher_check {
     double kl,
-        agreement;  /* KL(as --dtype || rounded) in nats a token; share of equal first choices */
-    int64_t tokens; /* 0: not measured */
+        agreement; /* KL(as --dtype || rounded) in nats per token; fraction of positions with the same first choice */
+    int64_t tokens; /* number of tokens measured; 0: not measured */
 };
 
-/* The student's answers to prompts, of which it learns (rollouts.h). */
+/* The student's answers to prompts, from which it learns (rollouts.h). */
 struct rollouts {
     struct prompts *prompts;
-    int longest;           /* tokens of a prompt at most */
-    int each;              /* answers that a row has room for, at least */
-    unsigned char *own;    /* [rows of a step] which are answers */
-    struct answer *answer; /* of the step */
-    int32_t *said;         /* [answers, --max-new] */
+    int longest;           /* most tokens of a prompt */
+    int each;              /* least number of answers that fit in a row */
+    unsigned char *own;    /* whether each row is an answer, [rows of a step] */
+    struct answer *answer; /* answers of the step */
+    int32_t *said;         /* tokens of the answers, [answers, --max-new] */
     struct batch rows;
-    struct rollout_stats stats; /* of the step */
-    struct rollout_stats all;   /* of the steps of this process */
-    bool cut_said;              /* that all were cut */
-    double usual;               /* seconds of the last answers */
-    int64_t counted, before;    /* steps whose answers are counted, and how many those are */
+    struct rollout_stats stats; /* statistics of the step */
+    struct rollout_stats all;   /* statistics of all steps of this process */
+    bool cut_said;              /* whether it was printed that all answers were cut */
+    double usual;               /* seconds that the last answers took */
+    /* number of steps whose answers are counted, and number of those answers */
+    int64_t counted, before;
 };
 
 enum { DAY_BYTES = 16 };
 
 struct run {
     const struct settings *s;
-    struct group *group; /* the processes that share its steps */
+    struct group *group; /* processes that share the run's steps */
     struct progress progress;
     nj_context *ctx;
-    nj_comm *comm;               /* of the group; NULL in a run of one */
-    size_t free_bytes;           /* of the device when it was opened */
-    size_t comm_bytes;           /* of it, what connecting the ranks took */
-    uint32_t pipelines_at_start; /* Vulkan: compiled by the driver until the device was open */
+    nj_comm *comm;     /* communicator of the group; NULL in a run of one */
+    size_t free_bytes; /* free device memory when the device was opened */
+    size_t comm_bytes; /* part of it that connecting the ranks took */
+    /* Vulkan: pipelines that the driver compiled until the device was open */
+    uint32_t pipelines_at_start;
     struct train_options options;
-    struct model_config config[2];                 /* student, teacher, where rank 0 alone reads */
-    char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved; teacher "" without one */
-    unsigned char *teacher_types;                  /* of options; owned here */
-    char teacher_types_text[128];                  /* quantised ones of its file: "Q4_K, Q6_K" */
+    /* configurations of student and teacher where only rank 0 reads */
+    struct model_config config[2];
+    char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved folders; teacher: "" without one */
+    unsigned char *teacher_types;                  /* teacher_types of options; owned here */
+    char teacher_types_text[128]; /* quantized types of the teacher's file: "Q4_K, Q6_K" */
     struct tokenizer tokenizer;
-    struct generation ends; /* tokens that end what the student writes */
-    int vocab; /* ids below it are in the vocabularies of both models and, if known, their tokenizers */
-    /* What is known of texts; where their batches come from, which closes them. NULL: there are none. */
+    struct generation ends; /* tokens that end a text of the student */
+    /* number of ids that are in the vocabularies of both models and, if known, their tokenizers */
+    int vocab;
+    /* Facts about the texts, and the sources of their batches, which close them. NULL: there are none. */
     struct data *data, *eval_data;
     struct batch_source *batches, *eval_batches;
-    struct answers_source *answers; /* in batches, with --on-policy */
+    struct answers_source *answers; /* answers in batches, with --on-policy */
     struct rollouts rollouts;
     struct engine *engine;
     struct metrics metrics;
     struct sample_log samples;
     struct checkpoints checkpoints;
     struct teacher_check teacher_check;
-    /* for the receipt, of this process alone */
-    uint64_t fallbacks;                      /* announced fall-backs */
-    int64_t trained_tokens, trained_targets; /* positions of the steps done; those with a target */
-    int64_t empty_batches;                   /* micro-batches without a target */
-    int64_t skipped_updates;                 /* float16, of the whole run */
-    double load_bytes, load_seconds;         /* of the models' weights, all that were read */
-    double first_loss, last_loss;            /* of the first and the last step done */
-    struct trend trend;                      /* of its losses */
+    /* counters for the receipt, of this process only */
+    uint64_t fallbacks; /* number of announced fallbacks */
+    /* positions of the steps done; those with a target */
+    int64_t trained_tokens, trained_targets;
+    int64_t empty_batches;   /* number of micro-batches without a target */
+    int64_t skipped_updates; /* number of skipped updates (float16) in the whole run */
+    /* bytes of all weights that were read, and the time that took */
+    double load_bytes, load_seconds;
+    double first_loss, last_loss; /* losses of the first and the last step done */
+    struct trend trend;           /* trend of the losses */
     bool diverged;
     time_t started;
-    double opened;       /* clock_seconds() then */
-    char day[DAY_BYTES]; /* that chat templates write, as YYYY-MM-DD; "": they have not been read */
-    double step_seconds; /* of the last step; 0: before the first */
-    double trained_seconds; /* of the steps done, without their answers */
-    bool done;              /* before it began */
-    bool stop_said;         /* that an interrupt waits for an evaluation */
+    double opened; /* clock_seconds() at that time */
+    /* day that chat templates write, as YYYY-MM-DD; "": no template has been read */
+    char day[DAY_BYTES];
+    double step_seconds;    /* time of the last step; 0: before the first */
+    double trained_seconds; /* time of the steps done, without their answers */
+    bool done;              /* whether the run had already ended before it began */
+    bool stop_said;         /* whether it was printed that an interrupt waits for an evaluation */
 };
 
-/* Opens terminal and device, which it connects to those of the group, and resolves the models; results:
- * standard output carries some, so that what people read goes to standard error. On failure everything
- * is closed by run_close(). */
+/* Open the terminal and the device, connect the device to those of the group, and resolve the models. results:
+ * standard output carries results, so that messages for people go to standard error. After a failure run_close()
+ * closes everything. */
 int run_open(struct run *r, const struct settings *s, struct group *g, bool results);
 void run_close(struct run *r);
-/* Options of the engine as the command line says them; run_engine_options() adds the precision of
- * the device. */
+/* Set the engine's options from the command line; run_engine_options() adds the precision of the device. */
 void run_training_options(const struct settings *s, struct train_options *out);
 int run_engine_options(struct run *r);
 /* Choose the types of a run on this device, or refuse those that it does not have. */
 int run_device_options(const struct settings *s, const struct nj_device_info *d,
                        struct train_options *o);
-/* Return how the options of sampling have tokens drawn. */
+/* Return the sampling parameters that the options give. */
 struct decode_sampling run_sampling(const struct run *r);
-/* Models, data and checkpoints; else rank 0 alone does, and run_share_models() and the like bring what is in them. */
+/* Return whether this rank reads models, data and checkpoints; otherwise only rank 0 does, and run_share_models()
+ * and similar functions distribute the contents. */
 bool run_reads(const struct run *r);
-/* Returns the name of the run's result in OUT: "model" or "adapters". */
+/* Return the name of the run's result in OUT: "model" or "adapters". */
 const char *run_result_name(const struct run *r);
-/* As --dtype says it. */
+/* Return the type as --dtype spells it. */
 const char *run_dtype_name(const struct run *r);
-/* Completes what options_apply() has set: the adapters that --adapter or --lora-r asks for. */
+/* Complete the adapter configuration that options_apply() has set, for --adapter or --lora-r. */
 int run_adapters(const struct settings *s, struct lora_config *out);
-/* Refuses --beta where --objective makes nothing of it. */
+/* Refuse --beta if --objective does not use it. */
 int run_check_objective(const struct settings *s);
-/* A line for each region of the plan, then the sums. */
+/* Print a line for each region of the plan, then the sums. */
 void run_print_plan(struct run *r, const struct plan *p);
-/* Names what a device does while it is opened, as a wait that has begun; nj_options.doing. */
+/* Report what a device does while it is opened as a wait that has begun; nj_options.doing. */
 void run_doing(void *unused, const char *what);
-/* Says a line; the engine's `say`. */
+/* Print a line; the engine's `say`. */
 void run_say(void *run, const char *line);
-/* Refuses temperatures at which the divergence that is printed would be wrong. */
+/* Refuse temperatures at which the divergence that is printed would be wrong. */
 int run_check_temperature(const struct settings *s);
-/* An option that a command may need, and whether it has it or does without. */
+/* An option that a command requires, and whether it was given or is not required after all. */
 struct needed {
     const char *name; /* NULL: the end */
     bool given;
 };
-/* Refuses with the names of all that are not given. */
+/* Refuse with the names of all options that are missing. */
 int run_needs(const char *command, const struct needed *list);
-/* What a sentence about the device is about: "--device cuda" or "device". */
+/* Return the subject of a sentence about the device: "--device cuda" or "device". */
 const char *device_option(const struct settings *s);
 
 #endif

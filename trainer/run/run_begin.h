@@ -7,10 +7,10 @@
 
 #include "run/run.h"
 
-/* Loads the checkpoint to go on from, if there is one, *first: its step, and opens the files of
- * rows. Where r->done nothing was opened, as there is nothing left to do. Of all ranks. */
+/* Load the checkpoint to continue from, if there is one; *first becomes its step. Opens the files of rows. If
+ * r->done is set, nothing was opened, since nothing is left to do. All ranks call this. */
 int run_begin(struct run *r, int64_t *first);
-/* What the next checkpoint is to know beside the engine's state. */
+/* Store what the next checkpoint has to hold besides the engine's state. */
 void run_put_progress(struct run *r);
 
 #endif

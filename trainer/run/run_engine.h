@@ -7,8 +7,8 @@
 
 #include "run/run.h"
 
-/* Opens the engine, with the algorithms of matrix products that --gemm-table keeps. A run that trains
- * whose teacher --teacher-dtype rounds measures first what that changes. */
+/* Open the engine, with the GEMM algorithms that --gemm-table keeps. A training run whose teacher is rounded by
+ * --teacher-dtype first measures the effect of that. */
 int run_open_engine(struct run *r);
 
 #endif

@@ -7,21 +7,21 @@
 
 #include "run/run.h"
 
-/* Opens the student's tokenizer; a teacher's must have the same tokens, but for added ones after
- * them. Sets r->vocab. */
+/* Open the student's tokenizer; a teacher's must have the same tokens, except for added ones after them. Sets
+ * r->vocab. */
 int run_open_tokenizer(struct run *r);
-/* Opens tokens for the engine's batch shape, and their batches, which close them; once: one pass, for evaluation, to
+/* Open tokens for the engine's batch shape, and their batches, which close them. once: one pass, for evaluation, to
  * which --packing and --data-weights do not apply. */
 int run_open_data(struct run *r, const struct path_list *paths, bool once, struct data **data,
                   struct batch_source **batches);
-/* Finds the token that conversations of data and prompts teach the student to end its turns with: what it writes ends
- * there, and so does, later on, what the saved model writes. */
+/* Find the token that conversations in data and prompts teach the student to end its turns with: its texts end
+ * there, and so do, later on, those of the saved model. */
 int run_find_turn_end(struct run *r);
-/* Says what is worth a line where data is not one stream of documents one after the other. */
+/* Print notes about data that is not one stream of consecutive documents. */
 void run_say_data(struct run *r);
-/* What the options say of rows. */
+/* Return the rules for rows that the options give. */
 struct row_rules run_row_rules(const struct settings *s);
-/* Refuses an --out in a folder of --data or --eval-data: what it holds would be read as data. */
+/* Refuse an --out inside a folder of --data or --eval-data: its contents would be read as data. */
 int run_check_output(const struct settings *s);
 
 #endif

@@ -8,9 +8,9 @@
 #include "batch/prompts.h"
 #include "run/run.h"
 
-/* What ends a text of the model, by its folder and its tokenizer: r->ends. */
+/* Find the tokens that end a text, from the model's folder and tokenizer, and keep them in r->ends. */
 int run_stops(struct run *r);
-/* Opens --prompts, and says what of folders is passed over; *o has the rest. */
+/* Open --prompts, and print which files of folders are skipped; *o has the other options. */
 int run_open_prompts(struct run *r, struct prompts_options *o, struct prompts **out);
 
 #endif

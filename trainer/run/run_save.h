@@ -7,10 +7,10 @@
 
 #include "run/run.h"
 
-/* Saves the state after a step as a checkpoint, or as OUT/best. */
+/* Save the state after a step as a checkpoint, or as OUT/best. */
 int run_save(struct run *r, int64_t step, bool best);
-/* Saves the state after a step, when what came behind it has failed with `rc`, and adds to its sentence. The rank that
- * has one says it when that is done. Return rc, or why another rank failed. */
+/* Save the state after a step when later work has failed with `rc`, and add to its sentence. The rank that has a
+ * sentence prints it when that is done. Returns rc, or why another rank failed. */
 int run_save_the_rest(struct run *r, int rc, int64_t step);
 
 #endif

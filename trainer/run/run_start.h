@@ -7,9 +7,9 @@
 
 #include "run/run.h"
 
-/* Says what is trained, on what, and how long. */
+/* Print what is trained, on what, and how long. */
 void run_say_start(struct run *r);
-/* Says that training starts from the weights of a quantised file, and goes on in --dtype. */
+/* Print that training starts from the weights of a quantized file and continues in --dtype. */
 int run_say_expanded(struct run *r);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "run/run.h"
 
-/* Measures it on the first batches, and says it in a line; 0 also where
- * memory does not suffice for it. Before the engine is opened, while there is the most. */
+/* Measure the effect on the first batches, and print it in a line; returns 0 also if memory does not suffice. Call
+ * it before the engine is opened, while most memory is free. */
 int run_check_teacher(struct run *r);
 
 #endif

@@ -8,15 +8,17 @@
 
 #include "run/run.h"
 
-/* On GPUs, from now on: the first step of a run has the seconds of --first-step-timeout. Where several ranks share the
- * run, a later step has these and ten times what the one before it took, and so has each batch of an evaluation. */
+/* Set the deadline of a step or of a batch of an evaluation, on GPUs: the first step of a run has the seconds of
+ * --first-step-timeout. If several ranks share the run, a later step has these and ten times what the step before it
+ * took, and so has each batch of an evaluation. */
 void deadline_step(const struct run *r, int64_t step);
 void deadline_evaluation(const struct run *r, int64_t step);
-/* Loading the models, where several ranks do: each of their tensors has the seconds of a first step. */
+/* Set the deadline for loading the models if several ranks do so: each of their tensors has the seconds of a first
+ * step. */
 void deadline_load(const struct run *r);
-/* What each rank has a part of, on its way to rank 0 for a checkpoint or model: the same again. */
+/* Set the same deadline for collecting on rank 0 the parts that each rank has, for a checkpoint or model. */
 void deadline_collection(const struct run *r);
-/* It has ended. */
+/* End the deadline: the work is done. */
 void deadline_end(const struct run *r);
 
 #endif

@@ -168,7 +168,8 @@ const struct arch *arch_find(const struct gen *g, const char *name)
     return NULL;
 }
 
-/* pack compares what follows from it with the machine code. */
+/* Return where parameters begin in the constant bank of its kernels; pack compares the offsets that follow from it
+ * with the machine code. */
 int arch_param_base(const struct arch *a)
 {
     return a->sm >= 100 ? 0x380 : 0x210;

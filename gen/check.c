@@ -23,7 +23,7 @@ static const char *dims_text(const struct contract *c, const struct test *t)
     return s;
 }
 
-/* Where the tensor maps lie depends on the one architecture. */
+/* Place the tensor maps, whose offsets depend on the one architecture. */
 static void place_maps(const struct gen *g, struct contract *c)
 {
     const struct arch *a = c->only ? arch_find(g, c->only) : NULL;
@@ -33,7 +33,7 @@ static void place_maps(const struct gen *g, struct contract *c)
         problem(c->file, c->only_line, "only names '%s', no architecture of the list", c->only);
 }
 
-/* What sm_90 brought: tensor maps, clusters. A common source would need another way without them. */
+/* Check the features that need sm_90: tensor maps and clusters. A common source would need another way without them. */
 static void check_sm_90(const struct gen *g, const struct contract *c)
 {
     const struct arch *a = c->only ? arch_find(g, c->only) : NULL;
@@ -76,7 +76,7 @@ static void check_names(const struct gen *g, const struct contract *c)
 
 /* ---- tests ---- */
 
-/* Evaluates e for a test; reports and returns false if there is no value. */
+/* Evaluate e for a test; reports and returns false if there is no value. */
 static bool value_of(const struct key *k, const struct test *t, const struct expr *e, int64_t *out)
 {
     struct values v = key_values(k, t);
@@ -207,7 +207,7 @@ static bool check_threads(const struct key *k)
     return why == NULL && n >= 1 && n <= 32;
 }
 
-/* A fault that all keys of an op share is reported once. */
+/* Check the keys of a contract; a fault that all keys of an op share is reported once. */
 static void check_keys(const struct gen *g, const struct contract *c)
 {
     bool bad[MAX_LINES] = {false}, bad_threads = false;
@@ -229,16 +229,14 @@ static bool has_output(const struct contract *c, const char *name)
     return i >= 0 && c->args[i].dir != DIR_IN;
 }
 
-/* The op whose derivative r is, if it makes the argument: its reference is run where a case lacks
- * that. */
+/* Return the op whose derivative r is, if it computes the argument: its reference is run if a case lacks that. */
 static const struct contract *maker(const struct gen *g, const struct contract *r, const char *name)
 {
     const struct contract *f = r->backward_of ? contract_find(g, r->backward_of) : NULL;
     return f != NULL && has_output(f, name) ? f : NULL;
 }
 
-/* What the reference of r reads must be there under the same name, or be made from what is there.
- */
+/* Check that all inputs of r's reference exist under the same name, or can be computed from others. */
 static void check_reads(const struct gen *g, const struct contract *c, const struct arg *a,
                         const struct contract *r, bool direct)
 {
@@ -291,7 +289,7 @@ static void check_array(const struct contract *c, const struct arg *a)
 
 static bool depends(const struct gen *g, const struct contract *c, int from, int to, int left);
 
-/* Whether the reference of an op, run here, needs arg `to`. `left` bounds the depth. */
+/* Return whether the reference of an op, run here, needs arg `to`. `left` bounds the depth. */
 static bool reads(const struct gen *g, const struct contract *c, const struct contract *r, int to,
                   int left)
 {
@@ -307,7 +305,7 @@ static bool reads(const struct gen *g, const struct contract *c, const struct co
     return false;
 }
 
-/* Whether filling arg `from` needs arg `to`, directly or through others. */
+/* Return whether filling arg `from` needs arg `to`, directly or through others. */
 static bool depends(const struct gen *g, const struct contract *c, int from, int to, int left)
 {
     const struct arg *a = &c->args[from];

@@ -11,7 +11,7 @@
 
 static void read_op(void *into, const struct node *n)
 {
-    /* nj_<op> would be a function of the runtime. */
+    /* Names for which nj_<op> would be a function of the runtime. */
     static const char *const taken[] = {
         "alloc",     "free",        "copy",     "zero", "launch",           "refuse",
         "no_kernel", "kernel_find", "gemm_run", "gemm", "kernel_available", "tile_map"};
@@ -122,7 +122,8 @@ static void add_name(struct scope *s, const char *name)
         s->names[s->count++] = name;
 }
 
-/* Not a field's own reader: dims and axes are known, so expressions can be read from here on. */
+/* Make the scopes. This is not a field's reader: it runs when dims and axes are known, and expressions can be read
+ * from here on. */
 static void make_scopes(struct contract *c)
 {
     for (int i = 0; i < c->dim_count; i++)
@@ -206,7 +207,7 @@ static void read_only(void *into, const struct node *n)
     c->only_line = n->line;
 }
 
-/* `when` is "FEATURE" or "not FEATURE". */
+/* Read `when`, which is "FEATURE" or "not FEATURE". */
 static void read_when(void *into, const struct node *n)
 {
     struct contract *c = into;
@@ -241,7 +242,7 @@ static const struct field contract_fields[] = {
     {"falsifiers", false, NODE_LIST, read_falsifiers},
 };
 
-/* align: of the place in the constant bank of the kernel, where parameters begin at `base`. */
+/* Add a parameter. align: alignment of its place in the kernel's constant bank, where parameters begin at `base`. */
 static void add_param(struct contract *c, struct param p, int align, int base)
 {
     p.offset = (base + c->param_bytes + align - 1) / align * align - base;

@@ -14,8 +14,7 @@ static const char *const elements[][7] = {
     [STYLE_REF_F64] = {"double", "double", "double", "int32_t", "double", "double", "double"},
 };
 
-/* The declaration of p, without what separates it from the next; k may be NULL except for
- * STYLE_KERNEL. */
+/* Return the declaration of p, without a separator; k may be NULL except for STYLE_KERNEL. */
 static const char *param_declaration(const struct param *p, enum style style, const struct key *k)
 {
     if (p->tiled != NULL)
@@ -39,7 +38,7 @@ void put_declarations(struct text *t, int indent, const struct contract *c, enum
                              i + 1 < count ? "," : ""));
 }
 
-/* A comment before a field: "in T [N, C], aligned to 16 bytes: rows". */
+/* Print the comment before a field: "in T [N, C], aligned to 16 bytes: rows". */
 static void put_field_comment(struct text *t, const struct param *p)
 {
     static const char *const dirs[] = {"in", "out", "inout"};
@@ -54,7 +53,7 @@ static void put_field_comment(struct text *t, const struct param *p)
     }
     put(t, "    /* ");
     put_paragraph(t, 4, 1, s);
-    t->length--; /* the new line */
+    t->length--; /* drop the newline */
     put(t, " */\n");
 }
 
@@ -103,7 +102,7 @@ void put_block(struct text *t, const struct contract *c)
     put(t, "};\n");
 }
 
-/* Return the cast from a field's type to what a reference takes, or "". */
+/* Return the cast from a field's type to the reference's parameter type, or "". */
 static const char *ref_cast(const struct param *p, enum style style)
 {
     if (p->arg == NULL || style == STYLE_REF_F32 || p->dtype != DTYPE_F32)
@@ -163,7 +162,8 @@ const char *key_symbol(const struct key *k)
     return k->entry + strlen("nj_");
 }
 
-/* Whether c is the op, or the one whose derivative it is: that may make what it reads. */
+/* Return whether a fill by the reference of `op` may call that of c: c is the op, or the op of which it is the
+ * derivative, which can compute its inputs. */
 static bool makes(const struct gen *g, const struct contract *c, const char *op)
 {
     const struct contract *r = contract_find(g, op);

@@ -48,7 +48,7 @@ static void put_elements(struct text *t, const struct arg *a, int arg, const cha
     }
 }
 
-/* The numbers that a case has worked out, for any dims: kbench times shapes that no case has. */
+/* Print the expressions whose values a case has, for any dims: kbench times shapes that no case has. */
 static void put_sizes(struct text *t, const struct key *k)
 {
     const struct contract *c = k->c;
@@ -92,7 +92,7 @@ static const char *label(const struct contract *c, const struct test *test)
 static int64_t evaluate(const struct expr *e, const struct values *v)
 {
     int64_t n = 0;
-    expr_eval(e, v, &n); /* check.c has seen to it that there is a value */
+    expr_eval(e, v, &n); /* check.c has made sure that there is a value */
     return n;
 }
 

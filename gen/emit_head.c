@@ -40,7 +40,7 @@ static void put_prototype(struct text *t, const struct contract *c)
     put(t, ";\n\n");
 }
 
-/* For an op that only some GPUs have. */
+/* Print the query for an op that only some GPUs have. */
 static void put_available(struct text *t, const struct contract *c)
 {
     put(t, "/* 1 if nj_%s of these types runs on this device, else 0. */\n", c->op);

@@ -19,7 +19,7 @@ static void put_unit_head(struct text *t, const struct key *k)
     put(t, "// SPDX-License-Identifier: Apache-2.0\n");
     put(t, "// Written by gen from the contract %s.yaml. Do not edit.\n", c->op);
     put(t, "#define NJ_THREADS %d\n#include \"begin.cuh\"\n", k->threads);
-    if (k->min_blocks > 0) /* which the source for one arch may redefine */
+    if (k->min_blocks > 0) /* a macro that the source for one arch may redefine */
         put(t, "#define NJ_MIN_BLOCKS NJ_KEY_MIN_BLOCKS\n");
     if (c->block_count > c->param_count)
         put(t, "#include \"tiles.cuh\"\n");

@@ -31,7 +31,7 @@ static void put_archs(struct text *t, const struct gen *g)
     }
 }
 
-/* A line per key and architecture that an excuse covers: key, arch, bytes. */
+/* Print a line per key and architecture that an excuse covers: key, arch, bytes. */
 static void put_spills(struct text *t, const struct gen *g)
 {
     for (int i = 0; i < g->key_count; i++) {

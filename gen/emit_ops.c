@@ -89,7 +89,7 @@ static void put_op(struct text *t, const struct gen *g, const struct contract *c
     put(t, "};\n");
 }
 
-/* The float reference of an f32 key; none where an argument is 16-bit regardless of T. */
+/* Return whether a key has a float reference: an f32 key has one unless an argument is 16-bit regardless of T. */
 static bool has_cpu(const struct key *k)
 {
     for (int i = 0; i < k->c->arg_count; i++)
@@ -136,13 +136,13 @@ static void put_choice(struct text *t, const struct contract *c, const struct ch
     }
 }
 
-/* The conditions of a contract as one chain of ifs. */
+/* Conditions of a contract, printed as one chain of ifs. */
 struct checks {
     struct text *t;
     const struct contract *c;
     struct scope names;
     bool any;
-    const char *seen[MAX_LINES]; /* divisors checked already */
+    const char *seen[MAX_LINES]; /* divisors that are checked already */
     int seen_count;
 };
 
@@ -294,7 +294,7 @@ static void put_arch_shared(struct text *t, const struct gen *g, const struct ke
     put(t, count ? ", {NULL, 0}},\n" : "");
 }
 
-/* Operations and bytes of a launch, of keys that have a shader: how long it may take. */
+/* Print the operations and bytes of a launch, from which its time is estimated, for keys that have a shader. */
 static void put_work(struct text *t, const struct gen *g)
 {
     for (int i = 0; i < g->key_count; i++) {

@@ -24,14 +24,14 @@ static const char *shader_type(const struct param *p)
 {
     static const char *const values[] = {
         [DTYPE_F32] = "float", [DTYPE_I32] = "int", [DTYPE_I64] = "int64_t"};
-    /* Elements of fixed types that are smaller lie in words. */
+    /* Types of arrays; elements of smaller fixed types lie in words. */
     static const char *const arrays[] = {
         [DTYPE_T] = "nj_t",    [DTYPE_F32] = "nj_f32",  [DTYPE_I32] = "nj_i32",
         [DTYPE_F8] = "nj_i32", [DTYPE_BF16] = "nj_i32", [DTYPE_E5M2] = "nj_i32"};
     return p->arg == NULL ? values[p->dtype] : arrays[p->dtype];
 }
 
-/* GLSL keeps some words for itself that are names in contracts. */
+/* Return a parameter's name in a shader: some names of contracts are reserved words of GLSL. */
 static const char *shader_name(const struct param *p)
 {
     static const char *const reserved[] = {"in",    "out",    "inout", "half",

@@ -15,10 +15,10 @@
 
 enum { MAX_DEPTH = 64, MAX_LENGTH = 1024 };
 
-/* Operators written between their operands, longest first so that <= is not read as <. */
+/* Infix operators, longest first so that <= is not read as <. */
 static const struct infix {
     const char *sign;
-    int level; /* binds tighter the higher */
+    int level; /* precedence: higher binds tighter */
     enum expr_op op;
 } infixes[] = {
     {"||", 1, EXPR_OR}, {"&&", 2, EXPR_AND}, {"==", 3, EXPR_EQ}, {"!=", 3, EXPR_NE},
@@ -36,7 +36,7 @@ static const struct function {
                  {"max", EXPR_MAX},
                  {"row_bytes", EXPR_ROW_BYTES}};
 
-/* The functions of runtime/launcher.h that generated C calls. */
+/* Functions of runtime/launcher.h that generated C calls. */
 static const char *const helpers[EXPR_OPS] = {
     [EXPR_ADD] = "i64_add", [EXPR_SUB] = "i64_sub", [EXPR_MUL] = "i64_mul",
     [EXPR_DIV] = "i64_div", [EXPR_REM] = "i64_rem", [EXPR_CEIL_DIV] = "i64_ceil_div",
@@ -232,7 +232,7 @@ static const struct expr *parse_level(struct parser *p, int level)
     while (a != NULL && (x = accept_infix(p, level)) != NULL) {
         a = join(p, x->op, a, parse_level(p, level + 1));
         if (level == LEVEL_COMPARE)
-            break; /* a < b < c means something else in C than one would think */
+            break; /* a < b < c has an unexpected meaning in C */
     }
     return a;
 }

@@ -10,7 +10,7 @@
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
-/* What an item's readers need: the contract and the item under construction. */
+/* Argument of an item's readers: the contract and the item under construction. */
 struct item {
     struct contract *c;
     void *of;
@@ -18,8 +18,7 @@ struct item {
 
 bool read_name(const char *file, const struct node *n, const char **out)
 {
-    /* Names that generated code or expressions use themselves, and C and C++ words that make good
-     * names. */
+    /* Names that generated code or expressions use themselves, and plausible names that are C or C++ keywords. */
     static const char *const taken[] = {
         "args",    "stream",  "block",     "blocks",    "shared",   "broken",   "rc",
         "values",  "variant", "variants",  "axes",      "id",       "wanted",   "size",
@@ -279,7 +278,7 @@ static const struct field arg_fields[] = {
     {"tile", false, NODE_SCALAR, arg_tile},       {"doc", true, NODE_SCALAR, arg_doc},
 };
 
-/* A tensor map is of 16-bit numbers and of an address that is a multiple of 16. */
+/* Check a tile: a tensor map requires 16-bit elements and an address that is a multiple of 16. */
 static void check_tile(const struct contract *c, const struct arg *a)
 {
     bool narrow = a->dtype == DTYPE_LP;
@@ -452,7 +451,7 @@ static void read_choice(struct contract *c, const struct scope *scope, struct ch
     list->of[list->count++] = choice;
 }
 
-/* "D=64": which value of which axis; false after problem(). */
+/* Read "D=64", a value of an axis; false after problem(). */
 static bool read_case(struct contract *c, const struct node *n, struct choice *out)
 {
     const char *equals = strchr(n->text, '=');

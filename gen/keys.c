@@ -55,7 +55,7 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct key *)a)->key, ((const struct key *)b)->key);
 }
 
-/* Whether one of the patterns in `only` matches the op or the key. */
+/* Return whether one of the patterns in `only` matches the op or the key. */
 static bool selected(const struct key *k, const char *only)
 {
     char *save = NULL, *list = keep_format("%s", only);

@@ -30,7 +30,7 @@ static const char usage[] =
     "  --header NAME      name of the header of launchers (nojit_ops.h)\n"
     "Exit status: 0 done, 1 output cannot be written, 2 bad input (nothing is written).\n";
 
-/* 0, or an exit status after a message; -1 for --help. */
+/* Read the command line. Returns 0, or an exit status after a message; -1 for --help. */
 static int read_command(int argc, char **argv, struct command *cmd)
 {
     static const struct option options[] = {

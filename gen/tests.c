@@ -9,7 +9,7 @@
 
 /* ---- tests ---- */
 
-/* The first position, or null. */
+/* Read the first position, or null. */
 static void read_test_arg(struct contract *c, struct test *t, int i, const struct node *value)
 {
     const struct arg *a = &c->args[i];
@@ -95,7 +95,7 @@ void read_bench(void *into, const struct node *n)
 
 /* ---- bytes by arch, and falsifiers ---- */
 
-/* Keys such as "lp.d128 sm_75", "lp.d128" or "sm_75". */
+/* Read a list with keys such as "lp.d128 sm_75", "lp.d128" or "sm_75". */
 static void read_arch_list(const struct contract *c, struct arch_list *list, const char *field,
                            const struct node *n)
 {

@@ -248,7 +248,7 @@ int put_file(const char *dir, const char *name, struct text *t, bool always)
         rc = 0;
         goto done;
     }
-    remove(temporary); /* of a process that was killed, or a link: neither is written to */
+    remove(temporary); /* left by a process that was killed, or a link: neither is written to */
     f = fopen(temporary, "wbx");
     if (f == NULL)
         goto done;

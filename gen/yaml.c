@@ -17,7 +17,7 @@ enum { MAX_DEPTH = 16 };
 struct loader {
     const char *path;
     yaml_parser_t parser;
-    yaml_event_t event; /* the current one */
+    yaml_event_t event; /* current event */
     bool have_event;
 };
 
@@ -60,7 +60,7 @@ static void check_twice(struct loader *l, const struct node *map, const struct n
                     map->keys[i]->line);
 }
 
-/* Fills a list or a map from the events after its start up to its end. */
+/* Fill a list or a map from the events after its start up to its end. */
 static struct node *read_items(struct loader *l, struct node *n, int depth)
 {
     yaml_event_type_t end = n->kind == NODE_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
@@ -87,7 +87,7 @@ static struct node *read_items(struct loader *l, struct node *n, int depth)
     }
 }
 
-/* The node that starts with the current event. */
+/* Read the node that starts with the current event. */
 static struct node *read_node(struct loader *l, int depth)
 {
     const yaml_event_t *e = &l->event;
@@ -123,7 +123,8 @@ static struct node *read_document(struct loader *l)
     if (!next_event(l))
         return NULL;
     struct node *root = read_node(l, 0);
-    if (root == NULL || !next_event(l) || !next_event(l)) /* end of document, what follows */
+    /* end of document, and the event after it */
+    if (root == NULL || !next_event(l) || !next_event(l))
         return NULL;
     if (l->event.type != YAML_STREAM_END_EVENT) {
         problem(l->path, (int)l->event.start_mark.line + 1, "one document a file, please");

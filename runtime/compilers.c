@@ -9,12 +9,12 @@
 
 #include "internal.h"
 
-/* How the names of their files begin. */
+/* Beginnings of the compilers' file names. */
 static const char *const compilers[] = {
-    "libnvidia-ptxjitcompiler.", /* the driver's, of PTX */
-    "libnvidia-nvvm",            /* the driver's, of NVVM IR and LTO-IR: also libnvidia-nvvm70 */
-    "libnvidia-tileiras.",       /* the driver's, of Tile IR */
-    "libnvrtc.",                 /* of CUDA C */
+    "libnvidia-ptxjitcompiler.", /* the driver's compiler of PTX */
+    "libnvidia-nvvm",      /* the driver's compiler of NVVM IR and LTO-IR: also libnvidia-nvvm70 */
+    "libnvidia-tileiras.", /* the driver's compiler of Tile IR */
+    "libnvrtc.",           /* compiler of CUDA C */
     "libnvvm.",
     "libnvJitLink.",
     "libnvptxcompiler.",
@@ -28,7 +28,7 @@ static int is_compiler(const char *file)
     return 0;
 }
 
-/* Return whether the list has the name, with ", " between two. */
+/* Return whether the list, separated by ", ", has the name. */
 static int has_name(const char *names, const char *name)
 {
     const size_t length = strlen(name);

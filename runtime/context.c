@@ -8,8 +8,8 @@
 
 #include "internal.h"
 
-/* With AUTO these mean that there is no GPU to use here; anything else is a fault that must not be
- * hidden. */
+/* Return whether this error of AUTO means that there is no GPU to use here; any other error is a fault that must not
+ * be hidden. */
 static int may_fall_back(int code)
 {
     return code == NJ_E_NO_DEVICE || code == NJ_E_DRIVER || code == NJ_E_LIBRARY ||
@@ -64,7 +64,7 @@ static int cpu_speed(const struct nj_options *options, double *gflops)
     return rc;
 }
 
-/* 1: the GPU is to be taken. why: what was measured, or what failed. */
+/* Return 1 if the GPU is to be taken. why: the measured speeds, or the failure. */
 static int is_faster(nj_context *ctx, const struct nj_options *options, char *why, size_t bytes)
 {
     double gpu = 0, cpu = 0;
@@ -81,8 +81,8 @@ static int is_faster(nj_context *ctx, const struct nj_options *options, char *wh
     return rc != 0 || gpu > cpu;
 }
 
-/* *taken: the context is open. A name of a GPU that does not exist is the caller's fault; all else that
- * fails on the way is a reason for the CPU. */
+/* Try Vulkan; *taken: the context is open. A GPU name that does not exist is the caller's fault; any other failure
+ * is a reason to take the CPU. */
 static int try_vulkan(nj_context *ctx, const struct nj_options *options, char *why, size_t bytes,
                       int *taken)
 {

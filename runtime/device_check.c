@@ -17,13 +17,13 @@
 
 #include "base/clock.h"
 
-/* The record begins with this, with the number of its form, which is another one when more is tried than before. */
+/* Beginning of the record, with the number of its form, which changes when more is tested than before. */
 static const char PASSED[] = "nojit " NOJIT_VERSION " passed, form 3\n";
 enum { RECORD_BYTES = 2048 };
 
 struct record {
     struct nj_self_test_record was;
-    struct nj_speed speed; /* 0 for a device that was not timed */
+    struct nj_speed speed; /* speed of the device; 0 if it was not timed */
 };
 
 static int parse(const char *text, struct record *out)
@@ -91,7 +91,7 @@ static void write_now(char out[24])
 struct hearing {
     const struct nj_options *options;
     struct nj_self_test_record *was;
-    int fits; /* the names of all spares */
+    int fits; /* whether the names of all spares fit */
 };
 
 static void say_spare(const struct hearing *h, const struct nj_trial *t)
@@ -121,7 +121,7 @@ static void hear(void *user, const struct nj_device_info *device, const struct n
         h->options->tried(h->options->tried_user, device, t);
 }
 
-/* "sm_90a, driver 580.95.05, cuBLASLt 13.1.0, machine code by ptxas 13.0.88" */
+/* Return "sm_90a, driver 580.95.05, cuBLASLt 13.1.0, machine code by ptxas 13.0.88". */
 static const char *describe(const nj_context *ctx, char *out, size_t bytes)
 {
     const struct nj_device_info *d = &ctx->info;
@@ -156,7 +156,7 @@ static int refuse(nj_context *ctx, int rc, const struct nj_self_test *t)
                    ctx->info.name, describe(ctx, what, sizeof what), t->why);
 }
 
-/* Counts anew: what is told of a run is its own. */
+/* Reset the counters, so that a run reports only its own GEMMs. */
 static void forget_gemms(struct nj_device_info *d)
 {
     d->gemms_checked = d->gemms_wrong = d->gemms_refused = d->gemms_unchecked = 0;
@@ -188,7 +188,7 @@ static int try_kernels(nj_context *ctx, const struct nj_options *options,
     return 0;
 }
 
-/* Takes the second sets of machine code that an earlier start found to be needed. */
+/* Load the second sets of machine code that an earlier start found to be needed. */
 static int take_spares(nj_context *ctx, const struct nj_self_test_record *was, const char *path)
 {
     char names[sizeof was->spare_names], *rest = names, *name;
@@ -208,8 +208,8 @@ static int take_spares(nj_context *ctx, const struct nj_self_test_record *was, c
 
 /* ---- timing ---- */
 
-/* In whole numbers, as the record has them. A queue without timestamps has no speed, and one whose memory is taken just
- * now is timed another time. */
+/* Time the device, rounded to whole numbers as in the record. A queue without timestamps has no speed, and a device
+ * whose memory is in use now is timed another time. */
 static int time_device(nj_context *ctx, struct nj_speed *speed)
 {
     int rc = nj_speed(ctx, speed);
@@ -224,7 +224,7 @@ static int time_device(nj_context *ctx, struct nj_speed *speed)
     return rc;
 }
 
-/* *off: the user has switched self-tests off. */
+/* Read NOJIT_SELF_TEST. *off: the user has switched self-tests off. */
 static int read_switch(nj_context *ctx, int *off)
 {
     const char *said = getenv("NOJIT_SELF_TEST");

@@ -6,12 +6,13 @@
 #include "internal.h"
 
 enum { SIDE = NJ_SPEED_SIDE, TIMED = 3, LONG_MS = 100 };
-enum { GEMM_BYTES = SIDE * SIDE * 4, COPY_BYTES = 64 << 20 }; /* a copy: more than caches hold */
+/* size of a copy: more than caches hold */
+enum { GEMM_BYTES = SIDE * SIDE * 4, COPY_BYTES = 64 << 20 };
 
 struct trial {
     nj_stream *s;
     nj_event *from, *to;
-    const struct nj_gemm *gemm; /* NULL: a copy is timed */
+    const struct nj_gemm *gemm; /* GEMM to time; NULL: a copy is timed */
     void *a, *b, *c;
 };
 
@@ -52,14 +53,14 @@ static int run(struct trial *t, float *ms)
     return nj_event_elapsed_ms(t->from, t->to, ms);
 }
 
-/* Work per second. gemm: or NULL for a copy. */
+/* Measure the work per second of a GEMM, or of a copy if gemm is NULL. */
 static int measure(nj_context *ctx, const struct nj_gemm *gemm, double work, double *out)
 {
     struct trial t = {.gemm = gemm};
     float ms, best = 0;
     int rc = begin(ctx, gemm ? GEMM_BYTES : COPY_BYTES, &t);
 
-    /* Clocks rise and caches fill in the first; one that takes long says enough. */
+    /* Clocks rise and caches fill in the first runs; a run that takes long is accurate enough alone. */
     for (int i = 0; i < TIMED && best < LONG_MS && rc == 0; i++) {
         ms = 0;
         rc = run(&t, &ms);

@@ -37,7 +37,7 @@ void nj_gemm_describe(const struct nj_gemm *g, char *out, size_t bytes)
              (double)nj_gemm_scale(g), g->one_scale ? " one" : "", g->a_e5m2 ? " e5m2" : "");
 }
 
-/* The fields one after another: the struct itself may hold padding. */
+/* Hash the fields one after another, since the struct itself may hold padding. */
 static uint64_t hash_shape(const struct nj_gemm *g)
 {
     int64_t field[13] = {g->kind, g->ab_dtype, g->c_dtype, g->M,         g->N,     g->K,
@@ -58,7 +58,7 @@ static int same_shape(const struct nj_gemm *a, const struct nj_gemm *b)
            a->one_scale == b->one_scale && a->a_e5m2 == b->a_e5m2;
 }
 
-/* The slot that holds the shape, or the empty one where it belongs. The table is never full. */
+/* Return the slot that holds the shape, or the empty slot where it belongs. The table is never full. */
 static struct nj_gemm_plan **find_slot(const struct nj_gemm_table *t, const struct nj_gemm *shape)
 {
     size_t i = hash_shape(shape) & (t->slots - 1);

@@ -25,14 +25,14 @@ enum {
     LOCK_WAIT_MS = 20,
 };
 
-/* Choices hold for one kind of GPU and one version of the library. */
+/* Write the heading: choices hold for one kind of GPU and one version of the library. */
 static void write_heading(const nj_context *ctx, char *out, size_t bytes)
 {
     snprintf(out, bytes, "nojit-gemm 1\ndevice %s sm_%d %s\nlibrary %zu\n", ctx->info.name,
              ctx->info.sm, ctx->info.lp_is_f16 ? "float16" : "bfloat16", ctx->info.gemm_version);
 }
 
-/* Rows begin with their shape. */
+/* Compare rows by the shapes that they begin with. */
 static int compare_shapes(const void *a, const void *b)
 {
     return strcmp(a, b);
@@ -52,7 +52,7 @@ const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape)
     return row ? row->choice : NULL;
 }
 
-/* Room for one row more, in steps that double. */
+/* Make room for one more row; the capacity doubles. */
 static int grow(struct nj_gemm_choices *c)
 {
     const size_t capacity = c->capacity ? 2 * c->capacity : 64;
@@ -106,7 +106,7 @@ void nj_gemm_choices_free(nj_context *ctx)
     memset(c, 0, sizeof *c);
 }
 
-/* Both digits of each byte, and nothing after them but the end of the line. */
+/* Read both digits of each byte, and nothing after them but the end of the line. */
 static int read_hex(const char *text, unsigned char *out)
 {
     for (int i = 0; i < NJ_GEMM_CHOICE_BYTES; i++) {
@@ -130,7 +130,7 @@ static int read_rows(nj_context *ctx, FILE *f)
 
         if (!colon || colon - line >= NJ_GEMM_TEXT_BYTES || strlen(colon) < 2 + sizeof choice * 2 ||
             !read_hex(colon + 2, choice))
-            break; /* torn, or of another length: what came before it counts */
+            break; /* torn, or of another length: the rows before it count */
         *colon = '\0';
         if (nj_gemm_choice(ctx, line))
             continue;
@@ -140,7 +140,7 @@ static int read_rows(nj_context *ctx, FILE *f)
     return count;
 }
 
-/* Reads the heading, and says whether it is this context's. */
+/* Read the heading, and return whether it is this context's. */
 static int is_ours(const nj_context *ctx, FILE *f)
 {
     char wanted[512], have[512];
@@ -150,7 +150,7 @@ static int is_ours(const nj_context *ctx, FILE *f)
     return strcmp(have, wanted) == 0;
 }
 
-/* *out stays NULL where there is no such file. */
+/* Open the table; *out stays NULL if there is no such file. */
 static int open_table(nj_context *ctx, const char *path, FILE **out)
 {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -190,8 +190,8 @@ int nj_gemm_table_read(nj_context *ctx, const char *path)
     return count;
 }
 
-/* Takes over what others have added since it was read. What somebody else needs is not replaced; an
- * empty file is nobody's. */
+/* Merge the rows that others have added since the file was read. A table that somebody else needs is not replaced;
+ * an empty file belongs to nobody. */
 static int merge(nj_context *ctx, const char *path)
 {
     FILE *f;
@@ -210,7 +210,8 @@ static int merge(nj_context *ctx, const char *path)
     return rc < 0 ? rc : 0;
 }
 
-/* The table is its own lock: it is made if there is none, and held until it has been replaced. */
+/* A lock on the table, which is its own lock file: it is created if there is none, and held until it has been
+ * replaced. */
 struct lock {
     int fd, made;
     struct stat info;
@@ -229,8 +230,8 @@ static int open_lock(const char *path, struct lock *out)
     return out->fd < 0 ? -1 : 0;
 }
 
-/* False while another holds it, or has replaced the file by now. A file system that knows no locks
- * gives none. */
+/* Take the lock. Returns false while another process holds it, or has replaced the file meanwhile. A file system
+ * without locks gives none. */
 static int holds(const char *path, struct lock *l)
 {
     struct stat now;
@@ -278,7 +279,8 @@ static int write_rows(const nj_context *ctx, FILE *f)
     return ferror(f);
 }
 
-/* By a file that nobody could have put there before, whole on the disk before it has the name. */
+/* Replace the file by a new one that nobody could have created before, and that is complete on the disk before it is
+ * renamed. */
 static int replace(nj_context *ctx, const char *path, mode_t mode)
 {
     char temp[4096];
@@ -299,7 +301,7 @@ static int replace(nj_context *ctx, const char *path, mode_t mode)
         return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", temp, strerror(failed));
     }
     (void)fchmod(fd, mode & 0777);
-    errno = EIO; /* for a stream that only remembers that it failed */
+    errno = EIO; /* for a stream that has only an error flag */
     failed = write_rows(ctx, f) || fflush(f) != 0 || fsync(fd) != 0;
     failed |= fclose(f) != 0;
     if (!failed && rename(temp, path) == 0)

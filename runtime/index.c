@@ -14,7 +14,7 @@
 #include "assemblers.h"
 #include "internal.h"
 
-/* Defined by blobs.S. Weak: a program for the CPU alone links without it. */
+/* Symbols defined by blobs.S. They are weak: a program for the CPU only links without it. */
 extern const unsigned char nj_index_start[] __attribute__((weak, visibility("hidden")));
 extern const unsigned char nj_index_end[] __attribute__((weak, visibility("hidden")));
 extern const unsigned char nj_blobs_start[] __attribute__((weak, visibility("hidden")));
@@ -36,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static int damaged(char *why, const char *
     return NJ_E_INDEX;
 }
 
-/* Does an array lie inside the index, aligned for its elements? */
+/* Return whether an array lies inside the index, aligned for its elements. */
 static int array_fits(const struct nji_header *h, uint32_t off, uint64_t count, uint64_t element,
                       uint32_t align)
 {

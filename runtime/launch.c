@@ -83,7 +83,7 @@ int nj_refuse(nj_stream *s, const char *op, const char *condition, const char *v
     return nj_fail(s->ctx, NJ_E_ARG, "%s: %s does not hold (%s)", op, condition, values);
 }
 
-/* Numbers of the nearest kernels, best first; variants of the same op come before anything else. */
+/* Find the numbers of the nearest kernels, best first; variants of the same op come before all others. */
 static int find_nearest(const char *key, uint32_t nearest[NEAREST])
 {
     size_t op_bytes = strcspn(key, ".");

@@ -12,12 +12,13 @@
 #include "internal.h"
 
 static const char *const setting[][2] = {
-    {"CUDA_DISABLE_PTX_JIT", "1"},              /* PTX, from whomever, is refused */
-    {"CUDA_CACHE_DISABLE", "1"},                /* nothing compiled is kept or found */
+    {"CUDA_DISABLE_PTX_JIT", "1"},              /* PTX from any source is refused */
+    {"CUDA_CACHE_DISABLE", "1"},                /* no compiled code is stored or found */
     {"CUDA_FORCE_PRELOAD_LIBRARIES", "0"},      /* the driver's compiler is not even mapped */
-    {"VK_LOADER_LAYERS_DISABLE", "~implicit~"}, /* some of them open sockets */
+    {"VK_LOADER_LAYERS_DISABLE", "~implicit~"}, /* some layers open sockets */
 };
-/* The first two: without them the driver may compile, or take what it compiled before. */
+/* Number of settings that forbid the JIT, the first two: without them the driver may compile, or use code that it
+ * compiled before. */
 enum { FORBIDDING = 2 };
 
 int nj_forbid_jit(void)

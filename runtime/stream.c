@@ -7,7 +7,7 @@
 
 #include "internal.h"
 
-/* Asking for more than there is freezes a machine whose GPU shares memory with the host. */
+/* Check the budget: asking for more than there is freezes a machine whose GPU shares memory with the host. */
 int nj_budget_check(nj_context *ctx, enum nj_memory kind, size_t bytes)
 {
     const size_t budget = ctx->backend->budget(ctx, kind);

@@ -24,13 +24,14 @@
 enum {
     ALIGN = 256,
     WIDENED_ROWS = 256,
-    TILE_ROWS = 256, /* of a product, for one thread */
+    TILE_ROWS = 256, /* rows of a product's tile, for one thread */
     TILE_COLUMNS = 256,
-    CALLERS = 64,    /* OpenBLAS ends the program where many more call it at a time */
-    BUFFER_MIB = 128 /* of OpenBLAS for each of them */
+    /* limit on concurrent calls: OpenBLAS ends the program if many more call it at a time */
+    CALLERS = 64,
+    BUFFER_MIB = 128 /* size of OpenBLAS's buffer for each of them */
 };
 
-/* x86 kernels name the processor; others often do not, and then its architecture has to do. */
+/* Read the processor's name. x86 kernels give it; others often do not, and then the architecture is used. */
 static void read_name(char *out, size_t bytes)
 {
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -54,8 +55,8 @@ static void read_name(char *out, size_t bytes)
     fclose(f);
 }
 
-/* OpenBLAS waits for as many threads as OpenMP would start, although it gets no more than
- * OMP_THREAD_LIMIT: for ever. What OpenMP would start is a setting of the thread that asks. */
+/* Limit OpenMP's threads to OMP_THREAD_LIMIT. OpenBLAS waits for as many threads as OpenMP would start, forever if
+ * the limit allows fewer. The number that OpenMP would start is a setting of the calling thread. */
 static void keep_to_thread_limit(void)
 {
     if (omp_get_max_threads() > omp_get_thread_limit())
@@ -92,8 +93,8 @@ static void touch_buffers(void)
     }
 }
 
-/* Refuse where address space is too short for a buffer of OpenBLAS for each thread that calls it: it would ask for one
- * again and again, for ever. */
+/* Refuse an address space that is too small for a buffer of OpenBLAS per calling thread: OpenBLAS would retry the
+ * allocation forever. */
 static int check_room(nj_context *ctx)
 {
     const size_t bytes = (size_t)product_threads() * BUFFER_MIB << 20;
@@ -211,7 +212,7 @@ static int cpu_event_record(nj_event *e, nj_stream *s)
     return 0;
 }
 
-/* What was enqueued before is done. */
+/* Return 0: all earlier work is done already. */
 static int cpu_stream_wait(nj_stream *s, nj_event *e)
 {
     (void)s;
@@ -277,7 +278,7 @@ static int cpu_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_
     return 0;
 }
 
-/* NJ_F8: A and a piece of B, widened. */
+/* Return how many rows of B are widened at a time (NJ_F8); A is widened whole. */
 static int32_t piece_rows(const struct nj_gemm *g)
 {
     return g->N < WIDENED_ROWS ? g->N : WIDENED_ROWS;
@@ -297,7 +298,7 @@ static int cpu_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
     return plan->state ? 0 : nj_fail(ctx, NJ_E_NOMEM, "out of host memory");
 }
 
-/* step: floats from the scale of a row to the next */
+/* Widen rows of e4m3 or e5m2. step: floats from the scale of a row to the next */
 static void widen(float *out, const uint8_t *x, float (*value_of)(uint8_t), const float *scale,
                   int step, int32_t rows, int32_t columns, int64_t ld)
 {
@@ -311,7 +312,7 @@ static void widen(float *out, const uint8_t *x, float (*value_of)(uint8_t), cons
             out[(int64_t)r * columns + c] = scale[r * step] * value[x[r * ld + c]];
 }
 
-/* One tile of a product, of which `left` are what is left of its rows and columns. */
+/* Compute one tile of a product; `left` is the number of rows and columns that remain from its origin. */
 static void run_tile(const struct nj_gemm *g, float *c, const float *a, const float *b,
                      const int64_t left[2])
 {
@@ -323,8 +324,8 @@ static void run_tile(const struct nj_gemm *g, float *c, const float *a, const fl
                 nj_gemm_scale(g), a, (int)g->lda, b, (int)g->ldb, g->beta, c, (int)g->ldc);
 }
 
-/* Tiles of one size, each by one thread: left alone, OpenBLAS divides by the threads there are, and
- * for some processors the bits of its sums depend on where. One product of the process at a time. */
+/* Compute a product in tiles of one size, each by one thread. Left alone, OpenBLAS divides by the number of threads,
+ * and for some processors the bits of its sums depend on where. The process computes one product at a time. */
 static void run_f32(const struct nj_gemm *g, float *c, const float *a, const float *b)
 {
     const int64_t a_step = g->kind == NJ_GEMM_TN ? 1 : g->lda;

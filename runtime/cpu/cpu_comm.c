@@ -21,20 +21,20 @@
 
 enum {
     SLOT_BYTES = 1 << 20,
-    WAIT_SECONDS = 120, /* for the others to come */
+    WAIT_SECONDS = 120, /* time to wait for the other ranks to join */
     POLL_NS = 20000,
-    POLLS_A_LOOK = 256 /* polls between two looks at whether a rank is gone */
+    POLLS_A_LOOK = 256 /* number of polls between two checks whether a rank is gone */
 };
 
-/* One rank's part of the object. */
+/* One rank's part of the shared object. */
 struct place {
-    _Atomic uint64_t passed;  /* barriers that it has come to */
-    struct nj_transfer doing; /* but for the addresses */
+    _Atomic uint64_t passed;  /* number of barriers that the rank has reached */
+    struct nj_transfer doing; /* its call, without the addresses */
     _Alignas(64) char slot[SLOT_BYTES];
 };
 
 struct group {
-    struct place *place; /* [ranks], shared */
+    struct place *place; /* shared places of the ranks, [ranks] */
     size_t bytes;
     int fd;
     uint64_t passed;
@@ -63,7 +63,7 @@ static int is_gone(const struct group *g, int rank)
     return fcntl(g->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* All ranks have come to as many barriers as this one. A rank that came to it and ended has come. */
+/* Wait until all ranks have reached as many barriers as this one. A rank that reached it and ended counts. */
 static int barrier(nj_comm *c)
 {
     struct group *g = c->handle;
@@ -94,7 +94,7 @@ int nj_cpu_comm_id(nj_context *ctx, unsigned char *id)
     return 0;
 }
 
-/* Made by rank 0, whole before the others see it: they look for its size. */
+/* Open the shared object. Rank 0 creates it and completes it before the others see it: they wait for its size. */
 static int open_object(nj_comm *c, const char *name, struct group *g)
 {
     struct stat st;
@@ -135,7 +135,7 @@ static int map_object(nj_comm *c, struct group *g)
     return 0;
 }
 
-/* The first barrier, which those who are still on their way may take long to come to. */
+/* Pass the first barrier, which ranks that are still starting may take long to reach. */
 static int meet(nj_comm *c, struct group *g)
 {
     g->passed = 1;
@@ -167,7 +167,7 @@ int nj_cpu_comm_create(nj_comm *c, const unsigned char *id)
         rc = map_object(c, g);
     if (rc == 0)
         rc = meet(c, g);
-    if (c->rank == 0) /* all have it open, or it is given up */
+    if (c->rank == 0) /* all ranks have it open, or the start has failed */
         shm_unlink(name);
     return rc;
 }
@@ -188,7 +188,7 @@ void nj_cpu_comm_destroy(nj_comm *c)
 
 /* ---- transfers ---- */
 
-/* Where a piece of this rank lies in its slot, and that of another rank for it. */
+/* Copy a piece of this rank's data, from offset `at` on, to its slot; in an all-to-all, one for each rank in turn. */
 static void write_piece(const nj_comm *c, const struct nj_transfer *t, size_t at, size_t bytes)
 {
     struct group *g = c->handle;
@@ -215,7 +215,7 @@ static void read_piece(const nj_comm *c, const struct nj_transfer *t, size_t at,
             memcpy(to + (size_t)rank * t->bytes, g->place[rank].slot + mine, bytes);
 }
 
-/* Before anything is read, all ranks do the same. */
+/* Check, before anything is read, that all ranks make the same call. */
 static int check_doing(const nj_comm *c, const struct nj_transfer *t)
 {
     const struct group *g = c->handle;

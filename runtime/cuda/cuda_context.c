@@ -7,8 +7,8 @@
 
 #include "backend.h"
 
-/* A GPU that shares memory with the host counts page cache as used, although the system would give
- * it back, and freezes the machine when nothing is left: take what the system says, and leave it a
+/* Return the budget of a GPU that shares memory with the host. The driver counts page cache as used, although the
+ * system would give it back, and the machine freezes when nothing is left: take the system's number, less a
  * sixteenth of all memory. */
 static size_t shared_budget(void)
 {
@@ -25,13 +25,13 @@ size_t nj_cuda_budget(nj_context *ctx, enum nj_memory kind)
         return shared_budget();
     if (kind == NJ_MEM_HOST)
         return nj_meminfo("MemAvailable");
-    /* A GPU that does not answer is not one without memory: the allocation itself will say so. */
+    /* A GPU that does not answer may still have memory: the allocation itself will report the error. */
     if (nj_cuda_enter(ctx) || nj_cuda_of(ctx)->driver.cuMemGetInfo(&available, &total))
         return SIZE_MAX;
     return available;
 }
 
-/* After these the driver answers every call on the context with the same error. */
+/* Return whether the driver answers every later call on the context with this same error. */
 static int is_fatal(int result)
 {
     static const int fatal[] = {

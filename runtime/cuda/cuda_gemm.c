@@ -9,7 +9,7 @@
 
 #include "cuda_gemm.h"
 
-/* What cuBLASLt has, by nj_f8_scales. */
+/* Refuse FP8 GEMMs that cuBLASLt does not have on this device, by nj_f8_scales. */
 static int check_f8(nj_context *ctx, const struct nj_gemm *g)
 {
     static const char *const has[] = {

@@ -23,9 +23,9 @@
 #include "base/checked.h"
 #include "cuda_gemm.h"
 
-/* Periods of a pattern on the host, so that a copy of them is long, and copies of that are aligned. */
+/* Number of periods of a pattern on the host: with this many, copies are long and aligned. LONGEST: longest period. */
 enum { REPEATS = 256, LONGEST = 127 };
-/* The pinned buffer: blocks that arrays are filled with, then what is read of results. */
+/* Parts of the pinned buffer: blocks that arrays are filled with; results are read behind them. */
 enum { BLOCK_A, BLOCK_B, BLOCK_ONES, BLOCKS };
 enum {
     BLOCK_BYTES = REPEATS * LONGEST * 4,
@@ -33,7 +33,7 @@ enum {
     SAMPLE_BYTES = 4 << 20,
     PINNED_BYTES = BLOCKS * BLOCK_BYTES + SAMPLE_BYTES,
 };
-/* What is read of a result: pieces of a row each, but within bounds, which are a part of it. */
+/* Bounds of what is read of a result: bytes of a piece, which is a row where they allow it, and of all pieces. */
 enum { PIECE_LEAST = 512, PIECE_MOST = 4096, LEAST_BYTES = 1 << 20 };
 static const struct {
     size_t part, most;
@@ -63,7 +63,7 @@ static size_t format_bytes(const struct format *f)
     return (size_t)(1 + f->exponent + f->mantissa) / 8;
 }
 
-/* The bits of a small integer, which every type of a result holds as it is. */
+/* Return the bits of a small integer, which every result type holds exactly. */
 static uint32_t encode(const struct format *f, int value)
 {
     const int bias = (1 << (f->exponent - 1)) - 1, dropped = 23 - f->mantissa;
@@ -101,11 +101,12 @@ static void write_bits(void *at, uint32_t bits, size_t bytes)
 struct pattern {
     int period;
     int row,
-        along; /* places from one row of op(X) to the next, and from one of its K columns to the next */
+        along; /* steps from one row of op(X) to the next, and from one of its K columns to the next */
     signed char value[LONGEST];
 };
 
-/* Five, so that for each operand there is one that does not divide its ld, as then all rows would be alike. */
+/* Return a period. There are five, so that for each operand there is one that does not divide its ld; otherwise all
+ * rows would be alike. */
 static int period_of(int64_t ld, int other)
 {
     static const int primes[] = {LONGEST, 113, 109, 107, 103};
@@ -153,7 +154,7 @@ static char *block_at(nj_context *ctx, int which)
     return (char *)nj_cuda_of(ctx)->pinned + (size_t)which * BLOCK_BYTES;
 }
 
-/* Writes a block to the device, and what is there behind itself until all is full. */
+/* Fill an array: write a block to the device, and copy the filled part behind itself until all is full. */
 static int fill(nj_context *ctx, const struct nj_lt_place *at, const void *to, size_t bytes,
                 const char *block, size_t block_bytes)
 {
@@ -214,7 +215,7 @@ int nj_lt_fill_scales(nj_context *ctx, const struct nj_gemm *g, const struct nj_
 
 /* ---- what to expect ---- */
 
-/* The sum of two places, around the end of a period. */
+/* Return the sum of two positions modulo the period. */
 static int around(int place, int step, int period)
 {
     return place + step < period ? place + step : place + step - period;
@@ -314,7 +315,7 @@ int nj_lt_known_clear(nj_context *ctx, const struct nj_lt_known *k)
 
 /* ---- comparing ---- */
 
-/* Zero has two signs. */
+/* Return whether two elements are equal; zero has two signs. */
 static int is_same(uint32_t got, uint32_t want, size_t bytes)
 {
     const uint32_t sign = 1u << (8 * bytes - 1);
@@ -322,7 +323,7 @@ static int is_same(uint32_t got, uint32_t want, size_t bytes)
     return got == want || ((got | want) & ~sign & (uint32_t)((1ull << 8 * bytes) - 1)) == 0;
 }
 
-/* The first of so many elements that differs, or count. */
+/* Return the index of the first of `count` elements that differs, or count. */
 static size_t first_other(const unsigned char *got, const unsigned char *want, size_t count,
                           size_t bytes)
 {
@@ -364,7 +365,7 @@ static int row_is_wrong(struct nj_lt_known *k, size_t row, size_t column, size_t
     return 0;
 }
 
-/* What lies between two rows is as it was. */
+/* Return whether the bytes between two rows have changed. */
 static int gap_is_wrong(struct nj_lt_known *k, size_t row, size_t column, size_t count,
                         const unsigned char *got, uint32_t initial)
 {
@@ -376,7 +377,7 @@ static int gap_is_wrong(struct nj_lt_known *k, size_t row, size_t column, size_t
     return 0;
 }
 
-/* Elements from the first one on, over the ends of rows. */
+/* Compare elements from the first one on, across the ends of rows. */
 static int piece_is_wrong(struct nj_lt_known *k, size_t first, size_t count,
                           const unsigned char *got, uint32_t initial)
 {
@@ -412,8 +413,9 @@ int nj_lt_known_has_more(const struct nj_lt_known *k)
     return quick < k->bytes && quick < depth_bytes(k->bytes, NJ_LT_THOROUGH);
 }
 
-/* Steps of some rows and 0.618 of one, or of which some and 0.618 are a row, go to all columns evenly: pieces meet the
- * tiles of each row of tiles, and no column is left out. */
+/* Choose the pieces that are compared. A step of whole rows and 0.618 of a row, or a step of which a whole number
+ * and 0.618 make a row, visits all columns evenly: pieces meet the tiles of each row of tiles, and no column is left
+ * out. */
 struct nj_lt_sample nj_lt_sample_of(size_t bytes, size_t row, enum nj_lt_depth depth)
 {
     const size_t wanted = depth_bytes(bytes, depth);

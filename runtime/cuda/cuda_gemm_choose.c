@@ -18,10 +18,10 @@
 #include "cuda_gemm.h"
 #include "library.h"
 
-/* Of the library, among all algorithms and among those that need no workspace. */
+/* Number of the library's guesses among all algorithms, and among those that need no workspace. */
 enum { GUESSES = 16, GUESSES_WITHOUT = 8, CANDIDATES = GUESSES + GUESSES_WITHOUT };
 enum { TIMED_RUNS = 5, POINTER_ALIGN = 16 };
-/* One whose first timed run takes this many times the best is not timed further. */
+/* Factor to the best time from which on an algorithm is not timed further after its first run. */
 #define HOPELESS 1.25f
 #define LEFT_OUT (-1.0f)
 
@@ -31,16 +31,16 @@ struct trial {
     const struct nj_gemm *g;
     struct nj_lt_product *p;
     struct nj_lt_choice list[CANDIDATES];
-    float ms[CANDIDATES]; /* of a run; 0: not timed, or LEFT_OUT */
+    float ms[CANDIDATES]; /* time of a run; 0: not timed, or LEFT_OUT */
     int count;
     char *memory;
     struct nj_lt_place at;
     void *event[2];
-    int apart; /* arrays lie apart, so there is a result to look at */
+    int apart; /* 1: arrays do not overlap, so there is a result to compare */
     struct nj_lt_known known;
     struct {
         int count;
-        char first[200]; /* what was wrong with the first one */
+        char first[200]; /* description of the first wrong result */
     } fault[FAULTS];
 };
 
@@ -62,7 +62,7 @@ static int is_allowed(struct nj_cublaslt *lt, const struct nj_lt_result *r)
     return split <= 1 || scheme == NJ_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-/* Its place in the list, or -1. */
+/* Return the place of a choice in the list, or -1. */
 static int find_choice(const void *c, const struct nj_lt_choice *list, int count)
 {
     for (int i = 0; i < count; i++)
@@ -71,7 +71,7 @@ static int find_choice(const void *c, const struct nj_lt_choice *list, int count
     return -1;
 }
 
-/* Adds what is allowed of so many guesses of the library to the list, none where it has none; a status of
+/* Append the allowed algorithms among a number of the library's guesses, none if it has none. Returns a status of
  * the library. */
 static int add_algorithms(nj_context *ctx, const struct nj_lt_product *p, uint64_t workspace,
                           int guesses, struct nj_lt_choice *list, int *count)
@@ -113,7 +113,7 @@ static int add_algorithms(nj_context *ctx, const struct nj_lt_product *p, uint64
     return status;
 }
 
-/* Allowed algorithms, the library's best guess first. */
+/* List the allowed algorithms, the library's best guess first. */
 static int list_algorithms(nj_context *ctx, struct trial *t)
 {
     int status = add_algorithms(ctx, t->p, NJ_CUDA_WORKSPACE_BYTES, GUESSES, t->list, &t->count);
@@ -134,7 +134,7 @@ static size_t array_bytes(int64_t rows, int64_t ld, enum nj_dtype dtype)
     return size_up(size_product((size_t)rows, (size_t)ld, nj_dtype_bytes(dtype)), 256);
 }
 
-/* Scales as long as those of the larger operand, for both. */
+/* Return the bytes of scales for the larger operand, used for both. */
 static size_t scale_bytes(const nj_context *ctx, const struct nj_gemm *g)
 {
     const size_t rows = size_up((size_t)(g->M > g->N ? g->M : g->N), 128);
@@ -145,8 +145,8 @@ static size_t scale_bytes(const nj_context *ctx, const struct nj_gemm *g)
                                         : size_mul(rows, sizeof(float));
 }
 
-/* The arrays lie apart, as they will, so that timing sees what they cost and results can be looked at; where memory is
- * short, one on top of the other. operand_bytes: as the library counts operands. */
+/* Allocate the arrays. They do not overlap, as in a run, so that timing is realistic and results can be compared; if
+ * memory is short, they overlap. operand_bytes: in the library's order. */
 static int take_scratch(nj_context *ctx, struct trial *t, size_t operand_bytes[2])
 {
     const struct nj_gemm *g = t->g;
@@ -192,7 +192,7 @@ static int wait_for(nj_context *ctx, const struct trial *t)
                          "first run of a GEMM");
 }
 
-/* A fault of the GPU that a refusal hides shows in the waiting. */
+/* Run the product once and wait, since a fault of the GPU that a refusal hides shows in the wait. */
 static int run_once(nj_context *ctx, const struct trial *t)
 {
     struct nj_lt_product plain = *t->p;
@@ -237,7 +237,7 @@ static int compare(nj_context *ctx, struct trial *t, int i, enum nj_lt_depth dep
     return rc;
 }
 
-/* Runs candidate i once and looks at its result. 0 though it is left out. */
+/* Run candidate i once and compare its result. Returns 0 even if it is left out. */
 static int try_choice(nj_context *ctx, struct trial *t, int i, enum nj_lt_depth depth)
 {
     const double began = clock_ms();
@@ -251,7 +251,7 @@ static int try_choice(nj_context *ctx, struct trial *t, int i, enum nj_lt_depth 
     ran = clock_ms();
     if (rc == 0 && t->apart)
         rc = compare(ctx, t, i, depth);
-    /* One that has been timed already runs for this alone. */
+    /* A candidate that has been timed already runs only for this comparison. */
     ctx->info.gemm_check_ms +=
         cleared - began + clock_ms() - ran + (t->ms[i] > 0 ? ran - cleared : 0);
     if (rc == NJ_E_GEMM) {
@@ -263,7 +263,7 @@ static int try_choice(nj_context *ctx, struct trial *t, int i, enum nj_lt_depth 
 
 /* ---- timing ---- */
 
-/* `runs` of them as a graph, as a step has them: what comes between two counts, too. */
+/* Capture `runs` runs as a graph, as a step has them, so that the time between two kernels counts, too. */
 static int capture_runs(nj_context *ctx, const struct trial *t, int runs, void **out)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
@@ -283,7 +283,7 @@ static int capture_runs(nj_context *ctx, const struct trial *t, int runs, void *
     return rc != 0 ? rc : nj_cuda_check(ctx, result, "timing a GEMM");
 }
 
-/* Milliseconds a run, of `runs`. */
+/* Measure the milliseconds per run, over `runs` runs. */
 static int time_runs(nj_context *ctx, const struct trial *t, int runs, float *ms)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
@@ -304,7 +304,7 @@ static int time_runs(nj_context *ctx, const struct trial *t, int runs, float *ms
     return nj_cuda_check(ctx, result, "timing a GEMM");
 }
 
-/* Opens what GEMMs are timed with: a stream of its own, since the default one cannot be captured. */
+/* Open what timing needs: a stream of its own, since the default one cannot be captured. */
 static int open_timer(nj_context *ctx, struct trial *t)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
@@ -327,7 +327,7 @@ static void close_timer(nj_context *ctx, struct trial *t)
 }
 
 struct best {
-    int at; /* -1: none */
+    int at; /* index of the candidate; -1: none */
     float first;
 };
 
@@ -357,7 +357,7 @@ static int time_all(nj_context *ctx, struct trial *t)
         if (rc != 0 || t->ms[i] == LEFT_OUT)
             continue;
         rc = time_choice(ctx, t, i, &best);
-        if (rc == NJ_E_GEMM) { /* in a graph alone */
+        if (rc == NJ_E_GEMM) { /* it fails only in a graph */
             leave_out(ctx, t, i, REFUSED, ctx->error);
             rc = 0;
         }
@@ -367,7 +367,7 @@ static int time_all(nj_context *ctx, struct trial *t)
 
 /* ---- taking one ---- */
 
-/* The fastest that is left, or the first where none is timed; -1: none. */
+/* Return the fastest candidate that is left, or the first if none is timed; -1: none. */
 static int next_choice(const struct trial *t)
 {
     int best = -1;
@@ -413,7 +413,7 @@ static void say_left_out(nj_context *ctx, const struct trial *t)
     cu->log(cu->log_user, line);
 }
 
-/* Of those that are left the next that stands a thorough look, if there is more to see than there was. */
+/* Take the next remaining candidate that passes a thorough comparison, if that covers more than the quick one did. */
 static int take_next(nj_context *ctx, struct trial *t)
 {
     int rc = 0;
@@ -429,8 +429,8 @@ static int take_next(nj_context *ctx, struct trial *t)
     return rc != 0 ? rc : fail_all(ctx, t);
 }
 
-/* The stored choice, if it is among those that the library lists for this shape: bytes of a file
- * select, and never reach the library, which does not promise to survive foreign ones. *taken: it still works. */
+/* Take the stored choice if the library lists it for this shape: bytes from a file only select, and never reach the
+ * library, which need not survive foreign ones. *taken: it still works. */
 static int take_stored(nj_context *ctx, const struct nj_gemm_plan *plan, struct trial *t,
                        int *taken)
 {

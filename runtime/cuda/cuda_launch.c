@@ -20,7 +20,7 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
     const uint64_t row_bytes[1] = {2 * (uint64_t)of->columns};
     const uint32_t box[2] = {NJ_TILE_COLUMNS, (uint32_t)of->tile_rows};
     const uint32_t steps[2] = {1, 1};
-    /* Aligned as the driver wants it; in the block it lies where the kernel has it. */
+    /* The map is aligned as the driver requires; in the block it lies where the kernel expects it. */
     _Alignas(128) unsigned char made[NJ_TILE_MAP_BYTES];
     nj_context *ctx = s->ctx;
     char what[200];
@@ -41,7 +41,7 @@ int nj_cuda_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tilin
     return nj_cuda_check(ctx, rc, what);
 }
 
-/* From there on kernels wait themselves for the one ahead of them (kernels/begin.cuh). */
+/* First SM whose kernels themselves wait for the kernel ahead of them (kernels/begin.cuh). */
 enum { SM_OF_DEPENDENT_LAUNCH = 90 };
 
 int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,

@@ -24,7 +24,7 @@ int nj_lt_type(const nj_context *ctx, enum nj_dtype dtype)
     return ctx->info.lp_is_f16 ? NJ_CUDA_R_16F : NJ_CUDA_R_16BF;
 }
 
-/* Layouts of the arrays as stored, seen column-major: rows and columns change places. */
+/* Make layouts of the arrays as stored, seen column-major: rows and columns change places. */
 static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_product *p)
 {
     struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
@@ -45,7 +45,7 @@ static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_p
     return nj_lt_check(ctx, status, "cublasLtMatrixLayoutCreate");
 }
 
-/* A descriptor is read when work is enqueued, or captured: the next product may set it anew. */
+/* Set the scales in the descriptor, which is read when work is enqueued or captured: the next product may change it. */
 int nj_lt_set_scales(nj_context *ctx, const struct nj_lt_product *p, const struct nj_lt_place *at)
 {
     struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
@@ -60,9 +60,9 @@ int nj_lt_set_scales(nj_context *ctx, const struct nj_lt_product *p, const struc
     return status ? nj_lt_check(ctx, status, "cublasLtMatmulDescSetAttribute (scales)") : 0;
 }
 
-/* e4m3: a scale a row, and sums that stay in the tensor cores; or one scale, and sums that go to float32 on the way:
- * those of gradients of weights, over all tokens, which take no longer so (docs/performance.md). Where there are other
- * scales, all sums do. */
+/* Set scales and accumulation of e4m3. With a scale per row, sums stay in the tensor cores. With one scale, as for
+ * gradients of weights, whose sums run over all tokens, sums move to float32 on the way, which is no slower there
+ * (docs/performance.md). With other scales all sums do. */
 static int set_scaled(nj_context *ctx, const struct nj_gemm *g, const struct nj_lt_product *p)
 {
     const int32_t mode = g->one_scale ? NJ_CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F

@@ -10,7 +10,7 @@
 #include "backend.h"
 #include "library.h"
 
-/* The first word such as "580.159.04". */
+/* Read the first word such as "580.159.04". */
 static void read_driver_release(char *out, size_t bytes)
 {
     static const char *const path[] = {"/sys/module/nvidia/version", "/proc/driver/nvidia/version"};
@@ -31,7 +31,8 @@ static void read_driver_release(char *out, size_t bytes)
     }
 }
 
-/* A GPU that does not tell whether it shares memory with the host is taken for one that does not. */
+/* Choose the kind of memory. A GPU that does not tell whether it shares memory with the host is treated as one that
+ * does not. */
 static int choose_memory(nj_context *ctx, const struct nj_options *options)
 {
     struct nj_cuda *cu = nj_cuda_of(ctx);
@@ -55,7 +56,7 @@ static int choose_memory(nj_context *ctx, const struct nj_options *options)
     return 0;
 }
 
-/* What cuBLASLt has; above sm_100 GEMMs with one scale are no faster than those in 16 bits. */
+/* Return the FP8 scales that cuBLASLt has; above sm_100, GEMMs with one scale are no faster than those in 16 bits. */
 static enum nj_f8_scales f8_of(int sm)
 {
     return sm >= 100 ? NJ_F8_BLOCKS : sm == 90 ? NJ_F8_ROWS : sm == 89 ? NJ_F8_ONE : NJ_F8_NONE;

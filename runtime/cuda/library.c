@@ -55,7 +55,7 @@ static size_t nccl_version(const void *table)
 }
 
 #define NJ_SYMBOLS(list) .symbols = (list), .count = sizeof(list) / sizeof *(list)
-/* Types and attributes of another major version of cuBLASLt may have other numbers. */
+/* Accepted versions of cuBLASLt; another major version may number types and attributes differently. */
 static const struct nj_library cublaslt = {
     .title = "cuBLASLt",
     .wanted = "13",
@@ -84,7 +84,7 @@ static const struct nj_library nccl = {
 };
 static const struct nj_library *const searched[] = {&cublaslt, &nccl};
 
-/* Fills a table of function pointers. NULL, or the first symbol that the library lacks. */
+/* Fill a table of function pointers. Returns NULL, or the first symbol that the library lacks. */
 static const char *resolve(void *library, const struct nj_library_symbol *list, size_t count,
                            void *table)
 {
@@ -104,7 +104,7 @@ const char *nj_version_text(size_t version, char out[64])
     return out;
 }
 
-/* Fills the table. False, and why not, if a function is missing or the version will not do. */
+/* Fill the table. Returns false, and why, if a function is missing or the version is not accepted. */
 static int resolve_library(const struct nj_library *of, void *library, void *table, char *why,
                            size_t bytes)
 {
@@ -146,7 +146,7 @@ int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
     if (!library)
         return nj_fail(ctx, NJ_E_DRIVER,
                        "the NVIDIA driver is not here (%.300s); install driver 580 or newer", why);
-    /* The version first: an old driver lacks functions, and its age is the better answer. */
+    /* Check the version first: an old driver lacks functions, and its age is the better explanation. */
     missing = resolve(library, driver_symbols, 1, out);
     if (!missing && out->cuDriverGetVersion(version) == 0 && *version < NJ_CUDA_MIN_DRIVER)
         return nj_fail(
@@ -164,7 +164,7 @@ int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out)
     return 0;
 }
 
-/* It comes with the driver, from the same place. */
+/* Open the management library, which comes with the driver, from the same place. */
 int nj_cuda_open_nvml(struct nj_nvml *out)
 {
     char why[WHY_BYTES] = "";
@@ -180,8 +180,8 @@ int nj_cuda_open_nvml(struct nj_nvml *out)
 
 /* ---- what is there ---- */
 
-/* False, and why, for what is not to be opened. Nothing of the library runs. *out is what it says of
- * itself, of a path that is not the loader's to find. */
+/* Return false, and why, for a file that must not be opened. None of the library's code runs. *out describes the
+ * library, if the path is not left to the loader. */
 static int may_open(const struct nj_library *of, const char *path, struct nj_library_file *out,
                     char *why, size_t bytes)
 {
@@ -216,12 +216,12 @@ struct search {
     const struct nj_library *of;
     nj_context *ctx;
     void *table;
-    char *path, *build; /* of info, of what is found */
+    char *path, *build; /* fields of info that describe the library found */
     int found;
-    char reason[WHY_BYTES + 320]; /* why the last one that is there did not do */
+    char reason[WHY_BYTES + 320]; /* reason why the last library that exists was not taken */
 };
 
-/* What the loader chose for a bare name, and which build it is. */
+/* Record the file that the loader chose for a bare name, and its build. */
 static void record(struct search *search, const void *function, const char *path)
 {
     struct nj_library_file file;
@@ -288,10 +288,10 @@ struct report {
     void *user;
     int driver;
     const struct nj_library *of;
-    int found, there; /* one that is used; one that could be */
+    int found, there; /* whether one is used; whether one could be used */
 };
 
-/* Of a library that is not opened: its version, as far as the name of its file tells, and its build. */
+/* Describe a library that is not opened: its version, as far as the file name tells, and its build. */
 static void describe(const struct nj_library *of, const char *path,
                      const struct nj_library_file *file, char *out, size_t bytes)
 {

@@ -15,19 +15,20 @@
 
 #include "library.h"
 
-/* A link within a path that holds one is followed again: more steps than links. */
+/* Limits of the walk. A link within a path that has a link is followed again, so there are more steps than links. */
 enum { MAX_DEPTH = 16, MAX_LINKS = 256, MAX_SEGMENTS = 64, MAX_DYNAMIC = 256, NOTE_BYTES = 4096 };
 
 /* ---- who could have changed it ---- */
 
-/* A file on its way to be trusted. named: the user named it, and so vouches for its owner. */
+/* A file that is being checked. named: the user named it, and so vouches for its owner. */
 struct way {
     int named, depth, links;
     char *why;
     size_t bytes;
 };
 
-/* Root, the user, and who can change the system's root or this program anyway. */
+/* Return whether an owner is trusted: root, the user, or someone who can change the system's root or this program
+ * anyway. */
 static int is_owner_trusted(uid_t owner)
 {
     struct stat info;
@@ -36,7 +37,8 @@ static int is_owner_trusted(uid_t owner)
            (stat("/proc/self/exe", &info) == 0 && owner == info.st_uid);
 }
 
-/* A group of the number of its only user, as most systems give each user one, holds nobody else. */
+/* Return whether others can write to a file. A group with the number of its only user, as most systems give each
+ * user one, has no other members. */
 static int can_others_write(const struct stat *s)
 {
     return (s->st_mode & S_IWOTH) ||
@@ -45,7 +47,7 @@ static int can_others_write(const struct stat *s)
 
 static int check_way(struct way *w, const char *path, int strict);
 
-/* Where a link leads, from the folder that holds it. */
+/* Follow a link from the folder that holds it. */
 static int follow(struct way *w, const char *link, int strict)
 {
     char target[PATH_MAX], path[PATH_MAX];
@@ -84,8 +86,8 @@ static int check_step(struct way *w, const char *path, int strict)
     return 1;
 }
 
-/* Each folder from the root on, then the file. What holds the file is looked at strictly: a library
- * loads others from beside itself. */
+/* Check each folder from the root on, then the file. The folder of the file is checked strictly, since a library
+ * loads others from there. */
 static int check_way(struct way *w, const char *path, int strict)
 {
     char step[PATH_MAX];
@@ -155,7 +157,7 @@ static int read_segments(struct image *m)
     return read_at(m->fd, h.e_phoff, m->segment, sizeof *m->segment * h.e_phnum);
 }
 
-/* Where in the file an address lies; beyond all files if nowhere. */
+/* Return the file offset of an address, or an offset beyond all files if it has none. */
 static uint64_t file_offset(const struct image *m, uint64_t address)
 {
     for (int i = 0; i < m->count; i++) {

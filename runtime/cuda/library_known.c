@@ -11,8 +11,8 @@
 #include "library.h"
 
 static const struct {
-    size_t from, below; /* versions, 130501 = 13.5.1 */
-    int sm_from, sm_to; /* archs, both of them too */
+    size_t from, below; /* range of versions, 130501 = 13.5.1 */
+    int sm_from, sm_to; /* range of SMs, both included */
     const char *reported, *advice;
 } known[] = {
     {130400, 130500, 120, 120,

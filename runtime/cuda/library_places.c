@@ -35,7 +35,7 @@ static int visit_file(const struct walk *w, const char *path)
     return access(path, F_OK) == 0 && visit(w, path);
 }
 
-/* In front of a pattern: a folder whose own name is none. */
+/* Write a folder that precedes a pattern, escaped so that its own name is not a pattern. */
 static void put_literal(char *out, size_t bytes, const char *folder)
 {
     size_t n = 0;
@@ -48,7 +48,7 @@ static void put_literal(char *out, size_t bytes, const char *folder)
     out[n] = '\0';
 }
 
-/* Where pip puts the libraries that come with Python packages; lib is PREFIX/lib. */
+/* Visit the folders where pip puts the libraries that come with Python packages; lib is PREFIX/lib. */
 static int visit_packages(const struct walk *w, const char *lib)
 {
     char literal[2 * PATH_MAX], pattern[sizeof literal + 128];
@@ -69,7 +69,8 @@ static int visit_packages(const struct walk *w, const char *lib)
     return stop;
 }
 
-/* A binary in PREFIX/bin has more places; those of Python packages are for one that pip put there. */
+/* Visit more places next to a binary in PREFIX/bin; Python packages are only searched for a binary that pip
+ * installed. */
 static int visit_beside_binary(const struct walk *w)
 {
     static const char *const folder[] = {"", "lib/", "../lib/"};
@@ -96,7 +97,7 @@ static int visit_beside_binary(const struct walk *w)
     return in_bin && visit_packages(w, path);
 }
 
-/* Folders that an environment variable names. */
+/* Visit folders that an environment variable names. */
 static int visit_variables(const struct walk *w)
 {
     static const char *const place[][2] = {
@@ -143,7 +144,7 @@ void nj_library_places(const struct nj_library *of, nj_place_fn *visit_place, vo
     const char *wanted = nj_library_named(of);
     char path[4096];
 
-    if (wanted) { /* said outright: nothing else is tried */
+    if (wanted) { /* the user named it: nothing else is tried */
         struct stat info;
         int folder = stat(wanted, &info) == 0 && S_ISDIR(info.st_mode);
 

@@ -12,8 +12,8 @@
 
 enum { SHARED_WITHOUT_OPT_IN = 48 << 10 };
 
-/* Of several GPUs the first is taken; another one may have code. Writes how to choose it, or "": where
- * some are hidden already, numbers here are not those that the variable takes. */
+/* Write how to choose another GPU, which may have code: of several GPUs the first is taken. Write "" if some GPUs
+ * are hidden already, since then numbers here are not those of the variable. */
 static void name_another(nj_context *ctx, const struct nj_index *index, char *out, size_t bytes)
 {
     struct nj_driver *driver = &nj_cuda_of(ctx)->driver;
@@ -50,8 +50,8 @@ static int no_code(nj_context *ctx, const struct nj_index *index)
                    ctx->info.name, ctx->info.sm, held, ctx->info.sm, another);
 }
 
-/* Launchers and machine code come out of one build; a block laid out for another kernel would be
- * read as garbage. */
+/* Check that launcher and machine code come from the same build; a block made for another kernel would be read as
+ * garbage. */
 static int check_entry(nj_context *ctx, const struct nj_index *index,
                        const struct nj_kernel *kernel, const struct nji_entry *entry)
 {
@@ -81,7 +81,7 @@ static int check_entry(nj_context *ctx, const struct nj_index *index,
                    kernel->key, what);
 }
 
-/* What the code of this arch wants as dynamic shared memory, where that is more than its launcher asks for. */
+/* Return the dynamic shared memory that the code of this arch needs, if it is more than its launcher asks for. */
 static uint32_t arch_shared(const struct nj_kernel *kernel, const char *arch)
 {
     for (const struct nj_arch_shared *s = kernel->arch_shared; s && s->arch; s++)
@@ -135,8 +135,8 @@ static void log_module(const struct nj_options *options, const struct nj_index *
     }
 }
 
-/* Load a container of bytes (0: there is none) and resolve the function of kernel `id`. What was loaded is in *module
- * even if this fails. */
+/* Load a container of `bytes` bytes (0: there is none) and resolve the function of kernel `id`. *module is set to
+ * the loaded module even if this fails. */
 static int load_code(nj_context *ctx, uint32_t id, const void *container, uint64_t bytes,
                      void **module, void **function)
 {
@@ -177,7 +177,7 @@ static int is_for(const struct nj_kernel *kernel, const struct nj_device_info *i
     return !kernel->only || strcmp(kernel->only, info->arch) == 0;
 }
 
-/* Opens the index and finds the arch of this GPU: -1 where it has none. */
+/* Open the index and find the arch of this GPU; -1 if there is none. */
 static int open_index(nj_context *ctx, struct nj_index *index, int *arch)
 {
     char why[NJ_SENTENCE_BYTES];
@@ -211,7 +211,7 @@ int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options)
         const struct nji_entry *entry = nj_index_find(&index, kernel->key);
 
         if (!is_for(kernel, &ctx->info))
-            continue; /* a launch says so */
+            continue; /* the launch reports it */
         rc = check_entry(ctx, &index, kernel, entry);
         if (rc == 0)
             rc = load_kernel(ctx, &index, id, entry);

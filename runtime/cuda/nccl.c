@@ -15,14 +15,14 @@
 _Static_assert(sizeof(struct nj_nccl_id) == NJ_COMM_ID_BYTES, "ncclUniqueId");
 _Static_assert(sizeof(struct nj_nccl_config) == 72, "ncclConfig_t of 2.27");
 
-/* The version from which copy engines transfer what lies in windows, if told to. */
+/* First version whose copy engines transfer memory in windows, if told to. */
 enum { COPY_ENGINES_FROM = 22800 };
-/* They take 0.15 ms to agree on a transfer (H100), in which a kernel gathers more than this. */
+/* Size below which a kernel gathers faster: copy engines take 0.15 ms to agree on a transfer (H100). */
 enum { SMALL_BYTES = 1 << 20 };
 enum { CALL_SECONDS = 120, END_SECONDS = 10, POLL_NS = 20000 };
 
-/* Not multicast, which not every container may use; and the connections of collectives when a
- * communicator is made, not during the first. NCCL reads them once. */
+/* Settings that NCCL reads once: no multicast, which not every container may use; and connections made when a
+ * communicator is created, not during the first collective. */
 static const char *const settings[] = {"NCCL_NVLS_ENABLE", "NCCL_RUNTIME_CONNECT"};
 
 static int open_nccl(nj_context *ctx)
@@ -41,7 +41,7 @@ static int open_nccl(nj_context *ctx)
     return 0;
 }
 
-/* One sentence, of the first line that the library says. */
+/* Fail with one sentence, made from the first line of the library's message. */
 static int fail_result(nj_context *ctx, void *comm, int result, const char *what)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(ctx)->nccl;
@@ -53,7 +53,7 @@ static int fail_result(nj_context *ctx, void *comm, int result, const char *what
                    ctx->info.comm_version % 100, text, result, (int)strcspn(last, "\n"), last);
 }
 
-/* Waits for what a call began; result is what it returned. */
+/* Wait for the work that a call began; result is the call's return value. */
 static int settle_in(nj_comm *c, int result, int seconds, const char *what)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
@@ -94,7 +94,7 @@ int nj_cuda_comm_id(nj_context *ctx, unsigned char *id)
     return 0;
 }
 
-/* A stream of its own without the workspace that GEMMs would need. */
+/* Open a side stream, without the workspace that GEMMs would need. */
 static int open_aside(nj_comm *c)
 {
     struct nj_driver *driver = &nj_cuda_of(c->ctx)->driver;
@@ -164,7 +164,7 @@ int nj_cuda_comm_check(nj_comm *c)
     return rc != 0 ? fail_result(c->ctx, c->handle, rc, "nj_comm_check") : 0;
 }
 
-/* Destroying alone would wait for the other ranks, and for graphs that hold its calls. */
+/* Destroy a communicator. Plain destruction would wait for the other ranks, and for graphs that hold its calls. */
 void nj_cuda_comm_destroy(nj_comm *c)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
@@ -178,7 +178,8 @@ void nj_cuda_comm_destroy(nj_comm *c)
 
 /* ---- memory ---- */
 
-/* A window is what NCCL knows of memory that other ranks copy to. Where they cannot, kernels transfer it. */
+/* Memory that is registered with NCCL as a window, to which other ranks can copy. If they cannot, kernels transfer
+ * it. */
 struct nj_comm_memory {
     struct nj_comm_memory *next;
     void *at, *window;
@@ -189,7 +190,7 @@ static int register_window(nj_comm *c, struct nj_comm_memory *m, size_t bytes)
     const int rc = nj_cuda_of(c->ctx)->nccl.ncclCommWindowRegister(
         c->handle, m->at, bytes, &m->window, NJ_NCCL_WIN_COLL_SYMMETRIC);
 
-    /* 2.28 answers that all is well while it is still at it. */
+    /* 2.28 reports success while it is still working. */
     return settle(c, rc != 0 ? rc : NJ_ncclInProgress, "nj_comm_alloc");
 }
 
@@ -225,7 +226,7 @@ void nj_cuda_comm_free(nj_comm *c, void *memory)
     while (*at && (*at)->at != memory)
         at = &(*at)->next;
     m = *at;
-    if (!m) /* not of NCCL */
+    if (!m) /* memory that is not NCCL's */
         nj_cuda_free(c->ctx, NJ_MEM_DEVICE, memory);
     if (!m || nj_cuda_enter(c->ctx))
         return;
@@ -238,13 +239,13 @@ void nj_cuda_comm_free(nj_comm *c, void *memory)
 
 /* ---- transfers ---- */
 
-/* Of a call within a group, which GroupEnd waits for. */
+/* Check the result of a call within a group; GroupEnd waits for it. */
 static int begun(int result)
 {
     return result == NJ_ncclInProgress ? 0 : result;
 }
 
-/* rc: of the calls in it. */
+/* End a group. rc: the result of its calls. */
 static int end_group(const nj_comm *c, int rc)
 {
     const int ended = nj_cuda_of(c->ctx)->nccl.ncclGroupEnd();
@@ -280,7 +281,7 @@ static int all_to_all(const nj_comm *c, nj_stream *s, const struct nj_transfer *
     return nccl->ncclAlltoAll(t->send, t->recv, t->bytes, NJ_ncclUint8, c->handle, s->handle);
 }
 
-/* Which no copy engine makes. */
+/* Gather by a kernel, without copy engines. */
 static int all_gather_by_kernel(const nj_comm *c, nj_stream *s, const struct nj_transfer *t)
 {
     const struct nj_nccl *nccl = &nj_cuda_of(c->ctx)->nccl;
@@ -311,7 +312,7 @@ static int broadcast(const nj_comm *c, nj_stream *s, const struct nj_transfer *t
                                                   c->handle, s->handle);
 }
 
-/* `later` goes on when what `first` holds now is done. */
+/* Make `later` continue after the work that `first` holds now. */
 static int follow(nj_stream *later, nj_stream *first, nj_event *e)
 {
     TRY(nj_cuda_event_record(e, first));

@@ -16,7 +16,7 @@ struct narrow {
 };
 static const struct narrow BF16 = {7, -126, 127}, F16 = {10, -14, 15}, E4M3 = {3, -6, 8},
                            E5M2 = {2, -14, 15};
-#define E4M3_MOST 448.0 /* and no infinity */
+#define E4M3_MOST 448.0 /* largest value; there is no infinity */
 
 size_t nj_case_type_bytes(enum case_type type)
 {
@@ -25,7 +25,7 @@ size_t nj_case_type_bytes(enum case_type type)
     return bytes[type];
 }
 
-/* 2^exponent of a double that is no subnormal. */
+/* Return 2^exponent, which must not be subnormal. */
 static double power_of_two(int exponent)
 {
     const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
@@ -34,7 +34,7 @@ static double power_of_two(int exponent)
     return x;
 }
 
-/* The exponent that a finite x has in the type. */
+/* Return the exponent that a finite x has in the type. */
 static int exponent_of(double x, const struct narrow *n)
 {
     uint64_t bits;
@@ -50,13 +50,13 @@ static double round_narrow(double x, const struct narrow *n)
     const int e = exponent_of(x, n);
     if (e > n->max_exponent)
         return copysign(INFINITY, x);
-    /* So large that its last bit is a unit of the type: a sum is rounded there, ties to even. */
+    /* `large` is so large that its last bit is a unit of the type: a sum is rounded there, ties to even. */
     const double large = power_of_two(e - n->fraction_bits + 52);
     const double r = fabs(x) + large - large;
     return copysign(r >= power_of_two(n->max_exponent + 1) ? INFINITY : r, x);
 }
 
-/* NULL: neither of 16 bits nor e5m2. */
+/* Return the narrow type; NULL: it is neither 16 bits wide nor e5m2. */
 static const struct narrow *narrow_of(enum case_type type, int lp_is_f16)
 {
     if (type == CASE_E5M2)
@@ -74,7 +74,7 @@ double nj_case_round_to_type(double x, enum case_type type, int lp_is_f16)
     return n ? round_narrow(x, n) : (double)(float)x;
 }
 
-/* All digits but the sign of x, a value of the type, finite. */
+/* Return all bits but the sign of x, a finite value of the type. */
 static unsigned narrow_digits(double x, const struct narrow *n)
 {
     const int e = exponent_of(x, n);
@@ -132,20 +132,20 @@ double nj_case_decode(const unsigned char *bytes, int64_t index, enum case_type 
     }
 }
 
-/* With compare: exact the output is the reference's value, rounded once. */
+/* Return the wanted value: with compare: exact, the reference's value, rounded once. */
 static double want_at(const struct case_arg *a, const void *want, int64_t i, int lp_is_f16)
 {
     const double w = a->type == CASE_I32 ? ((const int32_t *)want)[i] : ((const double *)want)[i];
     return a->compare == CASE_COMPARE_EXACT ? nj_case_round_to_type(w, a->type, lp_is_f16) : w;
 }
 
-/* NaN, -inf, +inf or finite. */
+/* Return the class of x: NaN, -inf, +inf or finite. */
 static int class_of(double x)
 {
     return isnan(x) ? 3 : isinf(x) ? (x > 0 ? 2 : 1) : 0;
 }
 
-/* Error of one pair beyond what storing may cost, relative to want and to size. */
+/* Return the error of one pair beyond what storing may cost, relative to want and to size. */
 static double error_of(double got, double want, double size, double rounding)
 {
     if (class_of(got) != class_of(want))
@@ -155,8 +155,8 @@ static double error_of(double got, double want, double size, double rounding)
     return (fabs(got - want) - rounding) / (fabs(want) + size);
 }
 
-/* Half a unit of e4m3 at x, which the reference in double does not round to. Wider types are
- * rounded within the tolerance. */
+/* Return half a unit of e4m3 at x, since the reference in double does not round to e4m3. Wider types are rounded
+ * within the tolerance. */
 static double rounding_of(double x, enum case_type type)
 {
     if (type != CASE_F8 || !isfinite(x))
@@ -193,8 +193,8 @@ static double compare_sum(const struct case_arg *a, const unsigned char *got, co
     return error;
 }
 
-/* Where a random number decides between two neighbours, the last digit of the sum before it may
- * decide otherwise than the reference's; one element in a thousand may differ. */
+/* Compare values of which a random number chooses between two neighbors: the last bit of the sum before it may lead
+ * to another choice than the reference's, so one element in a thousand may differ. */
 static void compare_most(const struct case_arg *a, const unsigned char *got, const void *want,
                          int lp_is_f16, char *message, size_t message_bytes)
 {

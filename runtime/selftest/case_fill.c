@@ -27,7 +27,7 @@ static int no_memory(char *message, size_t bytes)
     return -1;
 }
 
-/* Finaliser of splitmix64. */
+/* Finalize a hash as splitmix64 does. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -63,7 +63,7 @@ uint64_t nj_case_stream_of(uint64_t seed, const char *key, const char *label, co
     return h;
 }
 
-/* A step state in which no slot that an op reads has a neutral value. */
+/* Fill a step state in which no slot that an op reads has a neutral value. */
 static void fill_state(double *state, int64_t elements)
 {
     static const double slots[NJ_STEP_SLOTS] = {
@@ -109,7 +109,7 @@ static void fill_real(const struct case_arg *a, uint64_t stream, int64_t element
     }
 }
 
-/* Any bits but those that make a half of the word an infinity or a NaN, as a float16. */
+/* Return bits that make neither half of the word an infinity or a NaN as a float16. */
 static int32_t finite_halves(uint32_t word)
 {
     for (int shift = 0; shift < 32; shift += 16)
@@ -136,7 +136,7 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
         case CASE_FILL_ROW_OR_NONE:
             out[i] = rare ? -1 : value;
             break;
-        case CASE_FILL_SEQUENCE: /* never none at all */
+        case CASE_FILL_SEQUENCE: /* never no rows at all */
             out[i] = rare && i > 0
                          ? -1
                          : (int32_t)((elements - 1) / (int64_t)bound - i / (int64_t)bound);
@@ -174,7 +174,8 @@ int nj_case_fill_sorted(const struct case_arg *a, const int32_t *ids, int64_t id
     int32_t top = 0;
     for (int64_t n = 0; n < ids_count; n++)
         top = ids[n] > top ? ids[n] : top;
-    int32_t *next = nj_case_allocate((size_t)top + 2, sizeof(*next)); /* next[v]: where id v goes */
+    /* next[v]: next free place for id v */
+    int32_t *next = nj_case_allocate((size_t)top + 2, sizeof(*next));
     if (!next)
         return -1;
     for (int64_t n = 0; n < ids_count; n++)
@@ -207,7 +208,7 @@ int nj_case_arg_index(const struct kernel_case *c, const char *name)
 /* ---- ref OP -----------------------------------------------------------------------------------
  */
 
-/* A dim, scalar or axis of the case by name, as bytes in the width asked for. */
+/* Copy a dim, scalar or axis of the case, found by name, in the requested width. */
 static int copy_number(const struct subject *s, const char *name, void *out, size_t bytes)
 {
     for (uint32_t i = s->c->arg_count; i < s->param_count; i++) {
@@ -239,8 +240,8 @@ static size_t value_bytes(const struct case_arg *a)
     return (size_t)a->elements * (a->type == CASE_I32 ? sizeof(int32_t) : sizeof(double));
 }
 
-/* A copy of what argument `name` holds: the op may write any of its arguments. NULL stays NULL. -1: the
- * case has none of that name; -2: no memory. */
+/* Copy the contents of argument `name`, since the op may write any of its arguments. NULL stays NULL. Returns -1:
+ * the case has no argument of that name; -2: no memory. */
 static int copy_argument(const struct subject *s, void **values, const char *name, void **out)
 {
     const int i = nj_case_arg_index(s->c, name);
@@ -263,7 +264,8 @@ enum { REF_AXES_MAX = 4, NUMBER_BYTES_MAX = 8 };
 static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
                        char *message, size_t message_bytes);
 
-/* The op's numbers from the case; no reference reads a tensor map. Returns the name that it lacks. */
+/* Set the op's numbers from the case; no reference reads a tensor map. Returns the name of a number that the case
+ * lacks. */
 static const char *bind_numbers(const struct subject *s, const struct oracle_op *op,
                                 unsigned char *params, int *axes)
 {
@@ -277,8 +279,8 @@ static const char *bind_numbers(const struct subject *s, const struct oracle_op 
     return NULL;
 }
 
-/* The op's block from the case; copies[i] is what its pointer i points to. What the case lacks of
- * its outputs nobody sees; what it lacks of its inputs the op makes whose derivative this is. */
+/* Make the op's block from the case; copies[i] is the array of its pointer i. An output that the case lacks is
+ * written to scratch memory; a missing input of a derivative is computed by the op whose derivative it is. */
 static int bind(const struct subject *s, const struct oracle_op *op, void **values,
                 unsigned char *params, void **copies, int *axes, char *message,
                 size_t message_bytes)
@@ -306,8 +308,8 @@ static int bind(const struct subject *s, const struct oracle_op *op, void **valu
     return missing ? -1 : 0;
 }
 
-/* What the reference of op `fill` makes of the case for its argument `name`, allocated; or NULL with
- * a message. */
+/* Return what the reference of op `fill` computes from the case for its argument `name`, allocated; or NULL with a
+ * message. */
 static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
                        char *message, size_t message_bytes)
 {

@@ -13,14 +13,14 @@
 
 enum { GUARD = 256, GUARD_BYTE = 0xa5, POISON_BYTE = 0xff };
 
-/* An argument on the device: [guard][data][guard], and what the reference makes of it. */
+/* An argument on the device, [guard][data][guard], and its wanted value. */
 struct buffer {
     const struct case_arg *spec;
     unsigned char *image; /* host copy of the whole allocation before the launch */
-    unsigned char *after; /* and after it */
+    unsigned char *after; /* host copy of it after the launch */
     size_t bytes, data_at, data_bytes;
     void *device;
-    void *want; /* double[] or int32_t[] */
+    void *want; /* values wanted, double[] or int32_t[] */
 };
 
 struct run {
@@ -73,7 +73,7 @@ static int device_failed(struct run *r, const char *step, int rc)
     return rc;
 }
 
-/* What the reference starts from: the input, or NaN (-1 for integers) where it must write. */
+/* Make the reference's initial value: the input, or NaN (-1 for integers) where it must write. */
 static void *initial_want(const struct case_arg *a, const void *values)
 {
     const size_t n = (size_t)a->elements;
@@ -88,7 +88,7 @@ static void *initial_want(const struct case_arg *a, const void *values)
     return want;
 }
 
-/* Guards, data and device memory of one argument; nothing for NULL. */
+/* Make guards, data and device memory of one argument; nothing for NULL. */
 static int make_buffer(struct run *r, struct buffer *b, const void *values)
 {
     const struct case_arg *a = b->spec;
@@ -160,7 +160,7 @@ static int launch(struct run *r)
     return rc != 0 || sync ? device_failed(r, "run", sync ? sync : rc) : 0;
 }
 
-/* First byte of [from, to) that the launch changed, or -1. */
+/* Return the index of the first byte of [from, to) that the launch changed, or -1. */
 static long long changed(const struct buffer *b, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)

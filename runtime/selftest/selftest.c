@@ -16,7 +16,8 @@ static double cost(const struct kernel_case *c)
     return c->flops + c->bytes;
 }
 
-/* The cheapest case of a key that costs more than the one before; the first of equals. NULL: there is none. */
+/* Return the cheapest case of a key that costs more than the previous one; the first among equals. NULL: there is
+ * none. */
 static const struct kernel_case *next_case(uint32_t kernel, const struct kernel_case *before)
 {
     const struct kernel_case *best = NULL;
@@ -31,10 +32,11 @@ static const struct kernel_case *next_case(uint32_t kernel, const struct kernel_
     return best;
 }
 
-/* What was found of a kernel, with the texts that its trial points to. */
+/* Result of a kernel, with the texts that its trial points to. */
 struct found {
     struct nj_trial trial;
-    struct result result; /* of the case with the largest error, or of the first that failed */
+    /* result of the case with the largest error, or of the first that failed */
+    struct result result;
 };
 
 static void run_cases(nj_context *ctx, nj_stream *s, uint32_t kernel, struct found *out)
@@ -62,7 +64,7 @@ static void run_cases(nj_context *ctx, nj_stream *s, uint32_t kernel, struct fou
     }
 }
 
-/* Of the first set of machine code, and where that is wrong, of the second. */
+/* Test the first set of machine code, and the second if the first is wrong. */
 static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_self_test *t)
 {
     const double from = clock_ms();
@@ -84,7 +86,7 @@ static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_
     return nj_selftest_count(ctx, t, &first.trial);
 }
 
-/* A kernel that was stopped by an error may have taken the device with it: then nothing more can be tried. */
+/* Return whether an error that stopped a kernel has taken the device with it; then nothing more can be tested. */
 static int is_lost(nj_stream *s)
 {
     return nj_stream_sync(s) != 0;

@@ -12,7 +12,7 @@
 #include "cases.h"
 #include "internal.h"
 
-/* What A and B, and what C is stored as; of NJ_F8 its scales, and whether A is e5m2, as gradients are. */
+/* Stored types of A and B, and of C; for NJ_F8 its scales, and whether A is e5m2, as gradients are. */
 static const struct types {
     enum nj_dtype ab, c;
     enum nj_f8_scales scales;
@@ -25,17 +25,17 @@ static const struct types {
     {NJ_F8, NJ_LP, NJ_F8_ONE, 1},    {NJ_F8, NJ_F32, NJ_F8_ONE, 1},
 };
 static const char *const kinds[] = {"NT", "NN", "TN"};
-enum { TILE_BYTES = 512, BLOCK = 32 }; /* of scales of blocks; elements of one */
+enum { TILE_BYTES = 512, BLOCK = 32 }; /* bytes of a tile of block scales; elements of a block */
 
 struct matrix {
     size_t rows, columns;
     enum case_type type;
-    double *values;        /* that were sent, as the type holds them */
-    unsigned char *stored; /* C: what came back */
+    double *values;        /* values that were sent, as the type holds them */
+    unsigned char *stored; /* C: bytes that were read back */
     void *device;
 };
 
-/* What multiplies the rows of an operand of NJ_F8. */
+/* Scales of the rows of an operand of NJ_F8. */
 struct scales {
     size_t bytes;
     unsigned char *stored;
@@ -44,10 +44,10 @@ struct scales {
 
 struct trial {
     struct nj_gemm g;
-    int f16; /* what NJ_LP is */
+    int f16; /* 1: NJ_LP is float16 */
     enum nj_f8_scales scales;
     struct matrix matrix[3]; /* A, B and C as stored */
-    struct scales scale[2];  /* of A and B */
+    struct scales scale[2];  /* scales of A and B */
     double *operand
         [2]; /* op(A) and op(B)^T, with their scales: K of each row of the result, and of each column */
     char name[64], label[40];
@@ -92,7 +92,8 @@ static void name_trial(const struct types *types, struct trial *t)
 
 /* ---- operands ---- */
 
-/* Rows begin at multiples of so many elements. No row ends where the next begins. */
+/* Return the distance of rows, a multiple of `multiple` elements, larger than a row: no row ends where the next
+ * begins. */
 static int64_t ld_of(int columns, int multiple)
 {
     return (columns + multiple - 1) / multiple * multiple + multiple;
@@ -130,9 +131,10 @@ static void shape(enum nj_gemm_kind kind, const struct types *types, const int *
     name_trial(types, t);
 }
 
-/* Normal values, rounded to the type, so that what is multiplied is known to the last bit; what is added to is uniform.
- * With e4m3 whole numbers up to 4, whose sums of 64 products and their scales, powers of two up to 2, are at most 2^12:
- * exact in any order, also in an accumulator of 14 bits, as fast accumulation on sm_90 has (docs/performance.md). */
+/* Fill a matrix with normal values, rounded to the type, so that the operands are known to the last bit; C, to which
+ * the product is added, is uniform. e4m3 gets whole numbers up to 4: sums of 64 products, with scales that are
+ * powers of two up to 2, are at most 2^12, and exact in any order, also in an accumulator of 14 bits, as fast
+ * accumulation on sm_90 has (docs/performance.md). */
 static void fill(const struct trial *t, int i, struct matrix *m)
 {
     enum { MOST = 4 };
@@ -172,7 +174,7 @@ static int make(nj_context *ctx, nj_stream *s, struct trial *t, int i)
     return send(ctx, s, &m->device, m->stored, bytes_of(m));
 }
 
-/* Of a row; of blocks, of one of its blocks. Neighbours differ, in both directions. */
+/* Return the exponent of the scale of a row, or of one of its blocks. Neighbors differ, in both directions. */
 static int scale_exponent(const struct trial *t, size_t row, size_t block)
 {
     return t->scales == NJ_F8_ROWS     ? row % 3 % 2
@@ -189,8 +191,8 @@ static size_t scales_bytes(const struct trial *t, size_t rows)
                                      : sizeof(float);
 }
 
-/* UE8M0 as cuBLASLt wants it (contracts/kernels/e4m3_blocks.yaml): a tile of 128 rows and 4 blocks has 16 bytes for
- * rows that lie 32 apart. */
+/* Store UE8M0 scales as cuBLASLt expects them (contracts/kernels/e4m3_blocks.yaml): a tile of 128 rows and 4 blocks
+ * has 16 bytes for rows that lie 32 apart. */
 static void store_blocks(const struct trial *t, size_t rows, unsigned char *out)
 {
     const size_t blocks = (size_t)t->g.K / BLOCK, tiles = ((size_t)t->g.K + 127) / 128;
@@ -215,7 +217,7 @@ static int make_scales(nj_context *ctx, nj_stream *s, const struct trial *t, siz
     return send(ctx, s, &out->device, out->stored, out->bytes);
 }
 
-/* What is multiplied: a row after the other, or, turned, a column. */
+/* Make an operand of the product: one row after the other, or, if transposed, one column after the other. */
 static double *operand_of(const struct trial *t, const struct matrix *m, size_t rows, int turned)
 {
     const size_t K = (size_t)t->g.K;
@@ -246,17 +248,18 @@ static void end(nj_context *ctx, struct trial *t)
 
 /* ---- results ---- */
 
-/* Roundings of a sum of K products, each of at most the last of 24 digits of the sum of their sizes: K + 2 in float32.
- * Tensor cores add products exactly but for what they shift out, a digit of each and of the sum of every four or more
- * (M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ CS 7, 2021: no digit
- * is kept beyond the 24 on a V100, some on later ones): K and K / 2 more. Whole numbers are exact. */
+/* Return the number of roundings of a sum of K products, each by at most the last of 24 bits of the sum of their
+ * magnitudes: K + 2 in float32. Tensor cores add products exactly except for the bits that they shift out, one of
+ * each product and of the sum of every four or more (M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, "Numerical
+ * behavior of NVIDIA tensor cores", PeerJ CS 7, 2021: no bit is kept beyond the 24 on a V100, some on later ones): K
+ * and K / 2 more. Whole numbers are exact. */
 static double roundings(const struct nj_gemm *g)
 {
     return g->ab_dtype == NJ_F32 ? g->K + 2 : g->ab_dtype == NJ_LP ? g->K + g->K / 2 + 2 : 0;
 }
 
-/* What is then rounded to bfloat16, with its 8 digits, or to float16, with its 11, is off by half a unit of the last
- * one more; the smallest numbers of float16 are 2^-24 apart. */
+/* Return the bound of an error. A result that is rounded to bfloat16, with its 8 bits, or to float16, with its 11,
+ * may be off by half a unit of the last bit more; the smallest numbers of float16 are 2^-24 apart. */
 static double bound_of(const struct trial *t, double sum, double size)
 {
     const double off = roundings(&t->g) * 0x1p-23 * size;
@@ -267,7 +270,7 @@ static double bound_of(const struct trial *t, double sum, double size)
 }
 
 struct worst {
-    double share, got, want; /* share: of its bound */
+    double share, got, want; /* share: error as a fraction of its bound */
     size_t row, column;
 };
 
@@ -298,7 +301,7 @@ static void compare_one(const struct trial *t, size_t r, size_t c, struct worst 
         *worst = (struct worst){isnan(off) ? (double)INFINITY : off, got, sum, r, c};
 }
 
-/* Rows are compared by all cores; of equal errors the first counts, whoever finds it. */
+/* Compare the rows on all cores; of equal errors the first counts, whichever core finds it. */
 static struct worst compare(const struct trial *t)
 {
     struct worst worst = {.share = 0};
@@ -316,7 +319,7 @@ static struct worst compare(const struct trial *t)
     return worst;
 }
 
-/* The first row behind whose end something was written, or -1. */
+/* Return the first row after whose end something was written, or -1. */
 static int written_past(const struct trial *t)
 {
     const struct matrix *out = &t->matrix[2];
@@ -375,8 +378,8 @@ static int run(nj_context *ctx, nj_stream *s, struct trial *t)
     return rc != 0 ? rc : sync;
 }
 
-/* Whether a library lacks a GEMM of FP8, which it need not have, whatever its version promises: training is in 16 bits
- * then. Where it has some that are wrong, that is a failure. */
+/* Return whether a library lacks an FP8 GEMM. It need not have one, whatever its version promises: training then
+ * uses 16 bits. A GEMM that is wrong is a failure. */
 static int is_absent(const struct trial *t, int rc, int wrong)
 {
     return t->scales && !wrong && (rc == NJ_E_GEMM || rc == NJ_E_UNSUPPORTED);
@@ -404,8 +407,9 @@ static int try_shape(nj_context *ctx, nj_stream *s, struct trial *t, struct nj_t
     return rc == NJ_E_NOMEM ? rc : 0;
 }
 
-/* Shapes with odd numbers of rows, the second with tiles enough for the large ones of cuBLASLt, or of the Vulkan
- * backend, whose rows begin anywhere. cuBLASLt wants e4m3 in rows of multiples of 16, as runs have other types, too. */
+/* Shapes with odd numbers of rows, the second with enough tiles for the large ones of cuBLASLt or of the Vulkan
+ * backend, whose rows begin anywhere. For e4m3 cuBLASLt requires rows of multiples of 16, which runs use for other
+ * types, too. */
 static const struct shapes {
     const char *backend;
     int multiple, mnk[2][3];

@@ -20,10 +20,10 @@ enum { CACHE_BYTES_MOST = 256 << 20 };
 
 struct heading {
     uint64_t magic, key[2];
-    uint64_t bytes, hash; /* of what follows */
+    uint64_t bytes, hash; /* bytes and hash of the data that follows */
 };
 
-/* All that a pipeline depends on. */
+/* All facts that a pipeline depends on. */
 struct identity {
     uint32_t vendor, device, driver, id;
     uint8_t device_uuid[VK_UUID_SIZE], driver_uuid[VK_UUID_SIZE], cache_uuid[VK_UUID_SIZE];
@@ -74,7 +74,7 @@ static int read_all(int fd, void *to, size_t bytes)
     return 0;
 }
 
-/* What the file holds, allocated; or NULL. */
+/* Return the contents of the file, allocated; or NULL. */
 static void *read_cache(const struct nj_vk *vk, const char *path, size_t *bytes)
 {
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);

@@ -16,12 +16,13 @@ struct adapter {
     VkPhysicalDevice device;
     VkPhysicalDeviceProperties properties;
     VkPhysicalDeviceDriverProperties driver;
-    char refusal[256]; /* "": it can be used */
+    char refusal[256]; /* reason why it cannot be used; "": it can */
 };
 
-/* Drivers whose results are not to be trusted, by what their makers say of them. first, last: versions, as the
- * driver counts them; name: a part of the device's name, or NULL for all. That a driver reports no conformance is no
- * row: RADV does so on each new GPU until that has been submitted, and the self-test tries the kernels. */
+/* Drivers whose results are not to be trusted, according to their makers. first, last: versions, as the driver
+ * counts them; name: a part of the device's name, or NULL for all. A driver that reports no conformance is not
+ * listed for that: RADV does so on each new GPU until its results have been submitted, and the self-test tests the
+ * kernels. */
 static const struct bad_driver {
     VkDriverId driver;
     uint32_t first, last;
@@ -32,17 +33,17 @@ static const struct bad_driver {
     {VK_DRIVER_ID_MESA_DOZEN, 0, UINT32_MAX, NULL,
      "Mesa's driver over Direct3D 12 says of itself that it is not conformant, for testing only"},
     /* It prints `Haswell Vulkan support is incomplete`, still in Mesa 25.3 (github.com/libsdl-org/SDL/issues/14915);
-     * the hardware lacks what Vulkan needs (github.com/gfx-rs/wgpu/issues/4715). The same of the two others of that
-     * generation: Mesa's anv_physical_device_init(), where these lines are printed. */
+     * the hardware lacks what Vulkan needs (github.com/gfx-rs/wgpu/issues/4715). This also holds for the two other
+     * GPUs of that generation: see anv_physical_device_init() in Mesa, which prints these lines. */
     {VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, 0, UINT32_MAX, "(HSW",
      "Mesa says that its Vulkan for Haswell is incomplete"},
     {VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, 0, UINT32_MAX, "(IVB",
      "Mesa says that its Vulkan for Ivy Bridge is incomplete"},
     {VK_DRIVER_ID_INTEL_OPEN_SOURCE_MESA, 0, UINT32_MAX, "(BYT",
      "Mesa says that its Vulkan for Bay Trail is incomplete"},
-    /* Behind an experimental build flag up to Mesa 24.0, conformant and built by default from 24.1 on
-     * (github.com/LukeShortCloud/winesapOS/issues/750; Collabora's "Mesa 24.1 brings new hardware support for Arm and
-     * NVIDIA GPUs"). GPUs before Turing, which came later, are shown only to who asks for a broken driver. */
+    /* It was behind an experimental build flag up to Mesa 24.0, and is conformant and built by default from 24.1 on
+     * (github.com/LukeShortCloud/winesapOS/issues/750; Collabora's "Mesa 24.1 brings new hardware support for Arm
+     * and NVIDIA GPUs"). GPUs before Turing were added later, and are shown only on request for a broken driver. */
     {VK_DRIVER_ID_MESA_NVK, 0, VK_MAKE_API_VERSION(0, 24, 0, 999), NULL,
      "NVK was not conformant before Mesa 24.1; install a newer Mesa or NVIDIA's driver"},
 };
@@ -99,7 +100,7 @@ static int read_adapters(nj_context *ctx, struct adapter *out, uint32_t *count)
     return 0;
 }
 
-/* Discrete GPUs first, implementations on the CPU last. */
+/* Return the rank of an adapter: discrete GPUs first, implementations on the CPU last. */
 static int rank_of(const struct adapter *a)
 {
     return nj_vk_rank_of(a->properties.deviceType);
@@ -115,7 +116,7 @@ static int contains(const char *name, const char *part)
     return 0;
 }
 
-/* The number in a text of digits alone, else -1. */
+/* Return the number in a text of digits only, else -1. */
 static int number_of(const char *text)
 {
     for (const char *c = text; *c; c++)
@@ -124,7 +125,7 @@ static int number_of(const char *text)
     return *text && strlen(text) < 6 ? (int)strtol(text, NULL, 10) : -1;
 }
 
-/* The one that NOJIT_VULKAN_DEVICE names. */
+/* Find the adapter that NOJIT_VULKAN_DEVICE names. */
 static int find_wanted(nj_context *ctx, const struct adapter *all, uint32_t count,
                        const char *wanted, const struct adapter **out)
 {
@@ -148,7 +149,7 @@ static int refuse(nj_context *ctx, const struct adapter *a)
                    a->refusal);
 }
 
-/* The first of the best kind that can be used. With AUTO none that runs on the CPU. */
+/* Find the first usable adapter of the best kind. AUTO takes none that runs on the CPU. */
 static int find_best(nj_context *ctx, const struct adapter *all, uint32_t count, int with_software,
                      const struct adapter **out)
 {

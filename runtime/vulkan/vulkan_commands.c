@@ -84,7 +84,7 @@ int nj_vk_begin(nj_stream *s, VkCommandBuffer *out)
     return rc;
 }
 
-/* What was written is seen by later commands; at the end of a batch by the host, too. */
+/* Make written data visible to later commands, and at the end of a batch to the host. */
 static void put_barrier(struct nj_vk *vk, VkCommandBuffer commands, int for_host)
 {
     const VkPipelineStageFlags stages =

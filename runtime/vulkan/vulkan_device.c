@@ -13,8 +13,8 @@
 enum { EXTENSIONS_MAX = 512, FAMILIES_MAX = 32 };
 enum { THREADS_NEEDED = 512, SHARED_BYTES_NEEDED = 32768 };
 
-/* All that is asked for: 64-bit addresses of buffers, the scalar layout and semaphores that count;
- * where the device has them, elements of 16 bits, and that compiling a pipeline can be refused. */
+/* Features that are requested: 64-bit buffer addresses, the scalar layout and timeline semaphores; and, if the
+ * device has them, 16-bit elements and refusal of pipelines that would have to be compiled. */
 struct features {
     VkPhysicalDeviceFeatures2 all;
     VkPhysicalDeviceVulkan11Features vulkan11;
@@ -34,7 +34,7 @@ static void link_features(struct features *f)
     f->vulkan13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
 }
 
-/* The first queue family that computes, or -1. *ticks: bits of its timestamps. */
+/* Return the first queue family that computes, or -1. *ticks: number of bits of its timestamps. */
 static int find_family(const struct nj_vk *vk, VkPhysicalDevice device, uint32_t *ticks)
 {
     VkQueueFamilyProperties families[FAMILIES_MAX];
@@ -274,7 +274,8 @@ int nj_vk_open_device(nj_context *ctx)
     return create_device(ctx);
 }
 
-/* The slower of multiplying and of moving bytes decides, as most launches do one or the other. */
+/* Set the size of submissions. The slower of multiplying and of moving bytes determines it, as most launches do one
+ * or the other. */
 void nj_vk_pace(nj_context *ctx, const struct nj_speed *speed)
 {
     struct nj_device_info *info = &ctx->info;
@@ -287,8 +288,8 @@ void nj_vk_pace(nj_context *ctx, const struct nj_speed *speed)
         fmin(fmax(operations, NJ_VK_SUBMIT_OPERATIONS), NJ_VK_SUBMIT_OPERATIONS_MOST);
 }
 
-/* What the driver says of the heap that is the device's largest; where it is the host's memory, no
- * more than that has, less a sixteenth of all: a host without any freezes. */
+/* Return the driver's budget of the largest device heap. If that is host memory, it is at most the available host
+ * memory less a sixteenth of all, since a host without free memory freezes. */
 static size_t heap_budget(const struct nj_vk *vk)
 {
     VkPhysicalDeviceMemoryBudgetPropertiesEXT budget = {

@@ -8,8 +8,8 @@
 #include "backend.h"
 #include "gemm_block.h"
 
-/* A workgroup's tile of a GEMM (kernels/vulkan/gemm.comp). The large one reads each operand half as often; it
- * pays where there are tiles enough for every core of a GPU, for which this number is a guess. */
+/* Sides of a workgroup's tile of a GEMM (kernels/vulkan/gemm.comp). The large tile reads each operand half as often,
+ * which pays off if there are enough tiles for every core of a GPU; that number is a guess. */
 static const uint32_t gemm_tiles[NJ_VK_TILES] = {64, 128};
 enum { LARGE_TILES_LEAST = 128 };
 
@@ -18,8 +18,8 @@ int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
     return nj_vk_of(ctx)->pipelines[id] != VK_NULL_HANDLE;
 }
 
-/* Rows of workgroups: at most 65,535 or more of at most as many, as the driver allows; and, if a launch is
- * long, as many as it has pieces. Which row a block is in has no part in what it does. */
+/* Workgroups of a launch in rows, within the driver's limits on both sizes of a grid, which are 65,535 or more; a
+ * long launch has at least as many rows as pieces. The row of a block has no effect on its work. */
 struct rows {
     uint32_t width, count, each; /* each: rows of a piece */
 };
@@ -40,7 +40,7 @@ static struct rows rows_of(const nj_context *ctx, uint64_t groups, double operat
     return r;
 }
 
-/* In pieces, of which each is a submission or the last of it. */
+/* Dispatch a launch in pieces, each of which is a submission or the end of one. */
 static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], const void *push,
                     uint32_t push_bytes, double operations)
 {
@@ -87,7 +87,7 @@ int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t sha
     VkPipeline pipeline = nj_vk_of(s->ctx)->pipelines[id];
     unsigned char push[NJ_VK_PUSH_BYTES];
 
-    (void)shared_bytes; /* a shader declares what it shares */
+    (void)shared_bytes; /* a shader declares its shared memory itself */
     if (!pipeline)
         return nj_fail(
             s->ctx, NJ_E_UNSUPPORTED,
@@ -100,7 +100,7 @@ int nj_vk_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t sha
                     work_of(kernel, params));
 }
 
-/* The number of operands' and result's types among the keys. */
+/* Return the index, among the keys' types, of the operand and result types. */
 static int types_of(const struct nj_gemm *g)
 {
     return g->ab_dtype == NJ_F32 ? 0 : g->c_dtype == NJ_LP ? 1 : 2;

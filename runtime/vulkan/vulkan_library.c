@@ -11,7 +11,7 @@
 #include "cuda/library.h"
 
 #define LOADER_NAME "libvulkan.so.1"
-/* The first that knows VK_LOADER_LAYERS_DISABLE. */
+/* First loader that knows VK_LOADER_LAYERS_DISABLE. */
 #define LEAST_LOADER VK_MAKE_API_VERSION(0, 1, 3, 234)
 
 static int lacks(nj_context *ctx, const char *name)

@@ -14,7 +14,7 @@ enum { STAGING_BYTES = 8 << 20 };
 
 /* ---- allocation ---- */
 
-/* The first memory type that has all flags, or -1. */
+/* Return the first memory type that has all flags, or -1. */
 static int find_type(const struct nj_vk *vk, uint32_t allowed, VkMemoryPropertyFlags flags)
 {
     for (uint32_t i = 0; i < vk->memory.memoryTypeCount; i++)
@@ -62,7 +62,7 @@ static int create_buffer(nj_context *ctx, struct nj_vk_memory *m, size_t bytes, 
     return nj_vk_check(ctx, vk->api.BindBufferMemory(vk->device, m->buffer, m->memory, 0), what);
 }
 
-/* Where the caller's bytes begin: both kinds aligned, for which the buffer has room. */
+/* Set the offset of the caller's bytes, aligned for both kinds; the buffer has room for that. */
 static int place(nj_context *ctx, struct nj_vk_memory *m, const char *what)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
@@ -139,7 +139,7 @@ int nj_vk_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
     return rc;
 }
 
-/* No command that was enqueued may still need the memory. */
+/* Wait until no enqueued command still needs the memory. */
 static void settle(nj_context *ctx)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
@@ -181,7 +181,7 @@ void nj_vk_free_all(nj_context *ctx)
 
 /* ---- copies ---- */
 
-/* The allocation that holds a pointer, or NULL: other host memory. *offset: within its buffer. */
+/* Return the allocation that holds a pointer, or NULL: other host memory. *offset: offset within its buffer. */
 static const struct nj_vk_memory *find(const struct nj_vk *vk, const void *ptr, size_t *offset)
 {
     for (const struct nj_vk_memory *m = vk->allocations; m; m = m->next) {
@@ -205,7 +205,7 @@ static int copy_buffers(nj_stream *s, VkBuffer to, size_t to_offset, VkBuffer fr
     return nj_vk_recorded(s, 2 * NJ_VK_BYTE_OPERATIONS * (double)bytes);
 }
 
-/* Room in the staging buffer for at most `bytes`: waits where it is full. */
+/* Reserve at most `bytes` in the staging buffer; waits if it is full. */
 static int stage(nj_stream *s, size_t *bytes, size_t *offset)
 {
     struct nj_vk_stream *own = nj_vk_stream_of(s);
@@ -248,8 +248,8 @@ static int fetch_part(nj_stream *s, unsigned char *dst, const struct nj_vk_memor
     return 0;
 }
 
-/* From src to a place in m, or, with dst, from there to dst, which waits, as memory that is not pinned may make a copy
- * do. */
+/* Copy from src to a place in m, or, if dst is not NULL, from there to dst. The latter waits, which a copy of memory
+ * that is not pinned may do. */
 static int by_staging(nj_stream *s, const struct nj_vk_memory *m, size_t at, unsigned char *dst,
                       const unsigned char *src, size_t bytes)
 {
@@ -299,7 +299,7 @@ int nj_vk_zero(nj_stream *s, void *dst, size_t bytes)
             memset(dst, 0, bytes);
         return rc;
     }
-    /* A fill takes whole words; what lies before and after them is copied. */
+    /* A fill writes whole words; the bytes before and after them are copied. */
     before = (4 - offset % 4) % 4 < bytes ? (4 - offset % 4) % 4 : bytes;
     whole = (bytes - before) / 4 * 4;
     TRY(by_staging(s, m, offset, NULL, zeros, before));

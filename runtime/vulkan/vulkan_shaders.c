@@ -12,11 +12,12 @@
 #include "base/clock.h"
 #include "gemm_block.h"
 
-static const char *const gemm_kinds[NJ_VK_GEMMS] = NJ_VK_GEMM_KINDS; /* by enum nj_gemm_kind */
+/* names by enum nj_gemm_kind */
+static const char *const gemm_kinds[NJ_VK_GEMMS] = NJ_VK_GEMM_KINDS;
 static const char *const gemm_types[NJ_VK_TYPES] = NJ_VK_GEMM_TYPES;
 static const char *const gemm_sizes[NJ_VK_TILES] = NJ_VK_GEMM_SIZES;
 
-/* Launchers and shaders come out of one build; the shader's grid follows the launcher's block. */
+/* Check that launcher and shader come from the same build; the shader's grid follows the launcher's block. */
 static int check_entry(nj_context *ctx, const struct nj_index *index,
                        const struct nj_kernel *kernel, const struct nji_entry *entry)
 {
@@ -29,7 +30,7 @@ static int check_entry(nj_context *ctx, const struct nj_index *index,
                    kernel->key);
 }
 
-/* From the cache, if it has it; else the driver compiles it. */
+/* Create a pipeline from the cache if it is there; otherwise the driver compiles it. */
 static VkResult create(nj_context *ctx, VkComputePipelineCreateInfo *info, VkPipeline *out)
 {
     struct nj_vk *vk = nj_vk_of(ctx);
@@ -74,7 +75,7 @@ static int load(nj_context *ctx, const struct nj_index *index, const struct nji_
     return rc;
 }
 
-/* A GPU without elements of 16 bits gets no shader that has them. */
+/* Return whether a shader can be loaded: a GPU without 16-bit elements gets no shader that uses them. */
 static int can_load(const nj_context *ctx, const struct nji_entry *entry, const char *key)
 {
     return entry && entry->threads <= nj_vk_of(ctx)->threads_max &&

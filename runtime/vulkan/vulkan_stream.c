@@ -8,7 +8,7 @@
 
 struct vk_event {
     VkQueryPool query;
-    uint64_t value; /* 0: not recorded */
+    uint64_t value; /* number of the submission; 0: not recorded */
 };
 
 int nj_vk_stream_create(nj_stream *s)

@@ -25,8 +25,8 @@ static long number_in(char **environment, const char *name)
     return 0;
 }
 
-/* Return for how many threads OpenBLAS takes a buffer: those of OpenMP, which cannot be asked yet,
- * up to one a processor. */
+/* Return for how many threads OpenBLAS takes a buffer: those of OpenMP, which cannot be asked yet, up to one per
+ * processor. */
 static int threads(char **environment)
 {
     const long wanted = number_in(environment, "OMP_NUM_THREADS");
@@ -40,7 +40,7 @@ static int threads(char **environment)
     return (int)(n < THREADS_MOST ? n : THREADS_MOST);
 }
 
-/* Run before any constructor, from .preinit_array. */
+/* Refuse a small address space. Run before any constructor, from .preinit_array. */
 static void refuse_short_address_space(int argc, char **argv, char **environment)
 {
     const size_t bytes = (size_t)threads(environment) * BUFFER_MIB << 20;

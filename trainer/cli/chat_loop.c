@@ -19,16 +19,16 @@
 #include "record/sample.h"
 #include "run/run_engine.h"
 
-enum { POSITIONS = 4096 }; /* where --seq-len does not say it */
+enum { POSITIONS = 4096 }; /* positions without --seq-len */
 
 struct chat_loop {
     struct run *run;
     json_t *messages;
-    bool asks; /* standard input is a terminal */
+    bool asks; /* whether standard input is a terminal */
     FILE *out;
 };
 
-/* Sets the positions of the decoder. */
+/* Set the positions of the decoder. */
 static int take_positions(struct run *r)
 {
     struct model_config c;
@@ -64,7 +64,7 @@ static int answer(struct chat_loop *l, const int32_t *ids, size_t count)
     return 0;
 }
 
-/* Refuses a message without room for an answer; on a terminal the user may go on without it. */
+/* Refuse a message without room for an answer; on a terminal the user may continue without it. */
 static int refuse_message(struct chat_loop *l, size_t count)
 {
     (void)fail(NJ_E_ARG,
@@ -78,7 +78,7 @@ static int refuse_message(struct chat_loop *l, size_t count)
     return 0;
 }
 
-/* Begins a conversation, with the system message that the user gave. */
+/* Begin a conversation, with the user's system message. */
 static int begin(struct chat_loop *l)
 {
     const char *system = l->run->s->system;
@@ -88,7 +88,7 @@ static int begin(struct chat_loop *l)
     return 0;
 }
 
-/* Answers the next message of the user. */
+/* Answer the next message of the user. */
 static int take_message(struct chat_loop *l, const char *text, size_t bytes)
 {
     int32_t *ids = NULL;
@@ -103,7 +103,7 @@ static int take_message(struct chat_loop *l, const char *text, size_t bytes)
     return rc;
 }
 
-/* Whether a line is a slash and a word, as commands are; a path has another slash. */
+/* Return whether a line is a slash and a word, as commands are; a path has another slash. */
 static bool is_command(const char *line)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -172,7 +172,7 @@ int chat_loop(struct run *r)
         fputs("each line is a message; /new begins a new conversation, Ctrl-D ends\n", stderr);
     if (rc == 0)
         rc = begin(&l);
-    wait_end(); /* nobody is told of waits for the user */
+    wait_end(); /* waits for the user are not reported */
     if (rc == 0)
         rc = take_lines(&l);
     wait_begin("ending");

@@ -36,14 +36,14 @@ static void print_line(void *user, const char *line)
     print_after("  ", line, stdout);
 }
 
-/* Beside JSON, which standard output has to itself. */
+/* Print a line besides JSON, which has standard output to itself. */
 static void print_aside(void *user, const char *line)
 {
     (void)user;
     print_after("nojit doctor: ", line, stderr);
 }
 
-/* A copy, whose paths and names a terminal only shows. */
+/* Return a copy of the device whose paths and names are safe to show on a terminal. */
 static const struct nj_device_info *printable_device(const struct nj_device_info *d,
                                                      struct nj_device_info *copy)
 {
@@ -83,7 +83,7 @@ static void print_cpu(const struct nj_device_info *d)
            bytes_text((double)d->budget_bytes, size, sizeof size), d->gemm_library);
 }
 
-/* What one submission is at most, and why. */
+/* Print the limit of one submission, and its reason. */
 static void print_submissions(const struct nj_device_info *d)
 {
     printf("work      in submissions of at most %.3g operations", d->submit_operations);
@@ -175,7 +175,7 @@ static void add_libraries(json_t *to)
     json_object_set_new(to, "libraries", versions);
 }
 
-/* The end of what json_memory_begin() began. */
+/* Print and free the object that follows json_memory_begin(). */
 static int print_json(json_t *root)
 {
     char *text = json_dumps(root, 0);
@@ -242,7 +242,7 @@ static void print_device(const struct settings *s, const struct nj_device_info *
                         : "GPU");
 }
 
-/* Opens what a run would; *ctx has the reason where that fails. */
+/* Open what a run would; on failure *ctx has the reason. */
 static int open_device(const struct settings *s, struct self_test_report *report, nj_context **ctx)
 {
     char kept[3072], why[4200];
@@ -271,7 +271,7 @@ static int open_device(const struct settings *s, struct self_test_report *report
     return 0;
 }
 
-/* What was tried, and the report of it. */
+/* End the self-test: print the results, and write the report. */
 static int end_self_test(const struct settings *s, const struct self_test_report *r)
 {
     if (!s->json)

@@ -15,7 +15,7 @@
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 
-/* null for what JSON has no number for, as the perplexity of a large loss. */
+/* Print a number, or null if JSON has none for it, as for the perplexity of a large loss. */
 static void put_number(const char *before, const char *name, double value)
 {
     char text[32] = "null";
@@ -88,9 +88,9 @@ static void print_text(const struct settings *s, const struct eval_result *e)
         print_acceptance(e->acceptance);
 }
 
-enum { SEQ_LEN = 1024 }; /* where --seq-len does not say another */
+enum { SEQ_LEN = 1024 }; /* default of --seq-len */
 
-/* Lowers the default to what the model takes. */
+/* Lower the default to the model's limit. */
 static int limit_length(const char *model, int *seq_len)
 {
     struct model_config c;
@@ -137,7 +137,7 @@ static int evaluate(struct run *r)
     return 0;
 }
 
-/* Refuses options that do not go together. */
+/* Refuse options that do not go together. */
 static int check(const struct settings *s)
 {
     const bool tasks = s->tasks.count > 0, prompts = s->prompts.count > 0;

@@ -17,7 +17,7 @@
 
 static const int64_t SHARD_BYTES_MOST = 5LL << 30;
 
-/* All layers in their order, with the types that they have. */
+/* Export all layers in their order, with the types that they have. */
 static int export_folder(const char *from, const char *to)
 {
     struct model_config c;
@@ -52,7 +52,8 @@ static int export_model(const struct settings *s, struct progress *p, const char
     return rc;
 }
 
-/* APR files are read only: a file of that name would hold another format. */
+/* Return whether the output's name is that of an APR file. These are only read: a file of that name would hold
+ * another format. */
 static bool names_apr(const char *out)
 {
     const size_t bytes = strlen(out);

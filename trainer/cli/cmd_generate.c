@@ -89,14 +89,14 @@ static int generate(struct run *r)
     TRY(tokenizer_open_as(r->student, (enum tokenizer_choice)r->s->tokenizer, &r->tokenizer));
     TRY(run_engine_options(r));
     TRY(run_stops(r));
-    r->options.batch_size = r->options.seq_len = 1; /* it does nothing but write */
+    r->options.batch_size = r->options.seq_len = 1; /* the engine is used for writing only */
     r->options.steps = 0;
     if (r->s->prompts.count > 0)
         return continue_prompts(r);
     return !settings_given(r->s, "prompt") ? chat_loop(r) : continue_prompt(r);
 }
 
-/* Checks what is to be continued. */
+/* Check the source of the prompts. */
 static int check_source(const struct settings *s)
 {
     const bool prompt = settings_given(s, "prompt"), file = s->prompts.count > 0;

@@ -33,7 +33,7 @@ static int refuse_preset(const char *name)
                                "--preset %s: unknown; `nojit init --preset list` lists them", name);
 }
 
-/* like: folder that the model is to resemble, "" for a preset. */
+/* Choose the shape. like: folder of a model to resemble, "" for a preset. */
 static int choose_shape(const struct settings *s, struct model_config *out, char *like)
 {
     *like = '\0';
@@ -57,7 +57,7 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
 
 static const struct shape_option {
     const char *name;
-    size_t from, to; /* in struct settings (0: not given) and struct model_config */
+    size_t from, to; /* offsets in struct settings (0: not given) and struct model_config */
 } shape_options[] = {
 #define SHAPE(name, option, field)                                                                 \
     {                                                                                              \
@@ -79,7 +79,7 @@ static int64_t shape_value(const struct settings *s, const struct shape_option *
     return *(const int64_t *)(const void *)((const char *)s + o->from);
 }
 
-/* The first that is given, or NULL. */
+/* Return the first option of the shape that is given, or NULL. */
 static const char *shape_given(const struct settings *s)
 {
     for (int i = 0; i < SHAPE_OPTIONS; i++)
@@ -88,7 +88,7 @@ static const char *shape_given(const struct settings *s)
     return s->tie_embeddings != TIE_AUTO ? "tie-embeddings" : NULL;
 }
 
-/* Heads that made up the width do so still, unless --head-dim says another size. */
+/* Fit the heads: if they made up the width, they still do, unless --head-dim sets another size. */
 static int fit_heads(const struct settings *s, bool filled, struct model_config *c)
 {
     if (s->head_dim == 0 && filled) {
@@ -129,7 +129,7 @@ static int change_shape(const struct settings *s, struct model_config *c)
 
 /* ---- layers that are kept ---- */
 
-/* Appends the layers of one word, which commas may separate; a model has `most`. */
+/* Append the layers of one word, which commas may separate; a model has `most`. */
 static int add_layers(const char *word, int most, int *layers, int *count)
 {
     for (const char *at = word;; at++) {
@@ -188,7 +188,7 @@ static int keep_layers(const struct settings *s, struct model_config *c, const c
 
 int cmd_init(const struct settings *s)
 {
-    /* By enum dtype_choice; auto is what Hugging Face folders hold. */
+    /* Types by enum dtype_choice; auto is the type of most Hugging Face folders. */
     static const enum nj_tensor_type stored[] = {NJ_TYPE_BF16, NJ_TYPE_F32, NJ_TYPE_BF16,
                                                  NJ_TYPE_F16};
     struct model_config c;

@@ -20,14 +20,14 @@
 #include "run/run_ranks.h"
 #include "run/teacher_types.h"
 
-/* What is known of the memory that the run will have. */
+/* Memory that the run will have. */
 struct budget {
-    size_t bytes; /* 0: nothing */
+    size_t bytes; /* 0: not known */
     char whose[160];
 };
 
-/* --memory-budget, else that of the device where it is here; and what else of it decides the plan: how its driver
- * limits allocations, and which scales its FP8 GEMMs take. */
+/* Set the budget: --memory-budget, else that of the device if it is here; and the other properties of the device
+ * that affect the plan: its driver's limits on allocations, and the scales of its FP8 GEMMs. */
 static void look_up_device(const struct settings *s, struct train_options *o, struct budget *out)
 {
     char kept[3072], why[4200];
@@ -65,14 +65,14 @@ static void take_gpu(const struct gpu *g, const struct train_options *o, struct 
         *out = (struct budget){.bytes = o->memory_bytes, .whose = "--memory-budget"};
 }
 
-/* Of NCCL, beside the plan. */
+/* Return the memory of NCCL, besides the plan. */
 static size_t comm_estimate(const struct run *r)
 {
     const bool cuda = r->s->device == (int)NJ_DEVICE_AUTO || r->s->device == (int)NJ_DEVICE_CUDA;
     return cuda ? run_comm_estimate(&r->options) : 0;
 }
 
-/* Of a driver that limits allocations: those that there will be, and the array that the largest is for. */
+/* Print the allocations of a driver that limits them, and the array that determines the largest. */
 static void print_json_pieces(const struct plan *p)
 {
     printf("\"pieces\": [");
@@ -157,7 +157,7 @@ static void print_text(struct run *r, const struct plan *p, const struct budget 
                      "budget", "unknown");
 }
 
-/* Find a model by its folder or file, whose path is dir[PATH_BYTES], or, where there is none of that name, a preset,
+/* Find a model by its folder or file, whose path is dir[PATH_BYTES]; if there is none of that name, find a preset,
  * whose shape is all that a plan needs. */
 static int read_model(const char *name, char *dir, struct model_config *out)
 {
@@ -185,7 +185,7 @@ static int read_models(const struct settings *s, struct run *r, struct model_con
     return 0;
 }
 
-/* Set the types of the teacher's tensors: those of its files, or of a preset those that --teacher-dtype asks for. */
+/* Set the types of the teacher's tensors: those of its files, or, for a preset, those that --teacher-dtype asks for. */
 static int read_teacher_types(struct run *r, const struct model_config *teacher)
 {
     const enum teacher_dtype wanted = (enum teacher_dtype)r->s->teacher_dtype;
@@ -215,7 +215,7 @@ static int read_options(const struct settings *s, struct train_options *o)
     return refused ? refused : run_adapters(s, &o->lora);
 }
 
-/* The plan, and what to do where it is more than the budget. */
+/* Print the plan, and advice if it exceeds the budget. */
 static int show(struct run *r, const struct model_config *student,
                 const struct model_config *teacher, const struct budget *b, struct plan_gpu *g)
 {
@@ -238,8 +238,8 @@ static int show(struct run *r, const struct model_config *student,
                 bytes_text((double)b->bytes, had, sizeof had), b->whose);
 }
 
-/* What a run leaves to be chosen is chosen as it would be: the batch (but that it may be larger than an epoch), then
- * how many answers are written at a time. */
+/* Choose what a run would choose itself: the batch size (though it may exceed an epoch), then how many answers are
+ * written at a time. */
 static int fit(struct run *r, const struct model_config *student,
                const struct model_config *teacher, const struct budget *b)
 {
@@ -264,7 +264,7 @@ static int fit(struct run *r, const struct model_config *student,
     return rc;
 }
 
-/* Prompts are read with the tokenizers, which may restrict the vocabulary; without them none is needed. */
+/* Read the prompts with the tokenizers, which may restrict the vocabulary; without prompts no tokenizer is needed. */
 static int read_answers(struct run *r)
 {
     if (r->s->prompts.count > 0 && r->student[0] == '\0')

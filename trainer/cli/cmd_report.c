@@ -29,13 +29,13 @@ static int check_arguments(const struct settings *s)
     return 0;
 }
 
-/* The last sentence; it may name a folder in any bytes. */
+/* Return the last sentence, which may contain a folder's name in any bytes. */
 static json_t *fail_json(void)
 {
     return json_text(fail_text(), strlen(fail_text()));
 }
 
-/* A run that cannot be read is told here and on the page, and takes nothing from the others. */
+/* Read the runs. One that cannot be read is reported here and on the page, and does not affect the others. */
 static int read_runs(const struct settings *s, bool going, json_t *runs, json_t *broken)
 {
     int rc = 0;
@@ -54,7 +54,7 @@ static int read_runs(const struct settings *s, bool going, json_t *runs, json_t 
     return s->words.count == 1 ? rc : fail(NJ_E_FORMAT, "no run can be read");
 }
 
-/* Runs whose folders have the same name are called by their paths. */
+/* Name runs by their paths if their folders have the same name. */
 static void name_apart(json_t *runs)
 {
     const size_t n = json_array_size(runs);
@@ -70,7 +70,7 @@ static void name_apart(json_t *runs)
     }
 }
 
-/* The page appears whole or not at all. */
+/* Write the page, which appears whole or not at all. */
 static int write_page(const char *path, const json_t *data)
 {
     struct whole_file file;
@@ -88,7 +88,7 @@ static json_t *make_data(const struct settings *s, bool going, int *rc)
     json_t *data =
         json_pack("{s:s, s:o, s:o}", "version", NOJIT_VERSION, "runs", runs, "broken", broken);
     *rc = data == NULL ? fail(NJ_E_NOMEM, "out of memory") : read_runs(s, going, runs, broken);
-    if (*rc && going && *rc != NJ_E_NOMEM) /* before its first step */
+    if (*rc && going && *rc != NJ_E_NOMEM) /* the run has not done its first step */
         *rc = 0;
     if (*rc == 0) {
         name_apart(runs);
@@ -99,7 +99,7 @@ static json_t *make_data(const struct settings *s, bool going, int *rc)
     return data;
 }
 
-/* Whether a process is writing one of the folders. */
+/* Return whether a process is writing one of the folders. */
 static bool is_going(const struct settings *s)
 {
     size_t i = 0;
@@ -118,7 +118,7 @@ static void say_written(const struct settings *s, size_t count, bool first, bool
     fflush(stdout);
 }
 
-/* Reads the runs and writes the page. */
+/* Read the runs and write the page. */
 static int report(const struct settings *s, bool first, bool going)
 {
     int rc;

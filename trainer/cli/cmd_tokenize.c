@@ -64,7 +64,7 @@ static int run(const struct settings *s, struct progress *p, struct tokenizer *t
     return 0;
 }
 
-/* Prints documents instead of writing a file. */
+/* Print documents instead of writing a file. */
 static int show(const struct settings *s, struct progress *p, struct tokenizer *t)
 {
     char text[512];
@@ -94,7 +94,7 @@ static int show(const struct settings *s, struct progress *p, struct tokenizer *
     return rc;
 }
 
-/* Options that say how sequences are filled, which a token file does not have. */
+/* Refuse options about filling sequences, which a token file does not have. */
 static int check_options(const struct settings *s)
 {
     static const char *const names[] = {"packing", "overlong", "seq-len"};

@@ -8,7 +8,7 @@
 
 #include "options/options.h"
 
-/* What a shell offers for a value: folders, files, or the words of a choice. */
+/* Completions that a shell offers for a value: folders, files, or the words of a choice. */
 enum value_kind { VALUE_NONE, VALUE_FOLDER, VALUE_FILE, VALUE_WORDS };
 
 static enum value_kind value_kind(const struct option *o)
@@ -21,11 +21,12 @@ static enum value_kind value_kind(const struct option *o)
         return VALUE_FOLDER;
     const bool file =
         strstr(o->value_name, "FILE") != NULL || strstr(o->value_name, "PATH") != NULL;
-    const bool model = strcmp(o->value_name, "MODEL") == 0; /* a folder or a file */
+    const bool model = strcmp(o->value_name, "MODEL") == 0; /* folder or file */
     return file || model ? VALUE_FILE : VALUE_NONE;
 }
 
-/* "a|b" as "a b" */
+/* Print "a
+ * b" as "a b". */
 static void put_words(FILE *f, const char *choices)
 {
     for (; *choices != '\0'; choices++)
@@ -49,7 +50,7 @@ static void bash_option(FILE *f, const struct command_info *c, const struct opti
     fputs("return ;;\n", f);
 }
 
-/* Offers the commands, after the words `first`, where `condition` holds. */
+/* Print the completion of commands, after the words `first`, if `condition` holds. */
 static void bash_commands(FILE *f, const char *condition, const char *first)
 {
     fprintf(f, "    if [ %s ]; then\n        words=\"%s", condition, first);
@@ -87,7 +88,7 @@ void complete_bash(FILE *f)
           f);
 }
 
-/* Text inside '...' and, in a specification of _arguments, inside [...] or before a colon. */
+/* Print text inside '...' and, in a specification of _arguments, inside [...] or before a colon. */
 static void zsh_text(FILE *f, const char *s)
 {
     for (; *s != '\0'; s++) {

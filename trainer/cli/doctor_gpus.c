@@ -22,10 +22,10 @@
 
 enum { PROBE_BYTES = 64 << 20, REPEATS = 9, PEERS_MOST = 64 };
 
-/* Of a rank, as it travels. */
+/* Findings of a rank, in the form that ranks exchange. */
 struct row {
     char host[64], gpu[64], arch[16];
-    uint64_t memory_bytes, peers; /* bit i: it reaches GPU i of its host */
+    uint64_t memory_bytes, peers; /* peers: bit i: the GPU reaches GPU i of its host */
     int32_t ordinal, sm;
     struct rank_links links;
     float exchange_ms, gather_ms, unused;
@@ -35,11 +35,11 @@ _Static_assert(sizeof(struct row) % 16 == 0, "transfers are of multiples of 16 b
 struct probe {
     struct run *r;
     int ranks;
-    size_t each; /* bytes from each rank to each */
+    size_t each; /* bytes from each rank to each other */
     nj_stream *s;
     nj_event *from, *to;
     char *sent, *received;
-    struct row *rows; /* of all ranks, pinned */
+    struct row *rows; /* findings of all ranks, pinned */
 };
 
 static int open_probe(struct probe *p, struct run *r)
@@ -51,7 +51,7 @@ static int open_probe(struct probe *p, struct run *r)
     TRY(nj_stream_create(ctx, &p->s));
     TRY(nj_event_create(ctx, &p->from));
     TRY(nj_event_create(ctx, &p->to));
-    /* not of nj_comm_alloc(): kernels fill a link sooner than copy engines, which first agree */
+    /* not from nj_comm_alloc(): kernels fill a link sooner than copy engines, which must first agree */
     TRY(nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->sent));
     TRY(nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->received));
     return nj_alloc(ctx, NJ_MEM_HOST, all, (void **)&p->rows);
@@ -86,7 +86,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The median, after one that does not count. */
+/* Measure the median time, after one transfer that does not count. */
 static int measure(struct probe *p, int (*transfer)(struct probe *p), float *ms)
 {
     float each[REPEATS];
@@ -117,7 +117,7 @@ static void describe(struct row *row, struct run *r)
         row->peers |= (uint64_t)nj_gpu_reaches(r->ctx, i) << i;
 }
 
-/* What each rank has found, to all. */
+/* Send the findings of each rank to all. */
 static int share(struct probe *p)
 {
     const size_t each = sizeof *p->rows;
@@ -133,20 +133,20 @@ static int probe_all(struct probe *p)
     int rc = measure(p, exchange, &p->rows->exchange_ms);
     if (rc == 0)
         rc = measure(p, gather, &p->rows->gather_ms);
-    nj_gpu_links(p->r->ctx, &p->rows->links.gpu); /* now that the GPU is awake */
+    nj_gpu_links(p->r->ctx, &p->rows->links.gpu); /* read again, since the GPU is awake now */
     return rc != 0 ? rc : share(p);
 }
 
 /* ---- printing ---- */
 
-/* In each direction, of the slowest rank. */
+/* Return the rate in each direction, of the slowest rank. */
 static double rate(const struct probe *p, float slowest)
 {
     const double bytes = (double)p->each * (p->ranks - 1);
     return slowest > 0 ? bytes / (double)slowest / 1e6 : 0;
 }
 
-/* On the host of a rank; *reached: it reaches the GPUs of all ranks there. */
+/* Return the number of ranks on the host of a rank; *reached: its GPU reaches the GPUs of all of them. */
 static int beside(const struct probe *p, int rank, bool *reached)
 {
     int count = 0;
@@ -177,20 +177,20 @@ static struct run_links links_of(const struct probe *p)
     return l;
 }
 
-/* What is said of all. */
+/* Findings about all ranks together. */
 struct findings {
     char ranks[160];
-    float exchange_ms, gather_ms; /* of the slowest rank */
+    float exchange_ms, gather_ms; /* times of the slowest rank */
     double exchange_gb, gather_gb;
     struct expectation expected;
     bool fast;
-    char advice[256]; /* if not */
+    char advice[256]; /* advice if the links are not fast */
     struct gpu_code
-        code; /* of NCCL, as rank 0 has it: others have the same version, and GPUs of the same arch */
-    const struct gpu_arch *runs; /* of it, what these GPUs run; NULL: nothing */
+        code; /* code of NCCL on rank 0: other ranks have the same version, and GPUs of the same arch */
+    const struct gpu_arch *runs; /* part of it that these GPUs run; NULL: none */
 };
 
-/* What nothing is expected of is held against a rate below which a step waits for its links. */
+/* Return whether links are fast. If nothing is expected, the limit is a rate below which a step waits for its links. */
 static bool is_fast(double gb, double expected)
 {
     return gb >= (expected > 0 ? expected * SLOW_PERCENT / 100 : SLOW_GB);
@@ -252,7 +252,7 @@ static void print_verdict(const struct findings *f)
         printf("verdict    slow, below %d GB/s: %s\n", SLOW_GB, f->advice);
 }
 
-/* A library without any code would not be NCCL's own. */
+/* Print NCCL's code; a library without any would not be NCCL's own. */
 static void print_code(const struct probe *p, const struct findings *f)
 {
     const struct nj_device_info *d = nj_context_device(p->r->ctx);
@@ -292,7 +292,7 @@ static json_t *row_json(const struct row *row)
                      "memory_bytes", (json_int_t)row->memory_bytes, "peers", peers);
 }
 
-/* runs: false also where nothing is known, as archs is empty then */
+/* Return the code as JSON. runs is false also if nothing is known, since archs is empty then. */
 static json_t *code_json(const struct findings *f)
 {
     json_t *archs = json_array();

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const double nvlink_share = 0.6, peer_share = 0.8, host_share = 0.45, network_share = 0.8;
-/* A GPU with fewer is bridged to some of the others, not switched to all. */
+/* Limits. A GPU with fewer NVLinks is bridged to some of the others rather than connected to all by a switch. */
 enum { SWITCHED_NVLINKS = 12, WORD_BYTES = 64, PATH_MOST = 512 };
 
 /* ---- rates ---- */
@@ -23,7 +23,7 @@ static double nvlink_gb(int sm)
     return sm >= 100 ? 50 : 25;
 }
 
-/* In each direction, after the encoding. */
+/* Return the rate in each direction, net of the encoding. */
 static double pcie_gb(int generation, int lanes)
 {
     static const double lane[] = {0, 0.25, 0.5, 0.985, 1.969, 3.938, 7.563};
@@ -52,7 +52,7 @@ static double read_number(const char *folder, const char *name)
     return strtod(word, NULL);
 }
 
-/* Of a device, by "32.0 GT/s PCIe" and "4". */
+/* Return the rate of a device, from "32.0 GT/s PCIe" and "4". */
 static double pcie_of(const char *device)
 {
     const double speed = read_number(device, "current_link_speed");
@@ -68,7 +68,7 @@ static double port_gb(const char *port)
     return strstr(state, "ACTIVE") != NULL ? read_number(port, "rate") / 8 : 0;
 }
 
-/* Calls `of` with each entry of a folder. */
+/* Call `of` with each entry of a folder. */
 static void each_entry(const char *folder, void (*of)(const char *path, struct rank_links *out),
                        struct rank_links *out)
 {
@@ -88,7 +88,7 @@ static void add_port(const char *path, struct rank_links *out)
     out->network_gb += (float)port_gb(path);
 }
 
-/* What its ports carry, or what its slot does. */
+/* Add an adapter: the rate of its ports, or of its slot if that is less. */
 static void add_adapter(const char *path, struct rank_links *out)
 {
     char more[PATH_MOST + 8];
@@ -130,11 +130,11 @@ static const struct rank_links *rank_of(const struct run_links *r, int rank)
     return (const void *)((const char *)r->rank + (size_t)rank * r->stride);
 }
 
-/* The least of all ranks. */
+/* Minimum of all ranks. */
 struct least {
     int nvlinks, adapters;
     double pcie, network;
-    const struct nj_links *slowest; /* by PCIe */
+    const struct nj_links *slowest; /* links of the rank with the slowest PCIe */
 };
 
 static struct least least_of(const struct run_links *r)
@@ -159,8 +159,8 @@ static struct least least_of(const struct run_links *r)
     return l;
 }
 
-/* Between hosts: the ranks of one share its network, over which each sends to all but those beside it, or, in a ring,
- * one of them for all. */
+/* Compute the expectation between hosts. The ranks of a host share its network, over which each sends to all ranks
+ * of other hosts, or, in a ring, one of them sends for all. */
 static void expect_network(const struct run_links *r, const struct least *l,
                            struct expectation *out)
 {
@@ -221,7 +221,7 @@ static const char *setting_in_the_way(const struct run_links *r)
     return NULL;
 }
 
-/* A GPU whose slot is slower than it could be. */
+/* Return a rank whose GPU's slot is slower than it could be. */
 static int narrow_rank(const struct run_links *r)
 {
     for (int i = 0; i < r->ranks; i++) {

@@ -144,7 +144,7 @@ void self_test_print_state(const struct nj_device_info *d)
 
 /* ---- as JSON ---- */
 
-/* JSON has no infinity, which is the error of a NaN. */
+/* Return a number; JSON has no infinity, which is the error of a NaN. */
 static json_t *number(double x)
 {
     return isfinite(x) ? json_real(x) : json_string("not finite");

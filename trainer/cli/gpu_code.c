@@ -63,7 +63,7 @@ static void read_containers(struct span section, struct gpu_code *out)
     }
 }
 
-/* What section i of the file has: its place there. */
+/* Return the contents of section i of the file. */
 static struct span section(struct span file, uint64_t i, uint32_t *name)
 {
     const uint64_t at = span_u64(file, offsetof(Elf64_Ehdr, e_shoff)) + i * sizeof(Elf64_Shdr);
@@ -105,7 +105,7 @@ void gpu_code_read(const char *path, struct gpu_code *out)
         close(fd);
 }
 
-/* Code for an SM runs on later ones of the same generation. */
+/* Find the code for an SM: code runs on later SMs of its generation. */
 const struct gpu_arch *gpu_code_for(const struct gpu_code *c, int sm)
 {
     for (int i = c->count - 1; i >= 0; i--) {

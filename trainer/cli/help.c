@@ -29,7 +29,7 @@ void help_overview(FILE *f)
 
 enum { HELP_INDENT = 30, HELP_COLUMNS = 100 };
 
-/* text from column HELP_INDENT on, broken between words. */
+/* Print text from column HELP_INDENT on, broken between words. */
 static void print_wrapped(FILE *f, const char *text)
 {
     size_t column = HELP_INDENT;
@@ -69,7 +69,7 @@ static void print_option(FILE *f, const struct option *o)
     print_wrapped(f, right);
 }
 
-/* As engine_flops() and mfu_ideal() count. */
+/* Utilization, as engine_flops() and mfu_ideal() count it. */
 static const char utilisation[] =
     "MFU: ((student_flops + teacher_flops) / P + (student_f8_flops + teacher_f8_flops) / P8) / "
     "seconds\n"
@@ -83,7 +83,7 @@ static const char utilisation[] =
     "GPU's dense peak in 16 bits by its data sheet (H100, H200: 989e12), P8: in FP8 (1979e12);\n"
     "without a known peak there is no MFU. receipt.json has the FLOPs.\n";
 
-/* About defaults and spellings, where the command has any. */
+/* Print the notes about defaults and spellings, if the command has any. */
 static void print_notes(FILE *f, const struct command_info *c)
 {
     const char *alias = NULL;
@@ -121,7 +121,7 @@ void help_command(FILE *f, const struct command_info *c)
     print_notes(f, c);
 }
 
-/* Dashes are escaped, so that they can be copied from the page. */
+/* Print text for the man page, with dashes escaped, so that they can be copied from it. */
 static void man_text(FILE *f, const char *s)
 {
     for (; *s != '\0'; s++) {

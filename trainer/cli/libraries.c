@@ -26,13 +26,13 @@ const char *compiler_name(void)
     return COMPILER " " __VERSION__;
 }
 
-/* Of gcc's libraries: those of the compiler. */
+/* Return the version of gcc's libraries, which is the compiler's. */
 static const char *gcc_version(void)
 {
     return __VERSION__;
 }
 
-/* "OpenBLAS 0.3.21 NO_LAPACKE ..." */
+/* Return the version from "OpenBLAS 0.3.21 NO_LAPACKE ...". */
 static const char *openblas_version(void)
 {
     static char text[32];

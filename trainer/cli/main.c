@@ -16,7 +16,7 @@
 #include "options/options.h"
 #include "options/settings.h"
 
-/* A write that failed earlier has emptied the buffer, so that the last one may succeed. */
+/* Check the output. A write that failed earlier has emptied the buffer, so that the last one may succeed. */
 static int check_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -96,9 +96,9 @@ static int run_command(const struct command_info *c, int argc, char **argv)
     return fail_status(rc);
 }
 
-/* OpenMP's threads spin for milliseconds when they run out of work, which takes the processor from
- * whatever else runs: three times the CPU time on a machine that is shared. Here they soon sleep.
- * libgomp reads its settings before main(), so this runs earlier still; what the user set stays. */
+/* Shorten the idle time of OpenMP's threads. By default they spin for milliseconds when they run out of work, which
+ * takes the processor from other programs: three times the CPU time on a machine that is shared. libgomp reads its
+ * settings before main(), so this runs earlier still; the user's settings are kept. */
 __attribute__((constructor(101))) static void let_idle_threads_sleep(void)
 {
     if (getenv("OMP_WAIT_POLICY") == NULL)
@@ -158,7 +158,7 @@ static int refuse_command(const char *word)
     return 2;
 }
 
-/* word: a command or a flag of help_pages; NULL: the overview. */
+/* Print help. word: a command or a flag of help_pages; NULL: the overview. */
 static int help_on(const char *word)
 {
     if (word == NULL) {
@@ -177,7 +177,7 @@ static int help_on(const char *word)
     return 0;
 }
 
-/* A small stack (ulimit -s) is made larger, where it may be, for threads as well. */
+/* Enlarge a small stack (ulimit -s), if that is allowed, for threads as well. */
 static int widen_stack(void)
 {
     enum { WANTED = 8 << 20, LEAST = 1 << 20 };

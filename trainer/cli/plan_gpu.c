@@ -64,7 +64,7 @@ void plan_gpu_estimate(const struct run *r, const struct plan *p, struct plan_gp
         s->steps > 0 ? (double)s->steps : ceil(s->epochs * (double)s->data_tokens / p->work.tokens);
 }
 
-/* The seconds of a step or a run, with their range. */
+/* Print the seconds of a step or a run, with their range. */
 static void say_time(struct run *r, const char *name, const struct estimate *e, double times)
 {
     char at[3][32];

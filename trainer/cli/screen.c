@@ -12,11 +12,11 @@
 
 struct screen {
     FILE *to;
-    unsigned char pending[4]; /* of a character */
+    unsigned char pending[4]; /* bytes of an incomplete character */
     size_t count;
 };
 
-/* Whether the bytes may yet become a character. */
+/* Return whether the bytes may yet become a character. */
 static bool is_begun(const struct screen *s)
 {
     const unsigned char lead = s->pending[0];
@@ -46,7 +46,7 @@ static ssize_t put_text(void *screen, const char *text, size_t bytes)
         s->pending[s->count++] = (unsigned char)text[i];
         put_pending(s, false);
     }
-    return fflush(s->to) == 0 ? (ssize_t)bytes : 0; /* an error, of a cookie */
+    return fflush(s->to) == 0 ? (ssize_t)bytes : 0; /* 0 is the error of a cookie's write */
 }
 
 static int end_text(void *screen)

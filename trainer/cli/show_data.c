@@ -12,18 +12,18 @@
 #include "cli/screen.h"
 #include "io/error.h"
 
-enum { SHOWN_MOST = 2000 }; /* tokens of a document */
+enum { SHOWN_MOST = 2000 }; /* most tokens of a document that are shown */
 
 struct show {
     const struct data *d;
     const struct tokenizer *t;
     FILE *to, *screen;
-    bool dims; /* to is a terminal that takes colours */
+    bool dims; /* whether `to` is a terminal that supports colors */
     int seq_len;
-    int64_t count, shown;     /* documents: wanted; begun */
-    int64_t put, left;        /* tokens of the document: written; beyond SHOWN_MOST */
-    char head[96];            /* of the sequence, until something of it is written */
-    struct data_token *token; /* of a piece, and the one after it */
+    int64_t count, shown;     /* number of documents: wanted; begun */
+    int64_t put, left;        /* number of tokens of the document: written; beyond SHOWN_MOST */
+    char head[96];            /* heading of the sequence, until part of it is written */
+    struct data_token *token; /* tokens of a piece, and the one after it */
 };
 
 static void put_token(const struct show *s, int32_t id)
@@ -37,7 +37,7 @@ static void put_token(const struct show *s, int32_t id)
         fprintf(s->screen, "<%d>", id);
 }
 
-/* Marks where tokens without a loss begin or end. */
+/* Mark where tokens without a loss begin or end. */
 static void mark(const struct show *s, bool begin)
 {
     fflush(s->screen);
@@ -47,7 +47,7 @@ static void mark(const struct show *s, bool begin)
         fputs(begin ? "[-" : "-]", s->to);
 }
 
-/* Ends a document: says how much of it was left out. */
+/* End a document: print how much of it was left out. */
 static void put_left(struct show *s)
 {
     if (s->left > 0)
@@ -56,7 +56,7 @@ static void put_left(struct show *s)
     s->put = s->left = 0;
 }
 
-/* Writes tokens from `from` up to `end`, a document, or as much of it as the piece has, as far as one is shown. */
+/* Write tokens from `from` up to `end`: a document, or the part of it in the piece, up to the limit. */
 static void put_document(struct show *s, int from, int end)
 {
     int trained = 0;
@@ -88,7 +88,7 @@ static void put_document(struct show *s, int from, int end)
     fputc('\n', s->to);
 }
 
-/* How many tokens of a piece are shown: the target of the last one, too, where no other row shows it. */
+/* Return how many tokens of a piece are shown, including the target of the last one if no other row shows it. */
 static int shown_tokens(const struct show *s, int64_t first, int inputs)
 {
     const bool wrapped = data_packing(s->d) == PACKING_WRAPPED;

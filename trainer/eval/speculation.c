@@ -16,7 +16,7 @@
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 
-/* Draft tokens of a turn where --draft-tokens does not say it; rows of logits at a time at most. */
+/* Defaults: draft tokens of a turn without --draft-tokens; most rows of logits at a time. */
 enum { DRAFT_TOKENS = 4, CHUNK_MOST = 2048 };
 
 struct writer {
@@ -48,7 +48,7 @@ static int open_prompts(struct run *r, struct prompts **out)
     return run_open_prompts(r, &o, out);
 }
 
-/* A sequence has the longest text, which both models must take. */
+/* Set the length of a sequence to that of the longest text, which both models must support. */
 static int fit_length(struct run *r, const struct prompts *p)
 {
     struct train_options *o = &r->options;
@@ -61,7 +61,7 @@ static int fit_length(struct run *r, const struct prompts *p)
     return generation_read(r->teacher, &r->tokenizer, c.vocab_size, &r->ends);
 }
 
-/* No more logits at a time than a verification asks for. */
+/* Set the batch size: no more logits at a time than a verification needs. */
 static void fit_batch_size(struct run *r, const struct prompts *p)
 {
     struct train_options *o = &r->options;
@@ -106,8 +106,9 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
 /* Means over the turns, and over the tested tokens. */
 struct figures {
     int64_t turns;
-    double share, error, acceptance; /* accepted of the tested, its standard error; expected */
-    double tokens, predicted;        /* of a turn */
+    /* accepted fraction of the tested tokens, its standard error; expected probability */
+    double share, error, acceptance;
+    double tokens, predicted; /* tokens of a turn */
 };
 
 static struct figures figures_of(const struct speculate_result *x)

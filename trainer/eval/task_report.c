@@ -18,7 +18,7 @@ static const char *const metric_names[TASK_METRICS] = {"acc", "acc_norm", "exact
 
 /* ---- an item ---- */
 
-/* The first of the choices with the largest score, per character where `norm`. */
+/* Return the first of the choices with the largest score, per character if `norm`. */
 static int best_choice(const struct task_answers *a, const struct task_item *it, bool norm)
 {
     double best = 0;
@@ -35,7 +35,7 @@ static int best_choice(const struct task_answers *a, const struct task_item *it,
     return found;
 }
 
-/* Whether a text is the answer, but for white space around them. */
+/* Return whether a text is the answer, apart from white space around them. */
 static bool same_text(const struct pool *text, const struct task_item *it)
 {
     const char *got = text->count > 0 ? text->at : "", *want = it->answer;
@@ -59,7 +59,7 @@ static bool is_right(const struct task_answers *a, int64_t i, const struct task_
 
 /* ---- tasks ---- */
 
-/* Of items of which so many are right: 1 each, of the others 0. */
+/* Return the standard error of a mean over items, of which the `right` ones count 1 and the others 0. */
 static double standard_error(int64_t right, int64_t items)
 {
     const double n = (double)items, mean = (double)right / n;
@@ -68,7 +68,7 @@ static double standard_error(int64_t right, int64_t items)
     return items > 1 ? sqrt(squares / (n - 1)) / sqrt(n) : NAN;
 }
 
-/* Items of each task and metric, and how many are right: [tasks, TASK_METRICS]. */
+/* Number of items of each task and metric, and of those that are right: [tasks, TASK_METRICS]. */
 struct tally {
     int64_t items, right;
 };
@@ -111,7 +111,7 @@ int task_metrics(const struct task_answers *a, struct task_metric *out)
 
 /* ---- what is written ---- */
 
-/* Names come from files: nothing in them is executed by a terminal. */
+/* Print a name from a file, so that a terminal executes nothing in it. */
 static void put_name(const char *name, int width, FILE *out)
 {
     char *shown = strdup(name);
@@ -150,7 +150,7 @@ static int write_row(json_t *row, const char *path, FILE *out)
     return json_write_line(out, path, row, JSON_REAL_PRECISION(9));
 }
 
-/* null for what JSON has no number for. */
+/* Return a number, or null if JSON has none for it. */
 static json_t *number(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
@@ -166,7 +166,7 @@ int task_json(const struct task_metric *m, int count, FILE *out)
     return 0;
 }
 
-/* The scores and numbers of tokens of an item's choices. */
+/* Return the scores and numbers of tokens of an item's choices. */
 static json_t *list_choices(const struct task_answers *a, const struct task_item *it, bool tokens)
 {
     json_t *list = json_array();

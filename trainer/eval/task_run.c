@@ -21,12 +21,12 @@
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 
-/* What a run has of its tasks. */
+/* Tasks of a run, with their results. */
 struct bench {
     struct tasks *tasks;
     struct task_scores *scores;
-    double *score;     /* of each choice */
-    struct pool *text; /* of each item */
+    double *score;     /* score of each choice */
+    struct pool *text; /* text of each item */
     struct task_metric *metric;
     FILE *log;
 };
@@ -50,7 +50,7 @@ static int make_log(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
-/* Before anything is computed, so that it need not be in vain. */
+/* Open the log before anything is computed, so that no work is lost if that fails. */
 static int open_log(const struct run *r, struct bench *b)
 {
     const char *path = r->s->task_log;
@@ -68,7 +68,7 @@ static int open_log(const struct run *r, struct bench *b)
     return b->log ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* A log of nothing, or half of one, is taken away. */
+/* Close the log; an empty or incomplete one is removed. */
 static int close_log(const struct run *r, struct bench *b, int rc)
 {
     const char *path = r->s->task_log;

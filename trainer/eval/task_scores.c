@@ -12,13 +12,13 @@
 #include "io/error.h"
 #include "model/model_open.h"
 
-/* Positions of a row, where --seq-len does not say it. */
+/* Positions of a row without --seq-len. */
 enum { ROW_POSITIONS = 1024 };
 
 struct task_scores {
     struct task_rows *rows;
     struct task_batch batch;
-    float *ce; /* of the batch */
+    float *ce; /* losses of the batch */
     int64_t choices;
 };
 
@@ -97,7 +97,7 @@ static int score_rows(struct run *r, struct task_scores *s, double *score)
     return 0;
 }
 
-/* Names the weights that are to blame, if some are. */
+/* Check the scores, and name the model's weights if they cause a bad one. */
 static int check_scores(struct run *r, const struct task_scores *s, const double *score)
 {
     for (int64_t i = 0; i < s->choices; i++)

@@ -16,7 +16,7 @@
 struct writer {
     struct run *run;
     const struct tasks *tasks;
-    struct pool *text; /* of each item */
+    struct pool *text; /* text of each item */
     int64_t next, count, done, tokens;
 };
 
@@ -25,14 +25,14 @@ static int most_of(const struct run *r, const struct task_item *it)
     return it->most > 0 ? it->most : (int)r->s->max_tokens;
 }
 
-/* Tokens that a prompt loses at its beginning, so that its answer has room. */
+/* Return the number of tokens that a prompt loses at its beginning, so that its answer has room. */
 static int cut_of(const struct run *r, const struct task_item *it, int limit)
 {
     const int cut = it->count + most_of(r, it) - limit;
     return cut > 0 ? cut : 0;
 }
 
-/* What --seq-len or the model takes. */
+/* Find the limit of --seq-len or the model. */
 static int find_limit(const struct run *r, int *limit)
 {
     struct model_config c;
@@ -80,7 +80,8 @@ int task_texts_open(struct run *r, const struct tasks *t)
 
 /* ---- what the decoder asks for and says ---- */
 
-/* Positions are as many as the longest text has, so that prompts lose what they lose in task_texts_open(). */
+/* Return the next prompt. The longest text determines the positions, so that prompts lose as much as
+ * task_texts_open() has counted. */
 static int next(void *user, struct decode_prompt *out)
 {
     struct writer *w = user;
@@ -99,7 +100,7 @@ static int next(void *user, struct decode_prompt *out)
     return 1;
 }
 
-/* Cuts a text, of which the first `seen` bytes were looked at, at the first of what ends it. */
+/* Cut a text at the first of the texts that end it; its first `seen` bytes have been searched already. */
 static bool cut_text(const struct tasks *t, int64_t item, struct pool *text, size_t seen)
 {
     struct task_item it;

@@ -17,23 +17,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Texts at a time at most that --batch-size auto takes: on a GPU more win little; on a CPU GEMMs are as fast as they
- * get. */
+/* Most texts at a time for --batch-size auto: on a GPU more texts gain little; on a CPU GEMMs get no faster. */
 enum { ROWS_OF_GPU = 512, ROWS_OF_CPU = 16 };
 
 struct text {
-    int32_t *ids; /* NULL: none yet, or written */
+    int32_t *ids; /* tokens of the text; NULL: none yet, or written */
     int count;
     enum decode_end end;
-    struct stopped_text said; /* where texts end it */
+    struct stopped_text said; /* place where a stop text ends it */
 };
 
 struct texts {
     struct run *run;
     const struct prompts *prompts;
     FILE *out;
-    int64_t each;        /* texts for a prompt */
-    struct text *answer; /* those of each prompt, one after the other */
+    int64_t each;        /* number of texts for a prompt */
+    struct text *answer; /* texts of each prompt, one prompt after the other */
     int64_t count, taken, written, done, tokens;
 };
 
@@ -87,7 +86,7 @@ static json_t *text_of(const struct tokenizer *t, const struct text *a)
     return sample_text(t, a->ids, a->end == DECODE_STOPPED ? a->count - 1 : a->count);
 }
 
-/* The id of a prompt, which is JSON; else its number. */
+/* Return the id of a prompt, which is JSON; without one, its number. */
 static json_t *id_of(const struct prompt *p)
 {
     return p->id ? json_loads(p->id, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
@@ -151,7 +150,7 @@ static int write_ready(struct texts *t)
     return 0;
 }
 
-/* Adds tokens to the text where texts end it; *count becomes how many there are up to that. */
+/* Add tokens to the text up to a stop text; *count becomes the number of tokens up to there. */
 static int look_for_stop(const struct texts *t, struct text *a, const int32_t *ids, int *count,
                          enum decode_end *end)
 {
@@ -183,7 +182,7 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
     a->end = end;
     t->tokens += count;
     t->done += end != DECODE_MORE;
-    const bool stopped = a->said.by != NULL; /* it may be written, and gone, below */
+    const bool stopped = a->said.by != NULL; /* a->said may be written, and freed, below */
     progress_texts(&t->run->progress, t->done, t->count, t->tokens);
     const int failed = end != DECODE_MORE ? write_ready(t) : 0;
     return failed ? failed : stopped;

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of what is free, the part that --batch-size auto leaves. Of a GPU: for the graphs of the driver, and for
- * what else runs there. Of a machine: for files, for all other programs, and because its kernel ends a
- * program that takes too much. */
+/* Shares of the free memory that --batch-size auto leaves, as 1/N. On a GPU they are for the driver's graphs and
+ * other programs; on a machine for files and all other programs, and because its kernel ends a program that takes
+ * too much. */
 enum { SPARE_OF_GPU = 32, SPARE_OF_MACHINE = 4 };
 
 size_t fit_part(size_t budget, bool gpu)
@@ -22,7 +22,7 @@ size_t fit_part(size_t budget, bool gpu)
     return budget - budget / (gpu ? SPARE_OF_GPU : SPARE_OF_MACHINE);
 }
 
-/* "12.3 GiB" of one of several sizes in a sentence. */
+/* A buffer for "12.3 GiB", one of several sizes in a sentence. */
 struct size_text {
     char s[32];
 };
@@ -39,21 +39,21 @@ int fit_batch(struct run *r, const struct model_config *student, const struct mo
     struct train_options planned = *o;
     struct size_text size, had;
     struct plan p;
-    planned.steps = 1; /* training, however many there will be */
+    planned.steps = 1; /* as for training, whatever their number */
     TRY(plan_largest_batch(student, teacher, &planned, budget, most, &planned.batch_size));
     o->batch_size = planned.batch_size > 0 ? planned.batch_size : 1;
     const bool all = o->batch_size == most && most < BATCH_MOST;
     planned.batch_size = o->batch_size;
     TRY(plan_make(student, teacher, &planned, &p));
     if (p.total_bytes > budget)
-        return 0; /* for those who compare plan and budget to refuse */
+        return 0; /* callers compare plan and budget, and refuse */
     progress_say(&r->progress, "batch size %d, %s: uses %s of %s available", o->batch_size,
                  all ? "all sequences of an epoch" : "the largest that fits",
                  in_words(p.total_bytes, &size), in_words(budget, &had));
     return 0;
 }
 
-/* Rows of an epoch for each micro-batch of a step: of the data, or, where there is none, of answers. */
+/* Return the rows of an epoch for each micro-batch of a step: rows of the data, or of answers if there is no data. */
 static int rows_of_data(const struct run *r)
 {
     const struct rollouts *o = &r->rollouts;
@@ -65,7 +65,7 @@ static int rows_of_data(const struct run *r)
     return rows < BATCH_MOST ? (int)rows : BATCH_MOST;
 }
 
-/* What a run may plan for; the plan counts the workspace of GEMMs from here on. */
+/* Return the memory for which a run may plan; the plan includes the workspace of GEMMs from here on. */
 static size_t budget_of(struct run *r)
 {
     const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
@@ -76,7 +76,7 @@ static size_t budget_of(struct run *r)
     return wanted > 0 && wanted < room ? wanted : room;
 }
 
-/* teacher: what it is, or NULL without one. */
+/* Read the models' configurations. teacher: NULL without one. */
 static int read_configs(const struct run *r, struct model_config (*of)[2],
                         const struct model_config **teacher)
 {
@@ -115,7 +115,7 @@ int fit_decoder(struct run *r, const struct model_config *student,
     struct train_options planned = r->options;
     struct plan p;
     int fits = 1, rc = 0;
-    planned.steps = train; /* however many there will be */
+    planned.steps = train; /* whatever their number */
     for (int low = 2, high = most; low <= high && rc == 0;) {
         planned.decode_rows = low + (high - low) / 2;
         rc = plan_make(student, teacher, &planned, &p);
@@ -142,7 +142,7 @@ int run_fit_decoder(struct run *r, bool train, int most)
 
 struct change {
     const char *text;
-    int recompute, head_chunk, rank; /* 0: as it is */
+    int recompute, head_chunk, rank; /* new values; 0: unchanged */
     bool lp, state16, largest_batch, q4, shard;
 };
 static const struct change changes[] = {
@@ -165,8 +165,8 @@ static const struct change changes[] = {
      .largest_batch = true},
 };
 
-/* False where the run has it already, or it cannot be had. q4: types of the teacher as --teacher-dtype q4_k has
- * them; NULL where there is none to quantise. */
+/* Apply a change. Returns false if the run has it already, or if it is not possible. q4: types of the teacher for
+ * --teacher-dtype q4_k; NULL if there is nothing to quantize. */
 static bool apply(const struct change *c, struct train_options *o, const unsigned char *q4,
                   bool gpu)
 {
@@ -211,7 +211,7 @@ static int advise(struct run *r, const struct model_config *student,
     if (rc != 0)
         return rc;
     const bool fits = p.total_bytes <= budget;
-    if (!fits && p.total_bytes > now - now / 200) /* hardly less is no advice */
+    if (!fits && p.total_bytes > now - now / 200) /* hardly less memory is no advice */
         return 0;
     if (c->largest_batch)
         snprintf(name, sizeof name, "%s%s--batch-size %d", c->text, c->text[0] != '\0' ? " " : "",

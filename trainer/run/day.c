@@ -11,7 +11,7 @@
 #include "template/template.h"
 #include "text/chat.h"
 
-/* Reads a day, with its day of the week and of the year; false where there is none such. */
+/* Read a day, with its day of the week and of the year; false if it does not exist. */
 static bool read_day(const char *text, struct tm *out)
 {
     *out = (struct tm){0};

@@ -4,14 +4,15 @@
  */
 #include "run/estimate.h"
 
-/* Parts of the data sheet's rates that a step reaches, and what a layer takes beside its operations, fitted to the
- * steps of test_estimate.c. GEMMs at the power limit reach 0.70 of the peak. */
+/* Fractions of the data sheet's rates that a step reaches, and the overhead of a layer, fitted to the steps of
+ * test_estimate.c. GEMMs at the power limit reach 0.70 of the peak. */
 #define GEMM_PART 0.70
 #define GEMM_F8_PART 0.58
 #define ATTENTION_PART 0.38
 #define BANDWIDTH_PART 0.97
 #define LAYER_SECONDS 50e-6
-/* The range: on GPUs that were measured the largest error is 8 %; of others only predictions are known. */
+/* Range of an estimate, relative to it: on GPUs that were measured the largest error is 8 %; for others there are
+ * only predictions. */
 #define MEASURED_RANGE 0.10
 #define FASTEST_OTHER 0.70
 #define SLOWEST_OTHER 1.50

@@ -12,7 +12,7 @@
 
 #include "io/cache_folder.h"
 
-/* "NVIDIA H200" as part of a file's name. */
+/* Convert a name such as "NVIDIA H200" to a part of a file name. */
 static void plain_name(const char *name, char *out, size_t bytes)
 {
     size_t n = 0;

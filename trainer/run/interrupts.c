@@ -11,19 +11,19 @@
 #include "io/unfinished.h"
 
 static volatile sig_atomic_t interrupt_count;
-static bool waits; /* for its checkpoint, however often it is told */
+static bool waits; /* whether it waits for its checkpoint, regardless of further signals */
 static const char *ended = "nojit: ended at once; what was not saved yet is lost\n";
 
-/* Only write() is safe in a handler; a reader that is gone loses no more than the line. */
+/* Print that the process ended. Only write() is safe in a handler; if the reader is gone, only this line is lost. */
 static void say_ended(void)
 {
     const ssize_t written = write(STDERR_FILENO, ended, strlen(ended));
     (void)written;
 }
 
-/* A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may follow; from the limit
- * of CPU time (ulimit -t) on the kernel sends SIGXCPU every second. Only what comes after a SIGINT or SIGTERM asks not
- * to wait for the checkpoint. */
+/* Handle a signal. A terminal that closes sends SIGHUP twice, by the kernel and by its shell, and a SIGTERM may
+ * follow; from the limit of CPU time (ulimit -t) on, the kernel sends SIGXCPU every second. Only a signal after a
+ * SIGINT or SIGTERM means that the user does not want to wait for the checkpoint. */
 static void on_interrupt(int sig)
 {
     static volatile sig_atomic_t asked;
@@ -39,14 +39,14 @@ void interrupts_catch(bool supervised)
 {
     waits = supervised;
     if (isatty(STDERR_FILENO))
-        ended = "\nnojit: ended at once; what was not saved yet is lost\n"; /* behind ^C */
-    /* A write that waits for its reader goes on: else what it had in its buffer would be lost. */
+        ended = "\nnojit: ended at once; what was not saved yet is lost\n"; /* printed after ^C */
+    /* SA_RESTART lets a write that waits for its reader go on; otherwise the contents of its buffer would be lost. */
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGXCPU, &action, NULL);
-    /* nohup has it ignored. */
+    /* nohup sets it to be ignored. */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
 }

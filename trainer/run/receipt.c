@@ -35,7 +35,7 @@ static void add_option(void *user, const struct setting *s)
                         s->list ? texts(s->value, s->count) : json_c_text(s->value[0]));
 }
 
-/* The words that started the run, from the program's name on. */
+/* Return the words of the command line, from the program's name on. */
 static json_t *command_line(const struct command_info *c, const struct settings *s)
 {
     json_t *words = texts((const char *const[]){"nojit", c->name}, 2);
@@ -92,7 +92,7 @@ static json_t *number(const struct option *o, double x)
     return o->kind == OPT_INT ? json_integer((json_int_t)x) : json_real(x);
 }
 
-/* Without adapters their rank, 0, says all. */
+/* Return whether an option has no effect: without adapters their rank, 0, says enough. */
 static bool is_idle(const struct option *o, const struct train_options *t)
 {
     const size_t at = o->applied.offset, lora = offsetof(struct train_options, lora);
@@ -100,7 +100,7 @@ static bool is_idle(const struct option *o, const struct train_options *t)
            at != offsetof(struct train_options, lora.rank);
 }
 
-/* Options as the engine has them: rounded to its types. */
+/* Add the options as the engine has them, rounded to its types. */
 static void add_applied(json_t *to, const struct train_options *t)
 {
     char name[64];
@@ -124,7 +124,7 @@ static void add_adapters(json_t *to, const struct train_options *o)
         json_object_set_new(to, "adapter", json_c_text(o->adapter_dir));
 }
 
-/* What became of documents longer than a row. */
+/* Return the handling of documents longer than a row. */
 static json_t *overlong(const struct data *d)
 {
     struct overlong_count n;
@@ -134,7 +134,7 @@ static json_t *overlong(const struct data *d)
                      (json_int_t)n.lost);
 }
 
-/* With what a run decides filled in. */
+/* Return the options as applied, with the values that the run chose filled in. */
 static json_t *applied(const struct run *r)
 {
     struct train_options o = r->options;
@@ -209,7 +209,7 @@ static json_t *device(const struct nj_device_info *d)
     return to;
 }
 
-/* "2026-11-21T16:57:08Z" */
+/* Return a time such as "2026-11-21T16:57:08Z". */
 static json_t *utc(time_t at)
 {
     char text[32];
@@ -287,7 +287,7 @@ static void add_ranks(json_t *to, const struct run *r)
                                       p->size, "launcher", p->size > 1 ? p->launcher : ""));
 }
 
-/* Adds the statistics of the answers of all completed steps. */
+/* Add the statistics of the answers of all completed steps. */
 static void add_answers(json_t *to, const struct run *r)
 {
     const struct rollout_stats *a = &r->rollouts.all;

@@ -20,9 +20,9 @@
 #include "run/batch_fit.h"
 #include "run/run_prompts.h"
 
-/* Answers at a time at most, where --rollout-batch does not say it. */
+/* Most answers at a time if --rollout-batch does not give a number. */
 enum { ROWS_AUTO = 512 };
-/* Answers of a step that are recorded, where it is one that has any recorded. */
+/* Number of answers that are recorded in a step that records any. */
 enum { ANSWERS_SHOWN = 3 };
 
 bool rollouts_wanted(const struct settings *s)
@@ -81,13 +81,14 @@ int rollouts_check_plan(const struct settings *s)
     return 0;
 }
 
-/* Rows of a step. */
+/* Return the number of rows of a step. */
 static int64_t rows_of(const struct run *r)
 {
     return (int64_t)r->options.batch_size * r->options.grad_accum;
 }
 
-/* Whether row `row` of step `step` (from 1 on) is an answer: the same for all steps that use the same answers. */
+/* Return whether row `row` of step `step` (from 1 on) is an answer; this is the same for all steps that use the same
+ * answers. */
 static bool is_own(const struct run *r, int64_t step, int64_t row)
 {
     const uint64_t turn = (uint64_t)((step - 1) / r->s->reuse);
@@ -104,7 +105,7 @@ static int64_t own_rows(const struct run *r, int64_t step)
     return count;
 }
 
-/* Answers that steps before this one have; steps come in order. */
+/* Return the number of answers in the steps before this one; steps come in order. */
 static int64_t answers_before(struct run *r, int64_t step)
 {
     struct rollouts *o = &r->rollouts;
@@ -113,7 +114,7 @@ static int64_t answers_before(struct run *r, int64_t step)
     return o->before;
 }
 
-/* Tokens that a prompt may have. */
+/* Find the most tokens that a prompt may have. */
 static int find_room(const struct run *r, int *room)
 {
     *room = r->options.seq_len - (int)r->s->max_new;
@@ -144,7 +145,7 @@ static int open_prompts(struct run *r, int room)
     return rc;
 }
 
-/* Positions that samples need, which the same decoder writes. */
+/* Return the positions that samples need, which the same decoder writes. */
 static int longest_sample(const struct run *r)
 {
     const struct sample_log *l = &r->samples;
@@ -156,7 +157,7 @@ static int longest_sample(const struct run *r)
     return (int)(longest < l->longest ? longest : l->longest);
 }
 
-/* What the longest prompts of student and teacher decide. */
+/* Set what follows from the longest prompts of student and teacher. */
 static void take_lengths(struct run *r, int prompt, int teacher, bool apart)
 {
     const int most = (int)r->s->max_new;
@@ -198,7 +199,7 @@ int rollouts_plan(struct run *r)
     return 0;
 }
 
-/* The most answers that a step may have. */
+/* Return the most answers that a step may have. */
 static int64_t most_answers(const struct run *r)
 {
     return rows_of(r) * r->rollouts.each;
@@ -263,10 +264,11 @@ double rollouts_steps(const struct run *r, double epochs)
 
 /* ---- answers of a step ---- */
 
-/* What is being answered. */
+/* State of the prompts that are being answered. */
 struct turn {
     struct run *run;
-    int64_t first, count, taken; /* number of the first answer; answers; those that were begun */
+    /* number of the first answer; number of answers; number of those begun */
+    int64_t first, count, taken;
     int most;
 };
 
@@ -286,7 +288,8 @@ static int next(void *user, struct decode_prompt *out)
                          .teacher_count = (int)p.teacher_count,
                          .said = &o->said[(size_t)t->taken * (size_t)t->run->s->max_new],
                          .prompt_count = (int)p.count};
-    const bool teacher = t->run->options.teacher_writes; /* it reads what it will be asked about */
+    /* the writer reads the prompt for which it will be asked */
+    const bool teacher = t->run->options.teacher_writes;
     *out = (struct decode_prompt){
         .ids = teacher ? p.teacher_ids : p.ids,
         .count = (int)(teacher ? p.teacher_count : p.count),
@@ -312,7 +315,7 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
     return 0;
 }
 
-/* Tokens of an answer in this step. */
+/* Return the most tokens of an answer in this step. */
 static int horizon(const struct run *r, int64_t step)
 {
     const int64_t from = r->s->horizon, to = r->s->max_new, steps = r->options.steps;
@@ -350,15 +353,15 @@ static int write_answers(struct run *r, int64_t step)
     return rc;
 }
 
-/* Whether a multiple of `every` lies in a range. */
+/* Return whether a multiple of `every` lies in a range. */
 static bool has_multiple(int64_t first, int64_t last, int64_t every)
 {
     return every > 0 && last / every * every >= first;
 }
 
-/* Of new answers the first ones to different prompts, where a step that uses them is the first or last one or is
- * followed by a measurement or a checkpoint. They are recorded when they are written, not when they are used again: a
- * run that is resumed in between has the same rows. */
+/* Record the first new answers to different prompts, if a step that uses them is the first or the last one, or is
+ * followed by a measurement or a checkpoint. They are recorded when they are written, not when they are used again,
+ * so that a run that is resumed in between has the same rows. */
 static int record_answers(struct run *r, int64_t step)
 {
     const struct settings *s = r->s;
@@ -374,7 +377,7 @@ static int record_answers(struct run *r, int64_t step)
     return rc;
 }
 
-/* Adds the answers of a step to those before; says once that none has ended, where they are not meant to be short. */
+/* Add the answers of a step to the totals. If none has ended, and they are not meant to be short, print that once. */
 static void count_answers(struct run *r, int64_t step)
 {
     enum { ENOUGH = 16 };

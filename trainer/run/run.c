@@ -42,8 +42,8 @@ int run_needs(const char *command, const struct needed *list)
                 command);
 }
 
-/* Differences of probabilities shrink as 1 / T^2: with logits spread by 1 the printed mean is right to 0.1 %
- * up to here, and off by 1.6 % at 300. Gradients stay right far beyond. */
+/* Largest temperature. Differences of probabilities shrink as 1 / T^2: with logits spread by 1 the printed mean is
+ * right to 0.1 % up to here, and off by 1.6 % at 300. Gradients stay right far beyond. */
 enum { TEMPERATURE_MOST = 100 };
 
 int run_check_temperature(const struct settings *s)
@@ -85,7 +85,7 @@ void run_doing(void *unused, const char *what)
     wait_now("%s", what);
 }
 
-/* Says a word about a wait of a rank whose progress nobody sees, once for each host. */
+/* Print a wait of a rank whose progress nobody sees, once for each host. */
 static void say_wait(void *run, const char *line)
 {
     const struct run *r = run;
@@ -100,15 +100,15 @@ const char *device_option(const struct settings *s)
                                                 : "device";
 }
 
-/* Where several processes are asked for, none of them falls back. */
+/* Return the kind of device: if several processes are wanted, none of them falls back. */
 static enum nj_device_kind wanted_device(const struct run *r)
 {
     const bool may = r->s->device != (int)NJ_DEVICE_AUTO || r->group->place.size == 1;
     return may ? (enum nj_device_kind)r->s->device : NJ_DEVICE_CUDA;
 }
 
-/* Copy why CUDA was not taken, without what stands in brackets and what was found of Vulkan: `nojit doctor` and the
- * receipt have all of it. */
+/* Copy why CUDA was not taken, without the parts in brackets and the findings about Vulkan: `nojit doctor` and the
+ * receipt have the whole text. */
 static const char *reason_in_short(const char *fallback, char *out, size_t bytes)
 {
     const char *end = strstr(fallback, "; Vulkan: ");
@@ -138,7 +138,7 @@ static void say_fallback(struct run *r, const struct nj_device_info *d)
         progress_say(&r->progress, "running on %s by Vulkan: %s", d->name, d->fallback);
 }
 
-/* Reports why no device was opened. Several ranks do not fall back to the CPU, so the message names --device cpu. */
+/* Report why no device was opened. Several ranks do not fall back to the CPU, so the message names --device cpu. */
 static int fail_device(const struct run *r, int rc)
 {
     if (r->ctx == NULL)
@@ -190,7 +190,7 @@ static int no_f8_by_vulkan(const char *option)
                 option);
 }
 
-/* What a GPU by Vulkan cannot do is refused before a file is read. */
+/* Refuse what a Vulkan GPU cannot do before a file is read. */
 static int check_vulkan(const struct run *r)
 {
     const struct settings *s = r->s;
@@ -208,7 +208,7 @@ static int check_vulkan(const struct run *r)
     return s->student_dtype == STUDENT_F8 ? no_f8_by_vulkan("student-dtype") : 0;
 }
 
-/* What cannot be trained is refused before anything is said of the device. */
+/* Resolve a model's folder, and refuse one that cannot be trained before anything is printed about the device. */
 static int resolve_model(const char *given, char *dir, size_t bytes)
 {
     struct model_config config;
@@ -229,7 +229,7 @@ static int resolve_models(struct run *r)
     return resolve_model(r->s->teacher, r->teacher, sizeof r->teacher);
 }
 
-/* Of a rank that opens neither. */
+/* Set the models' names on a rank that opens neither. */
 static void name_models(struct run *r)
 {
     snprintf(r->student, sizeof r->student, "%s", r->s->student ? r->s->student : "");
@@ -276,10 +276,11 @@ void run_close(struct run *r)
     metrics_close(&r->metrics);
     sample_log_close(&r->samples);
     progress_close(&r->progress);
-    checkpoints_close(&r->checkpoints); /* last: its folder may hold the files of the others */
+    /* last, since its folder may hold the files of the others */
+    checkpoints_close(&r->checkpoints);
 }
 
-/* fp8 of an option on a device without such GEMMs. */
+/* Refuse fp8 for an option on a device without such GEMMs. */
 static int no_f8(const char *option, const struct nj_device_info *d)
 {
     if (d->sm == 0)
@@ -352,7 +353,7 @@ static int check_teacher_dtype(const struct settings *s, const struct nj_device_
     return 0;
 }
 
-/* On the CPU, where nothing gets faster, all matrices count. */
+/* Check --student-dtype. On the CPU, where nothing gets faster, all matrices count. */
 static int check_student_dtype(const struct nj_device_info *d, struct train_options *o)
 {
     if (o->student_f8 > 0 && !d->f8)
@@ -392,7 +393,7 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .base_name = s->student,
     };
     options_apply(s, out);
-    /* a command without these, or auto */
+    /* a command without these options, or auto */
     if (out->batch_size == 0)
         out->batch_size = 1;
     if (out->grad_accum == 0)
@@ -401,13 +402,13 @@ void run_training_options(const struct settings *s, struct train_options *out)
         out->temperature = 1;
     if (s->teacher == NULL)
         out->kd_ratio = 0;
-    if (s->on_policy > 0) /* the cross-entropy of one's own samples teaches nothing */
+    if (s->on_policy > 0) /* cross-entropy on its own samples teaches the student nothing */
         out->kd_ratio = 1;
 }
 
-enum { LORA_ALPHA = 32 }; /* where --lora-alpha does not say another */
+enum { LORA_ALPHA = 32 }; /* default of --lora-alpha */
 
-/* Nothing that an adapter brings is asked for in vain. */
+/* Read the adapter, and refuse options whose values it has already. */
 static int read_adapter(const struct settings *s, struct lora_config *out)
 {
     static const char *const own[] = {"lora-r", "lora-alpha", "lora-dropout",

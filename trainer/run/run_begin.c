@@ -29,7 +29,7 @@ static void add(char *text, size_t bytes, const char *format, ...)
 
 /* ---- settings.txt: what a resumed run must repeat ---- */
 
-/* "0.7 0.3", or "none" */
+/* Write the weights, "0.7 0.3", or "none". */
 static void weights_text(const struct run *r, char *out, size_t bytes)
 {
     const struct data *d = r->data;
@@ -51,7 +51,8 @@ static void dtype_text(const struct run *r, char *out, size_t bytes)
     snprintf(out, bytes, "%s", r->options.dtype == NJ_F32 ? "float32" : "16-bit");
 }
 
-/* What is decided, so that runs of an earlier nojit, whose default was another, go on. */
+/* Write the chosen packing rather than the option, so that runs of an earlier nojit with another default can be
+ * continued. */
 static void packing_text(const struct run *r, char *out, size_t bytes)
 {
     char buffer[32];
@@ -73,7 +74,7 @@ static void day_text(const struct run *r, char *out, size_t bytes)
     snprintf(out, bytes, "%s", r->day);
 }
 
-/* Options whose value the run decides. */
+/* Options whose values the run chooses. */
 static const struct {
     const char *name;
     void (*text)(const struct run *r, char *out, size_t bytes);
@@ -82,10 +83,10 @@ static const struct {
     {"packing", packing_text},      {"fields", fields_text}, {"template-date", day_text},
 };
 
-/* A line "name value" for each option that stands so to a resumed run. */
+/* Add a line "name value" for each option that is compared in this way when a run resumes. */
 static void add_options(const struct run *r, enum option_resume how, char *out, size_t bytes)
 {
-    const int digits = how == RESUME_SAID ? 7 : 9; /* to be read, or exact */
+    const int digits = how == RESUME_SAID ? 7 : 9; /* for display, or exact */
     char buffer[SETTINGS_BYTES / 2];
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & CMD_DISTILL) || o->resume != how)
@@ -100,7 +101,7 @@ static void add_options(const struct run *r, enum option_resume how, char *out, 
     }
 }
 
-/* What decides which numbers come next, beside the state itself. */
+/* Write the settings that determine the next numbers, besides the state itself. */
 static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const bool teacher = r->teacher[0] != '\0';
@@ -115,8 +116,8 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
     add_options(r, RESUME_ROLLOUTS, out, bytes);
 }
 
-/* A checkpoint that cannot be read is not passed over: what it holds may be wanted back. Where options
- * or program are not its own, another one would not help. */
+/* Refuse a checkpoint that cannot be read instead of passing over it, since its contents may be wanted. If options
+ * or program differ from its own, another checkpoint would not help. */
 static int refuse_checkpoint(const struct run *r, int rc)
 {
     if (rc == NJ_E_ARG || rc == NJ_E_UNSUPPORTED)
@@ -139,7 +140,7 @@ void run_put_progress(struct run *r)
     add_options(r, RESUME_SAID, out, bytes);
     if (r->eval_data != NULL)
         snprintf(held, sizeof held, "%016llx", (unsigned long long)data_hash(r->eval_data));
-    else /* a run without held-out data leaves alone what is known of it */
+    else /* a run without held-out data keeps the hash of the checkpoint */
         (void)checkpoints_progress(&r->checkpoints, "eval-data", held, sizeof held);
     if (held[0] != '\0')
         add(out, bytes, "eval-data %s\n", held);
@@ -148,7 +149,7 @@ void run_put_progress(struct run *r)
             (double)best->loss, (long long)best->worse);
 }
 
-/* Rows say what was best where the checkpoint does not: one of an earlier nojit. */
+/* Restore the best loss; if the checkpoint does not have it, since an earlier nojit wrote it, the rows do. */
 static void take_progress(struct run *r)
 {
     const struct checkpoints *c = &r->checkpoints;
@@ -167,7 +168,7 @@ static void take_progress(struct run *r)
                           .known = true};
 }
 
-/* "lr 0.02 -> 0.001, steps 20 -> 40" */
+/* Print the changes, "lr 0.02 -> 0.001, steps 20 -> 40". */
 static void say_changes(struct run *r)
 {
     char rates[1024] = "", line[2048] = "", was[64], *save = NULL;
@@ -182,7 +183,7 @@ static void say_changes(struct run *r)
         progress_say(&r->progress, "changed since the checkpoint: %s", line);
 }
 
-/* Losses of two held-out sets cannot be compared: one curve or one `best` is of one set. */
+/* Refuse other held-out data: losses of two sets cannot be compared, and one curve or one `best` belongs to one set. */
 static int check_eval_data(struct run *r)
 {
     char was[32], now[32];
@@ -199,7 +200,7 @@ static int check_eval_data(struct run *r)
     return 0;
 }
 
-/* Checkpoints of other runs say nothing of it. */
+/* Refuse to continue a run that differs in whether --on-policy is used: its checkpoint says nothing about that. */
 static int check_on_policy(const struct run *r)
 {
     char was[32];
@@ -221,7 +222,7 @@ static int check_checkpoint(struct run *r)
     return check_eval_data(r);
 }
 
-/* A run that ended has its model, and its newest checkpoint may be older. */
+/* Find a run that has ended: it has its model, and its newest checkpoint may be older. */
 static int find_done(const struct run *r, struct ended_run *ended)
 {
     if (r->s->resume == NULL || strcmp(r->s->resume, "auto") != 0 ||
@@ -270,7 +271,7 @@ static int go_on(struct run *r, int64_t *first)
     return 0;
 }
 
-/* Those of a run in OUT, which this one goes on with or starts over, are kept. */
+/* Open the files of rows. Those of a run in OUT that this one continues or starts over are kept. */
 static int open_rows(struct run *r, int64_t first)
 {
     char text[2 * PATH_BYTES + 200];
@@ -285,7 +286,7 @@ static int open_rows(struct run *r, int64_t first)
     return 0;
 }
 
-/* What the others learn of the beginning. */
+/* Facts about the beginning that rank 0 sends to the other ranks. */
 struct beginning {
     bool done;
     char resume[sizeof(((struct checkpoints *)0)->resume)];
@@ -314,7 +315,8 @@ static int share_beginning(struct run *r, struct beginning *b)
     return 0;
 }
 
-/* What has to be the same on all ranks, as settings.txt has it. Rank 0 writes nothing before all have found it so. */
+/* Compare with rank 0 the settings that must be equal on all ranks, in the form of settings.txt. Rank 0 writes
+ * nothing before all ranks have found them equal. */
 static int compare_ranks(struct run *r)
 {
     char lines[SETTINGS_BYTES + 128];
@@ -349,7 +351,7 @@ int run_begin(struct run *r, int64_t *first)
         return rc;
     if (r->checkpoints.resume[0] != '\0')
         rc = go_on(r, first);
-    /* What the final model has no room for is lost with it. */
+    /* Without room for the final model, the whole run would be lost. */
     if (rc == 0 && leads)
         rc = folder_check_model_space(r->s->out, engine_model_bytes(r->engine));
     if (rc == 0 && leads)

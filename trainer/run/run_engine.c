@@ -22,7 +22,7 @@ static void read_table(struct run *r, const char *path)
                      nj_context_error(r->ctx));
 }
 
-/* A resumed run takes the choices of its checkpoint, before those of the user's file. */
+/* Read the tables. A resumed run uses the choices of its checkpoint before those of the user's file. */
 static void read_tables(struct run *r, const char *path)
 {
     char own[PATH_BYTES + 256];
@@ -53,7 +53,7 @@ static void keep_table(struct run *r, const char *path)
         progress_say(&r->progress, "%lld GEMM%s timed; choices kept in %s", timed, s, path);
 }
 
-/* What is read in a moment needs no line. */
+/* Show the progress of loading; a short load prints no line. */
 static void watch_load(void *user, double bytes, double total)
 {
     struct run *r = user;

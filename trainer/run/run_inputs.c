@@ -13,10 +13,10 @@
 #include "io/waits.h"
 #include "model/model_open.h"
 
-/* Their weights are compared as text when a run goes on. */
+/* Limit on the number of sources, whose weights are compared as text when a run resumes. */
 enum { SOURCES_MOST = 256 };
 
-/* One model has a tokenizer, the other none, and so reads bytes. */
+/* Refuse a pair of models of which one has a tokenizer and the other has none, and so reads bytes. */
 static int refuse_bytes(const struct tokenizer *without, const char *whose,
                         const struct tokenizer *with, const char *other)
 {
@@ -30,7 +30,7 @@ static int refuse_bytes(const struct tokenizer *without, const char *whose,
                        : "convert that model again beside its tokenizer.json");
 }
 
-/* A sentence about the first token that differs. */
+/* Write a sentence about the first token that differs. */
 static int refuse_token(const struct tokenizer *student, const struct tokenizer *teacher,
                         int32_t id)
 {
@@ -49,7 +49,7 @@ static int refuse_token(const struct tokenizer *student, const struct tokenizer 
         (int)id, (int)bytes[0], own ? own : "", (int)bytes[1], other ? other : "");
 }
 
-/* Where one table goes on with added tokens, those take no part. */
+/* Compare the tokenizers. If one table continues with added tokens, these are left out. */
 static int compare_tokenizers(struct run *r, const struct tokenizer *teacher)
 {
     const struct tokenizer *student = &r->tokenizer;
@@ -95,7 +95,7 @@ int run_open_tokenizer(struct run *r)
     return rc;
 }
 
-/* Appends the numbers of one word, which commas may separate. */
+/* Append the numbers of one word, which commas may separate. */
 static int add_weights(const char *word, double *weights, size_t most, size_t *count)
 {
     for (const char *at = word;; at++) {
@@ -115,7 +115,7 @@ static int add_weights(const char *word, double *weights, size_t most, size_t *c
     }
 }
 
-/* *out stays NULL without --data-weights. */
+/* Read --data-weights; *out stays NULL without it. */
 static int read_weights(const struct settings *s, double **out)
 {
     size_t count = 0;
@@ -157,7 +157,7 @@ struct row_rules run_row_rules(const struct settings *s)
                               s->skip_unusable};
 }
 
-/* Which split of a folder these paths take. */
+/* Return which split of a folder these paths take. */
 static struct split_choice split_of(const struct settings *s, const struct path_list *paths,
                                     bool once)
 {
@@ -168,7 +168,7 @@ static struct split_choice split_of(const struct settings *s, const struct path_
     return (struct split_choice){SPLIT_TRAIN, SPLIT_AUTO};
 }
 
-/* Read where this rank does, and let all ranks have the batches. */
+/* Open the files on the ranks that read, and give all ranks the batches. */
 static int open_files(struct run *r, const struct data_options *o, struct data **data,
                       struct batch_source **batches)
 {
@@ -233,7 +233,7 @@ int run_find_turn_end(struct run *r)
     int rc = chat_turn_end(&r->tokenizer, &id);
     if (rc != 0 || id < 0 || id >= r->vocab)
         return rc;
-    generation_add(&r->ends, id); /* answers and samples of the student end there, too */
+    generation_add(&r->ends, id); /* answers and samples of the student end at this token, too */
     rc = generation_said(r->student, INT32_MAX, &said);
     if (rc != 0 || generation_stops(&said, id))
         return rc;
@@ -248,7 +248,7 @@ int run_find_turn_end(struct run *r)
     return 0;
 }
 
-/* Says how many epochs the steps are where rounding up makes them more than was asked for. */
+/* Print the number of epochs if rounding up makes the steps more than was asked for. */
 static void say_epochs(struct run *r)
 {
     const double rows = (double)data_windows(r->data);

@@ -9,7 +9,7 @@
 #include "model/model_open.h"
 #include "text/generation.h"
 
-/* Adds what adapters have learned to end a turn with. */
+/* Add the tokens with which adapters have learned to end a turn. */
 static int add_adapters_stops(struct run *r, int vocab_size)
 {
     struct generation said = {0};
@@ -35,7 +35,7 @@ int run_open_prompts(struct run *r, struct prompts_options *o, struct prompts **
     char text[1280];
     o->paths = r->s->prompts.path;
     o->path_count = r->s->prompts.count;
-    if (r->s->data.count == 0) { /* else they are those of --data */
+    if (r->s->data.count == 0) { /* otherwise the prompts are those of --data */
         o->fields = r->s->fields.path;
         o->field_count = r->s->fields.count;
     }

@@ -17,7 +17,7 @@
 #include "options/options.h"
 #include "run/binary_hash.h"
 
-/* In a process of its own: ranks are forked before anything of CUDA exists. */
+/* Count the GPUs in a process of its own: ranks are forked before CUDA is initialized. */
 static int count_gpus(void)
 {
     int status = 0;
@@ -32,7 +32,8 @@ static int count_gpus(void)
     return WEXITSTATUS(status);
 }
 
-/* Those of --gpus are counted before there are processes, those of a launcher once they have met. */
+/* Refuse virtual ranks in several processes: those of --gpus are counted before they exist, those of a launcher once
+ * they have met. */
 static int check_virtual(const struct settings *s, int processes)
 {
     return processes == 1 || s->virtual_ranks <= 1
@@ -56,7 +57,8 @@ int run_gpus(const struct settings *s, int *out)
 int run_ordinal(const struct run *r)
 {
     const struct place *p = &r->group->place;
-    const bool own = r->group->supervisor < 0 && nj_gpu_count() == 1; /* the only one it is shown */
+    /* the only GPU that it is shown */
+    const bool own = r->group->supervisor < 0 && nj_gpu_count() == 1;
     return own ? 0 : p->local_rank;
 }
 
@@ -67,13 +69,14 @@ static int comm_failed(const struct run *r, int rc)
     return fail_context(rc, r->ctx, "connecting the GPUs");
 }
 
-/* NCCL connects ranks by their first transfers, and takes memory for it: before plans are held against what is left. */
+/* Make one transfer: NCCL connects ranks by their first transfers, and takes memory for it. This comes before plans
+ * are compared with the remaining memory. */
 static int transfer_once(struct run *r)
 {
     const size_t each = 16, all = each * (size_t)r->group->place.size;
     nj_stream *s = NULL;
     void *to = NULL;
-    /* After a failure nothing is freed: a stream may wait for ever. */
+    /* After a failure nothing is freed: a stream may wait forever. */
     TRY(nj_stream_create(r->ctx, &s));
     TRY(nj_comm_alloc(r->comm, 2 * all, &to));
     TRY(nj_all_to_all(r->comm, s, to, (char *)to + all, each));
@@ -87,7 +90,7 @@ static int transfer_once(struct run *r)
 
 /* ---- what all ranks must have alike ---- */
 
-/* The first line that differs; names are options, or words such as "data". */
+/* Find the first line that differs; names are options, or words such as "data". */
 static int compare(const char *own, const char *first)
 {
     enum { SHOWN = 300 };
@@ -123,8 +126,9 @@ static int compare_options(struct run *r)
     return rc;
 }
 
-/* Jobs that a launcher runs beside each other, and that write into folders of one name, are told apart by where these
- * are and by the launcher's own name of the job. Another host may have the folder elsewhere, or not at all. */
+/* Write a name for the run. Jobs that a launcher runs side by side, and that write into folders of one name, are
+ * distinguished by the places of these folders and by the launcher's name of the job. Another host may have the
+ * folder elsewhere, or not at all. */
 static void name_run(const struct run *r, char *name, size_t bytes)
 {
     const struct place *p = &r->group->place;
@@ -136,7 +140,7 @@ static void name_run(const struct run *r, char *name, size_t bytes)
     snprintf(name, bytes, "%s\n%s", out, p->job);
 }
 
-/* Nobody sees the progress of a rank other than 0. */
+/* Print a line on rank 0 only: nobody sees the progress of the others. */
 static void say(void *run, const char *line)
 {
     struct run *r = run;
@@ -176,7 +180,7 @@ int run_join(struct run *r)
     if (p->size == 1)
         return 0;
     TRY(launcher_seconds(&seconds, &silence));
-    int rc = nj_comm_id(r->ctx, id); /* opens the library on each */
+    int rc = nj_comm_id(r->ctx, id); /* this opens the library on each rank */
     if (rc != 0)
         return comm_failed(r, rc);
     rc = meet(r, id, sizeof id);
@@ -216,9 +220,10 @@ int run_check_ranks(const struct settings *s, const struct train_options *o)
     return 0;
 }
 
-/* A line through what was measured of NCCL 2.28 on two GPUs (docs/scaling.md) and what NVIDIA/nccl #1685 reports of
- * eight, all H100 on NVLink: code and buffers of collectives, then of transfers by kernels with each other GPU. Copy
- * engines take less (docs/several-gpus.md), but a plan does not know whether they will be used. */
+/* Estimate the memory of NCCL: a line through what was measured with NCCL 2.28 on two GPUs (docs/scaling.md) and
+ * what NVIDIA/nccl #1685 reports for eight, all H100 on NVLink: code and buffers of collectives, then of transfers
+ * by kernels with each other GPU. Copy engines take less (docs/several-gpus.md), but a plan does not know whether
+ * they will be used. */
 size_t run_comm_estimate(const struct train_options *o)
 {
     const size_t collectives = 1193000000, peer = 450000000;
@@ -247,7 +252,7 @@ const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
 /* ---- what rank 0 has read ---- */
 
 struct models {
-    struct model_config config[2]; /* student, teacher */
+    struct model_config config[2]; /* configurations of student and teacher */
     struct lora_config lora;
     int vocab;
     size_t types; /* bytes of teacher_types */
@@ -312,13 +317,13 @@ static int read_text(FILE *f, char **out)
     return fclose(to) == 0 ? 0 : fail(NJ_E_NOMEM, "no memory for the GEMM algorithms");
 }
 
-/* A table as text, by way of a file: that is its form. */
+/* Get rank 0's table as text, by way of a file, which is its only form. */
 static int gemms_of_rank_0(struct run *r, const char *path, char **text)
 {
     if (nj_gemm_table_write(r->ctx, path) != 0)
         return fail_context(NJ_E_IO, r->ctx, "GEMM algorithms for the other ranks");
     FILE *f = fopen(path, "r");
-    if (f == NULL) { /* nothing was chosen */
+    if (f == NULL) { /* no algorithms were chosen */
         *text = strdup("");
         return *text != NULL ? 0 : fail(NJ_E_NOMEM, "no memory for the GEMM algorithms");
     }

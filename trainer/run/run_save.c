@@ -32,12 +32,14 @@ int run_save(struct run *r, int64_t step, bool best)
 int run_save_the_rest(struct run *r, int rc, int64_t step)
 {
     char why[1024], not_saved[512] = "";
-    bool lacks = step != r->checkpoints.last; /* rank 0 knows */
+    /* whether the checkpoint is missing, as rank 0 knows */
+    bool lacks = step != r->checkpoints.last;
     if (step == 0)
         return rc;
     snprintf(why, sizeof why, "%s", fail_text());
     int failed = group_share(r->group, &lacks, sizeof lacks);
-    r->checkpoints.keep++; /* none goes for it: a run that diverges may want an earlier one */
+    /* no checkpoint is removed for this one: a run that diverges may need an earlier one */
+    r->checkpoints.keep++;
     if (!failed && lacks)
         failed = run_save(r, step, false);
     if (failed && !group_leads(r->group))

@@ -11,7 +11,7 @@
 
 enum { TOKENS = 16384 };
 
-/* Batches of so many tokens, or of an epoch: rows that come again tell nothing new. */
+/* Return the number of batches, for a number of tokens or an epoch: repeated rows would add nothing. */
 static int64_t batches_of(const struct run *r)
 {
     const int64_t size = r->options.batch_size, batch = size * r->options.seq_len;

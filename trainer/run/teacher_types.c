@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* Values of --teacher-dtype that quantise, and the files whose types they are. */
+/* Values of --teacher-dtype that quantize, with the files whose types they are. */
 static const struct {
     const char *name, *mixture;
 } quantised[] = {
@@ -49,7 +49,8 @@ int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsign
     return rc;
 }
 
-/* Of a folder whose configuration has them quantised too, where they are there: a plan needs none. */
+/* Find the types of a file. A folder whose configuration declares them is read only if its files are there: a plan
+ * needs none. */
 static int types_of_file(struct run *r, const struct model_config *c)
 {
     bool may;

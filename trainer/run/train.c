@@ -136,7 +136,8 @@ static int open_engine(struct run *r)
     return 0;
 }
 
-/* Show how far an evaluation is, and tell a user who interrupts it at once what happens, since it may take long. */
+/* Show the progress of an evaluation, and tell a user who interrupts it at once what happens, since it may take
+ * long. */
 static void watch_rows(void *run, int64_t rows, int64_t total)
 {
     struct run *r = run;
@@ -182,20 +183,21 @@ static int write_samples(struct run *r, int64_t step)
 }
 
 struct outcome {
-    int64_t step; /* last one done */
-    bool stopped; /* interrupted */
-    bool settled; /* the held-out loss no longer falls */
-    bool lost;    /* with an error: the weights after `step` cannot be saved, or that has failed */
+    int64_t step; /* last step done */
+    bool stopped; /* whether it was interrupted */
+    bool settled; /* whether the held-out loss no longer falls */
+    /* after an error: whether the weights after `step` cannot be saved, or saving them has failed */
+    bool lost;
 };
 
-/* Return whether something has failed that all ranks do alike, or that is no fault of the device in a run of one. */
+/* Return whether an error occurs on all ranks alike, or, in a run of one, is not a fault of the device. */
 static bool is_common(const struct run *r, int rc)
 {
     return engine_data_failed(r->engine) || (r->group->place.size == 1 && rc != NJ_E_DEVICE);
 }
 
-/* Measure the held-out loss, write samples, and keep the model if it is the best. That of step 0 is --student, which
- * is there already. */
+/* Measure the held-out loss, write samples, and keep the model if it is the best. The model of step 0 is --student,
+ * which exists already. */
 static int measure(struct run *r, int64_t step, struct outcome *o)
 {
     const struct best *best = &r->metrics.best;
@@ -235,7 +237,7 @@ static void count_step(struct run *r, const struct step_result *result)
     r->trained_targets += result->valid_tokens;
 }
 
-/* Whether a step is under way after which an interrupt saves a checkpoint; the thread of waits reads it. */
+/* Whether a step is under way after which an interrupt saves a checkpoint; the thread that reports waits reads this. */
 static atomic_bool in_step;
 
 /* Tell a user who interrupts a step at once what happens, since a step may take long. */
@@ -275,7 +277,7 @@ static int after_step(struct run *r, int64_t step, bool stopping, struct outcome
     const bool last = step == r->options.steps;
     if ((s->eval_every > 0 && step % s->eval_every == 0) || last)
         TRY(measure(r, step, o));
-    /* Ranks stop after the same step, whichever was told; it takes one more than where there is one. */
+    /* Ranks stop after the same step, whichever rank got the signal; this takes one step more than in a run of one. */
     o->stopped = (r->comm != NULL ? stopping : interrupted()) && !last && !o->settled;
     if (!o->stopped && (s->save_every == 0 || step % s->save_every != 0))
         return 0;
@@ -341,7 +343,7 @@ static int write_merged(struct run *r)
     return 0;
 }
 
-/* Export the model in OUT, in place of earlier exports. */
+/* Export the model in OUT, replacing earlier exports. */
 static int write_exports(struct run *r)
 {
     const struct path_list *types = &r->s->export_types;
@@ -365,7 +367,7 @@ static int write_exports(struct run *r)
     return rc;
 }
 
-/* Write the model, then what is made of it. */
+/* Write the model, then its exports. */
 static int write_models(struct run *r)
 {
     if (!group_leads(r->group))
@@ -376,7 +378,7 @@ static int write_models(struct run *r)
     return rc != 0 || r->s->export_types.count == 0 ? rc : write_exports(r);
 }
 
-/* Return the error of a run that has diverged; its model is written all the same. */
+/* Return the error of a run that has diverged; its model is written nevertheless. */
 static int refuse_diverged(const struct run *r)
 {
     const struct trend *t = &r->trend;
@@ -474,7 +476,7 @@ static int finish_ranks(struct run *r, int rc)
     return other ? other : rc != 0 ? fail(rc, "%s", text) : 0;
 }
 
-/* End this process where it is one of several. */
+/* End this process if it is one of several. */
 static void leave_group(struct run *r, int rc)
 {
     if (r->group->place.size == 1)
@@ -503,7 +505,7 @@ static int train_rank(const struct settings *s, const struct command_info *c, st
     }
     if (!s->dry_run)
         pipes_may_close();
-    wait_begin("starting"); /* until the first step */
+    wait_begin("starting"); /* this lasts until the first step */
     rc = run_open(&r, s, g, false);
     r.checkpoints = checkpoints;
     checkpoints_listen(&r.checkpoints, run_say, &r);

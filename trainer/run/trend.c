@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const double FAR = 1.5, NATS = 1, ERRORS = 5;
-enum { END = 20 }; /* the end is this part of the steps */
+enum { END = 20 }; /* the end is one part in END of the steps */
 
 void trend_begin(struct trend *t, int64_t steps)
 {
@@ -44,7 +44,7 @@ static double variance_of(const struct stretch_of_losses *s)
     return n > 1 ? fmax(0, s->squares / n - mean * mean) * n / (n - 1) : INFINITY;
 }
 
-/* Joins the last stretches to the end of the run; returns how many are before it. */
+/* Join the last stretches to the end of the run; returns how many are before it. */
 static int join_end(const struct trend *t, struct stretch_of_losses *end)
 {
     int count = 0;
@@ -60,7 +60,7 @@ static int join_end(const struct trend *t, struct stretch_of_losses *end)
     return count;
 }
 
-/* Whether noise of batches does not explain the difference of two means. */
+/* Return whether the difference of two means is larger than the noise of batches. */
 static bool is_rise(const struct stretch_of_losses *best, const struct stretch_of_losses *end)
 {
     const double variance = fmax(variance_of(best), variance_of(end));

@@ -11,7 +11,7 @@
 
 static char sentence[300];
 
-/* The thread that waits may never come back, so nothing is cleaned up; no checkpoint is open. */
+/* End the process. The thread that waits may never come back, so nothing is cleaned up; no checkpoint is open. */
 static void on_alarm(int sig)
 {
     (void)sig;

@@ -228,7 +228,7 @@ const char *read_word(const char *file, const struct node *n, const char *what,
 
 /* Make the keys of all contracts, mark those that `only` selects, and number them (keys.c). */
 void keys_make(struct gen *g, const char *only);
-/* sets threads, min_blocks and max_shared; call after the checks */
+/* Set threads, min_blocks and max_shared; call this after the checks. */
 void keys_limits(struct gen *g);
 /* Return whether `k` is the first key of its unit that is built. */
 bool key_begins_unit(const struct gen *g, const struct key *k);
@@ -238,7 +238,7 @@ void check_all(struct gen *g);
 
 /* Read the selected architectures ("default", or names separated by spaces) (archs.c). */
 void archs_read(struct gen *g, const char *path, const char *wanted);
-/* searches all known ones; NULL if there is none */
+/* Find an architecture among all known ones, or return NULL. */
 const struct arch *arch_find(const struct gen *g, const char *name);
 /* Return the offset of the parameters in the constant bank of the arch's kernels; ptxas aligns them there. */
 int arch_param_base(const struct arch *a);

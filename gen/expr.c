@@ -301,7 +301,7 @@ const char *expr_eval(const struct expr *e, const struct values *v, int64_t *out
     bool overflow = false;
     const char *why = e->a ? expr_eval(e->a, v, &a) : NULL;
     if (why == NULL && (e->op == EXPR_AND || e->op == EXPR_OR) && (a != 0) == (e->op == EXPR_OR)) {
-        *out = a; /* as in C, the right side may be meaningless then */
+        *out = a; /* the right side may be meaningless then, as in C */
         return NULL;
     }
     if (why == NULL && e->b)

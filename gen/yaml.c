@@ -123,7 +123,7 @@ static struct node *read_document(struct loader *l)
     if (!next_event(l))
         return NULL;
     struct node *root = read_node(l, 0);
-    /* end of document, and the event after it */
+    /* End of document, and the event after it. */
     if (root == NULL || !next_event(l) || !next_event(l))
         return NULL;
     if (l->event.type != YAML_STREAM_END_EVENT) {

@@ -6,7 +6,7 @@
 #include "internal.h"
 
 enum { SIDE = NJ_SPEED_SIDE, TIMED = 3, LONG_MS = 100 };
-/* size of a copy: more than caches hold */
+/* Size of a copy: more than caches hold. */
 enum { GEMM_BYTES = SIDE * SIDE * 4, COPY_BYTES = 64 << 20 };
 
 struct trial {

@@ -301,7 +301,7 @@ static int replace(nj_context *ctx, const char *path, mode_t mode)
         return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", temp, strerror(failed));
     }
     (void)fchmod(fd, mode & 0777);
-    errno = EIO; /* for a stream that has only an error flag */
+    errno = EIO; /* the stream has only an error flag */
     failed = write_rows(ctx, f) || fflush(f) != 0 || fsync(fd) != 0;
     failed |= fclose(f) != 0;
     if (!failed && rename(temp, path) == 0)

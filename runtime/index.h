@@ -54,7 +54,7 @@ struct nji_arch {
 struct nji_entry {
     uint64_t key_hash; /* XXH3-64 of the key */
     uint64_t blob_off; /* offset in .nojit.blobs */
-    /* bytes of the fatbin container; 0 if no arch of the build has the key */
+    /* Bytes of the fatbin container; 0 if no arch of the build has the key. */
     uint64_t blob_bytes;
     uint64_t blob_hash; /* XXH3-64 of the container */
     /* Offset, bytes and hash of a container of spare code: the kernel assembled at -O1. Zero if no arch of the build

@@ -127,7 +127,7 @@ struct nj_gemm_choices {
     size_t count, capacity;
     void *by_shape; /* the same rows as a search tree of search.h */
 };
-/* NULL if none is known */
+/* Return the choice for a shape, or NULL if none is known. */
 const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape);
 int nj_gemm_choose(nj_context *ctx, const char *shape, const unsigned char *choice);
 void nj_gemm_choices_free(nj_context *ctx);
@@ -165,7 +165,7 @@ struct nj_context {
     struct nj_device_info info;
     struct nj_gemm_table gemms;
     struct nj_gemm_choices choices;
-    /* key of the last kernel enqueued: an asynchronous error came from it or from an earlier one */
+    /* Key of the last kernel enqueued: an asynchronous error came from it or from an earlier one. */
     const char *last_key;
     int graphs_off; /* 1: NOJIT_GRAPH=0 */
     int gemm_tune;  /* value of nj_options; 0 during a self-test */

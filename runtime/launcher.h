@@ -74,7 +74,7 @@ struct nj_variant {
 /* A pointer in the struct of arguments, with the sentences for refusing it. */
 struct nj_pointer {
     uint16_t offset;
-    uint16_t align;       /* in bytes; 0: the size of T */
+    uint16_t align;       /* bytes; 0: the size of T */
     const char *not_null; /* NULL: the pointer is optional */
     const char *not_aligned;
 };

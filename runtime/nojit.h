@@ -99,7 +99,7 @@ struct nj_options {
     /* 1: nj_gemm_prepare() times several algorithms for a shape that is not in a table read before, and takes the
      * fastest, which may differ from run to run; 0: it takes the library's first choice. */
     int gemm_tune;
-    /* function that gets notices and verbose lines; NULL: silent */
+    /* Function that gets notices and verbose lines; NULL: silent. */
     void (*log)(void *user, const char *line);
     void *log_user;
     void (*doing)(void *user,
@@ -155,13 +155,13 @@ struct nj_device_info {
     char comm_library[512]; /* path of NCCL once a communicator was asked for; else "" */
     char comm_build[65];    /* build id of NCCL, like gemm_build */
     size_t comm_version;    /* 22703 = 2.27.3; 0: not opened */
-    /* number of shapes whose algorithm was chosen by timing in this context */
+    /* Number of shapes whose algorithm was chosen by timing in this context. */
     uint32_t gemms_timed;
     size_t memory_bytes; /* total memory */
     size_t budget_bytes; /* memory that was available when the device was opened */
     size_t piece_bytes;  /* largest allocation that the driver guarantees; 0: no limit */
     size_t array_bytes;  /* largest allocation that nj_alloc() attempts; it refuses more */
-    /* number of kernels loaded: on CUDA every kernel that nj_kernels has for arch; 0 on the CPU */
+    /* Number of kernels loaded: on CUDA every kernel that nj_kernels has for arch; 0 on the CPU. */
     uint32_t kernels_loaded;
     uint32_t modules_loaded;
     uint32_t pipelines_compiled; /* Vulkan: number of kernels_loaded that were not in the cache */
@@ -169,22 +169,22 @@ struct nj_device_info {
     struct nj_self_test_record self_test;
     double submit_operations; /* Vulkan: largest number of operations of one submission */
     int paced;                /* 1: submit_operations follows from the speed of this GPU */
-    /* speed of the GPU per second, timed at the first start; 0: not timed */
+    /* Speed of the GPU per second, timed at the first start; 0: not timed. */
     double gemm_flops, copy_bytes;
-    /* hash of the GPU, the driver and this program's code for it; "" on the CPU */
+    /* Hash of the GPU, the driver and this program's code for it; "" on the CPU. */
     char cache_key[33];
     int managed;       /* arenas come from managed memory */
     int jit_forbidden; /* CUDA: 1 if nj_forbid_jit()'s settings held when the driver was opened */
-    /* reason why AUTO did not take CUDA, and what it found of Vulkan; else "" */
+    /* Reason why AUTO did not take CUDA, and what it found of Vulkan; else "". */
     char fallback[1024];
-    /* architecture of the machine code that this GPU runs, "sm_90a"; "" on the CPU */
+    /* Architecture of the machine code that this GPU runs, "sm_90a"; "" on the CPU. */
     char arch[16];
 
     /* CUDA: number of cuBLASLt algorithms whose product was compared with a known one, bit for bit; of those left
      * out because the product was wrong; of those left out because cuBLASLt lists them and refuses to run them; and
      * number of shapes for which nothing was compared, because there was no memory for their operands. */
     uint32_t gemms_checked, gemms_wrong, gemms_refused, gemms_unchecked;
-    /* time spent on preparing GEMMs, and the part of it spent on comparing */
+    /* Time spent on preparing GEMMs, and the part of it spent on comparing. */
     double gemm_ms, gemm_check_ms;
     char gemm_reports
         [400]; /* known reports about this version of cuBLASLt on this arch, and what to do; else "" */
@@ -199,7 +199,7 @@ struct nj_trial {
         label; /* label of the case with the largest error, or of the one that failed: "N=37", "67 x 144 x 64" */
     int is_gemm;
     enum nj_verdict verdict;
-    /* largest error and its tolerance; for a GEMM, as a fraction of its bound */
+    /* Largest error and its tolerance; for a GEMM, as a fraction of its bound. */
     double error, tolerance;
     float ms;
     const char *
@@ -240,7 +240,7 @@ int nj_gpu_reaches(nj_context *ctx, int ordinal);
 /* Links of a GPU; 0 for a value that is not known. */
 struct nj_links {
     int nvlinks; /* number of links that are up */
-    /* current generation and width; the generation is lower while the GPU is idle */
+    /* Current generation and width; the generation is lower while the GPU is idle. */
     int pcie, pcie_lanes;
     int pcie_most, pcie_lanes_most; /* highest generation and width of this GPU in this slot */
 };
@@ -258,8 +258,8 @@ size_t nj_context_budget(nj_context *ctx);
 enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned, for copies */ };
 
 /* Allocate zeroed memory, 256-byte aligned; 0 bytes is fine. The sentence of NJ_E_NOMEM names size and budget.
- * NOJIT_MEMORY=device
- * managed overrides the choice made for the device. On the CPU backend both kinds are host memory. */
+ * NOJIT_MEMORY=device|managed overrides the choice made for the device. On the CPU backend both kinds are host
+ * memory. */
 int nj_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
 void nj_free(nj_context *ctx, enum nj_memory kind, void *ptr); /* NULL is fine */
 
@@ -445,7 +445,7 @@ enum { NJ_TILE_MAP_BYTES = 128, NJ_TILE_COLUMNS = 64 };
 struct nj_tiling {
     const char *name; /* name of the array */
     const void *array;
-    /* shape of the array in 16-bit elements; the columns of a row are adjacent */
+    /* Shape of the array in 16-bit elements; the columns of a row are adjacent. */
     int64_t rows, columns;
     int tile_rows;
 };

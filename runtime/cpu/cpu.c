@@ -26,7 +26,7 @@ enum {
     WIDENED_ROWS = 256,
     TILE_ROWS = 256, /* rows of a product's tile, for one thread */
     TILE_COLUMNS = 256,
-    /* limit on concurrent calls: OpenBLAS ends the program if many more call it at a time */
+    /* Limit on concurrent calls: OpenBLAS ends the program if many more call it at a time. */
     CALLERS = 64,
     BUFFER_MIB = 128 /* size of OpenBLAS's buffer for each of them */
 };

@@ -48,7 +48,7 @@ int nj_cuda_check(nj_context *ctx, int result, const char *what);
 int nj_cuda_open_driver(nj_context *ctx, struct nj_driver *out);
 int nj_cuda_open_cublaslt(nj_context *ctx, struct nj_cublaslt *out);
 int nj_cuda_open_nccl(nj_context *ctx, struct nj_nccl *out);
-/* returns NJ_E_LIBRARY, without a sentence, if it is not there */
+/* Open the management library; NJ_E_LIBRARY, without a sentence, if it is not there. */
 int nj_cuda_open_nvml(struct nj_nvml *out);
 int nj_cuda_load_modules(nj_context *ctx, const struct nj_options *options);
 /* Replace a kernel's code by the code assembled at -O1. Returns NJ_E_NO_CODE where none is embedded, and leaves the

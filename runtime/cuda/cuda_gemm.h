@@ -56,7 +56,7 @@ struct nj_lt_known {
     int row_period, column_period;
     int row_step;                /* steps in the pattern from one row of the result to the next */
     size_t element_bytes, bytes; /* bytes of an element and of the whole result */
-    /* known product in the result's type, [row_period][2 * column_period] */
+    /* Known product in the result's type, [row_period][2 * column_period]. */
     unsigned char *expected;
     char where[96]; /* description of a wrong element, with the right value */
 };

@@ -178,7 +178,7 @@ int nj_cuda_open_nvml(struct nj_nvml *out)
                : NJ_E_LIBRARY;
 }
 
-/* ---- what is there ---- */
+/* ---- report of the libraries found ---- */
 
 /* Return false, and why, for a file that must not be opened. None of the library's code runs. *out describes the
  * library, if the path is not left to the loader. */

@@ -66,7 +66,7 @@ static int follow(struct way *w, const char *link, int strict)
     return safe;
 }
 
-/* strict: nobody else may add files either, as all may in a folder like /tmp. */
+/* Check one folder or file. strict: nobody else may add files either, as all may in a folder like /tmp. */
 static int check_step(struct way *w, const char *path, int strict)
 {
     struct stat info;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * nccl.c: communicators, on NCCL. It is told not to block, so that every wait is one of ours, with an
- * end. A communicator on which something has failed is left alone: to end it could wait for ever.
+ * end. A communicator on which something has failed is left alone: to end it could wait forever.
  */
 #include <stdio.h>
 #include <stdlib.h>

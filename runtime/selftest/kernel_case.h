@@ -74,7 +74,7 @@ struct kernel_case {
     const unsigned char *params; /* param block with dims and scalars set and pointers zero */
     double tolerance;
     double flops, bytes;
-    /* unpacks params and calls the typed launcher */
+    /* Unpack params and call the typed launcher. */
     int (*launch)(nj_stream *s, const void *params);
     /* Run the reference in double: same block layout, pointers to double and int32_t arrays; f32 scalars stay float. */
     void (*oracle)(const void *params);
@@ -91,7 +91,7 @@ struct oracle_op {
     uint16_t param_bytes, param_count, pointer_count; /* pointers come first */
     const struct nj_param *params;
     const char *const
-        *names;          /* of all params: arguments, dims, scalars, and axes as "D" after them */
+        *names; /* names of all params: arguments, dims, scalars, and axes as "D" after them */
     uint16_t axis_count; /* integer axes, passed as int */
     void (*call)(const void *params, const int *axes);
     /* Compute the elements of each `dir: out` argument; the other entries of out[] stay as they are. */

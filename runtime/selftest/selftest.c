@@ -35,7 +35,7 @@ static const struct kernel_case *next_case(uint32_t kernel, const struct kernel_
 /* Result of a kernel, with the texts that its trial points to. */
 struct found {
     struct nj_trial trial;
-    /* result of the case with the largest error, or of the first that failed */
+    /* Result of the case with the largest error, or of the first that failed. */
     struct result result;
 };
 

@@ -91,7 +91,7 @@ struct nj_vk_api {
 enum {
     NJ_VK_ALIGN = 256,
     NJ_VK_PUSH_BYTES = 128, /* bytes of push constants that every device has */
-    /* bytes of the grid in the push constants, after the parameter block */
+    /* Bytes of the grid in the push constants, after the parameter block. */
     NJ_VK_GRID_BYTES = 12,
     NJ_VK_SUBMIT_AFTER = 64, /* number of commands */
     NJ_VK_BATCHES = 8,       /* most batches of a stream under way at a time */
@@ -118,7 +118,7 @@ struct nj_vk_stream {
     int at, open;                  /* batch that is being recorded, if it is open */
     int recorded;                  /* number of commands in it */
     double operations;             /* number of operations in it */
-    /* buffer for host memory that is not pinned; NULL until it is needed */
+    /* Buffer for host memory that is not pinned; NULL until it is needed. */
     struct nj_vk_memory *staging;
     size_t staged; /* bytes of it that are in use until the stream is done */
 };
@@ -132,10 +132,10 @@ struct nj_vk {
     VkQueue queue;
     uint32_t family;
     VkPhysicalDeviceMemoryProperties memory;
-    /* largest allocation that the driver guarantees; many allow more */
+    /* Largest allocation that the driver guarantees; many allow more. */
     VkDeviceSize allocation_max;
     VkDeviceSize buffer_max;
-    /* most workgroups of a dispatch; most threads of a workgroup */
+    /* Most workgroups of a dispatch; most threads of a workgroup. */
     uint32_t groups_max[2], threads_max;
     float ns_per_tick;       /* 0: the queue has no timestamps */
     uint64_t ticks_most;     /* largest timestamp, after which they restart at 0 */
@@ -151,7 +151,7 @@ struct nj_vk {
     uint64_t key[2]; /* key of the cache file */
     /* 1: pipelines may be in the cache: the driver is asked for them without compiling */
     int cached;
-    VkPipeline *pipelines; /* by kernel number */
+    VkPipeline *pipelines; /* pipelines by kernel number */
     VkPipeline gemms[NJ_VK_GEMMS][NJ_VK_TYPES][NJ_VK_TILES];
     char lost[NJ_SENTENCE_BYTES]; /* error after which every call on the device fails */
 };

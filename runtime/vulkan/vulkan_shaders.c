@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "gemm_block.h"
 
-/* names by enum nj_gemm_kind */
+/* Names by enum nj_gemm_kind. */
 static const char *const gemm_kinds[NJ_VK_GEMMS] = NJ_VK_GEMM_KINDS;
 static const char *const gemm_types[NJ_VK_TYPES] = NJ_VK_GEMM_TYPES;
 static const char *const gemm_sizes[NJ_VK_TILES] = NJ_VK_GEMM_SIZES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * address_space.c: refuses to start where address space is too short for OpenBLAS. Its constructor
- * maps a buffer for each thread of OpenMP and, where it gets none, tries again for ever, before
- * main() and for every command.
+ * maps a buffer for each thread of OpenMP and, where it gets none, tries again forever, before
+ * main() and forevery command.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { BUFFER_MIB = 128, THREADS_MOST = 64 /* of OpenBLAS as Debian builds it */ };
+enum { BUFFER_MIB = 128, THREADS_MOST = 64 /* values of OpenBLAS as Debian builds it */ };
 
 /* Return the number at the start of a variable's value, or 0. getenv() knows no variable yet. */
 static long number_in(char **environment, const char *name)

@@ -21,7 +21,7 @@
 #include "run/receipt.h"
 #include "run/run.h"
 
-/* Library and folder names may contain control characters; replace them. */
+/* Print a line after `before`, with control characters replaced: names of libraries and folders may contain some. */
 static void print_after(const char *before, const char *line, FILE *out)
 {
     char shown[1024];

@@ -25,8 +25,7 @@ static enum value_kind value_kind(const struct option *o)
     return file || model ? VALUE_FILE : VALUE_NONE;
 }
 
-/* Print "a
- * b" as "a b". */
+/* Print "a|b" as "a b". */
 static void put_words(FILE *f, const char *choices)
 {
     for (; *choices != '\0'; choices++)

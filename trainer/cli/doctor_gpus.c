@@ -51,7 +51,7 @@ static int open_probe(struct probe *p, struct run *r)
     TRY(nj_stream_create(ctx, &p->s));
     TRY(nj_event_create(ctx, &p->from));
     TRY(nj_event_create(ctx, &p->to));
-    /* not from nj_comm_alloc(): kernels fill a link sooner than copy engines, which must first agree */
+    /* Not from nj_comm_alloc(): kernels fill a link sooner than copy engines, which must first agree. */
     TRY(nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->sent));
     TRY(nj_alloc(ctx, NJ_MEM_DEVICE, bytes, (void **)&p->received));
     return nj_alloc(ctx, NJ_MEM_HOST, all, (void **)&p->rows);

@@ -10,7 +10,7 @@
 
 #include "nojit.h"
 
-/* limits for a slow link: percent of the expected speed, or GB/s where nothing is expected */
+/* Limits for a slow link: percent of the expected speed, or GB/s where nothing is expected. */
 enum { SLOW_PERCENT = 70, SLOW_GB = 10 };
 
 /* Links of a rank, in the form that ranks exchange. */

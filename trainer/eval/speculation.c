@@ -106,7 +106,7 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
 /* Means over the turns, and over the tested tokens. */
 struct figures {
     int64_t turns;
-    /* accepted fraction of the tested tokens, its standard error; expected probability */
+    /* Accepted fraction of the tested tokens, its standard error; expected probability. */
     double share, error, acceptance;
     double tokens, predicted; /* tokens of a turn */
 };

@@ -39,7 +39,7 @@ int fit_batch(struct run *r, const struct model_config *student, const struct mo
     struct train_options planned = *o;
     struct size_text size, had;
     struct plan p;
-    planned.steps = 1; /* as for training, whatever their number */
+    planned.steps = 1; /* training, whatever the number of steps */
     TRY(plan_largest_batch(student, teacher, &planned, budget, most, &planned.batch_size));
     o->batch_size = planned.batch_size > 0 ? planned.batch_size : 1;
     const bool all = o->batch_size == most && most < BATCH_MOST;

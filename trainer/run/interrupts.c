@@ -46,7 +46,7 @@ void interrupts_catch(bool supervised)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGXCPU, &action, NULL);
-    /* nohup sets it to be ignored. */
+    /* The command nohup sets it to be ignored. */
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGHUP, &action, NULL);
 }

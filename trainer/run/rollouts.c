@@ -267,7 +267,7 @@ double rollouts_steps(const struct run *r, double epochs)
 /* State of the prompts that are being answered. */
 struct turn {
     struct run *run;
-    /* number of the first answer; number of answers; number of those begun */
+    /* Number of the first answer; number of answers; number of those begun. */
     int64_t first, count, taken;
     int most;
 };
@@ -288,7 +288,7 @@ static int next(void *user, struct decode_prompt *out)
                          .teacher_count = (int)p.teacher_count,
                          .said = &o->said[(size_t)t->taken * (size_t)t->run->s->max_new],
                          .prompt_count = (int)p.count};
-    /* the writer reads the prompt for which it will be asked */
+    /* The writer reads the prompt for which it will be asked. */
     const bool teacher = t->run->options.teacher_writes;
     *out = (struct decode_prompt){
         .ids = teacher ? p.teacher_ids : p.ids,

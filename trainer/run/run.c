@@ -393,7 +393,7 @@ void run_training_options(const struct settings *s, struct train_options *out)
         .base_name = s->student,
     };
     options_apply(s, out);
-    /* a command without these options, or auto */
+    /* A command without these options, or auto. */
     if (out->batch_size == 0)
         out->batch_size = 1;
     if (out->grad_accum == 0)

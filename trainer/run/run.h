@@ -43,7 +43,7 @@ struct rollouts {
     struct rollout_stats all;   /* statistics of all steps of this process */
     bool cut_said;              /* whether it was printed that all answers were cut */
     double usual;               /* seconds that the last answers took */
-    /* number of steps whose answers are counted, and number of those answers */
+    /* Number of steps whose answers are counted, and number of those answers. */
     int64_t counted, before;
 };
 
@@ -60,14 +60,14 @@ struct run {
     /* Vulkan: pipelines that the driver compiled until the device was open */
     uint32_t pipelines_at_start;
     struct train_options options;
-    /* configurations of student and teacher where only rank 0 reads */
+    /* Configurations of student and teacher where only rank 0 reads. */
     struct model_config config[2];
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved folders; teacher: "" without one */
     unsigned char *teacher_types;                  /* teacher_types of options; owned here */
     char teacher_types_text[128]; /* quantized types of the teacher's file: "Q4_K, Q6_K" */
     struct tokenizer tokenizer;
     struct generation ends; /* tokens that end a text of the student */
-    /* number of ids that are in the vocabularies of both models and, if known, their tokenizers */
+    /* Number of ids that are in the vocabularies of both models and, if known, their tokenizers. */
     int vocab;
     /* Facts about the texts, and the sources of their batches, which close them. NULL: there are none. */
     struct data *data, *eval_data;
@@ -79,20 +79,20 @@ struct run {
     struct sample_log samples;
     struct checkpoints checkpoints;
     struct teacher_check teacher_check;
-    /* counters for the receipt, of this process only */
+    /* Counters for the receipt, of this process only. */
     uint64_t fallbacks; /* number of announced fallbacks */
-    /* positions of the steps done; those with a target */
+    /* Positions of the steps done; those with a target. */
     int64_t trained_tokens, trained_targets;
     int64_t empty_batches;   /* number of micro-batches without a target */
     int64_t skipped_updates; /* number of skipped updates (float16) in the whole run */
-    /* bytes of all weights that were read, and the time that took */
+    /* Bytes of all weights that were read, and the time that took. */
     double load_bytes, load_seconds;
     double first_loss, last_loss; /* losses of the first and the last step done */
     struct trend trend;           /* trend of the losses */
     bool diverged;
     time_t started;
     double opened; /* clock_seconds() at that time */
-    /* day that chat templates write, as YYYY-MM-DD; "": no template has been read */
+    /* Day that chat templates write, as YYYY-MM-DD; "": no template has been read. */
     char day[DAY_BYTES];
     double step_seconds;    /* time of the last step; 0: before the first */
     double trained_seconds; /* time of the steps done, without their answers */

@@ -86,7 +86,7 @@ static const struct {
 /* Add a line "name value" for each option that is compared in this way when a run resumes. */
 static void add_options(const struct run *r, enum option_resume how, char *out, size_t bytes)
 {
-    const int digits = how == RESUME_SAID ? 7 : 9; /* for display, or exact */
+    const int digits = how == RESUME_SAID ? 7 : 9; /* digits for display, or exact ones */
     char buffer[SETTINGS_BYTES / 2];
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & CMD_DISTILL) || o->resume != how)
@@ -129,7 +129,7 @@ static int refuse_checkpoint(const struct run *r, int rc)
     return fail(rc, "%s; --out holds none, so start again in another folder", fail_text());
 }
 
-/* ---- progress.txt: what a run goes on from beside its state, and what it may change ---- */
+/* ---- progress.txt: values that a run continues from besides its state, and values that it may change ---- */
 
 void run_put_progress(struct run *r)
 {

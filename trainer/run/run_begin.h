@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_begin.h: where a run goes on from, and what it leaves for that.
+ * run_begin.h: the checkpoint that a run continues from, and the values that it stores for a later run.
  */
 #ifndef NOJIT_TRAINER_RUN_BEGIN_H
 #define NOJIT_TRAINER_RUN_BEGIN_H

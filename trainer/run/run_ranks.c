@@ -57,7 +57,7 @@ int run_gpus(const struct settings *s, int *out)
 int run_ordinal(const struct run *r)
 {
     const struct place *p = &r->group->place;
-    /* the only GPU that it is shown */
+    /* The only GPU that it is shown. */
     const bool own = r->group->supervisor < 0 && nj_gpu_count() == 1;
     return own ? 0 : p->local_rank;
 }

@@ -16,9 +16,9 @@ int run_ordinal(const struct run *r);
 int run_join(struct run *r);
 /* Set this rank and the number of processes, and as many micro-batches if no number is given. */
 void run_rank_options(const struct settings *s, int rank, int size, struct train_options *out);
-/* If only rank 0 reads, send the facts about its models to the other ranks, for their options and engines. */
+/* Send the facts about the models of rank 0, if it alone reads, to the other ranks, for their options and engines. */
 int run_share_models(struct run *r);
-/* Refuses --teacher-shard and --virtual-ranks where they have no meaning. */
+/* Refuse --teacher-shard and --virtual-ranks where they have no meaning. */
 int run_check_ranks(const struct settings *s, const struct train_options *o);
 /* Make the GEMM algorithms of rank 0 those of all. Call it on rank 0 when it knows them, elsewhere before an engine
  * is opened. */

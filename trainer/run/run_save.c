@@ -32,13 +32,13 @@ int run_save(struct run *r, int64_t step, bool best)
 int run_save_the_rest(struct run *r, int rc, int64_t step)
 {
     char why[1024], not_saved[512] = "";
-    /* whether the checkpoint is missing, as rank 0 knows */
+    /* Whether the checkpoint is missing, as rank 0 knows. */
     bool lacks = step != r->checkpoints.last;
     if (step == 0)
         return rc;
     snprintf(why, sizeof why, "%s", fail_text());
     int failed = group_share(r->group, &lacks, sizeof lacks);
-    /* no checkpoint is removed for this one: a run that diverges may need an earlier one */
+    /* No checkpoint is removed for this one: a run that diverges may need an earlier one. */
     r->checkpoints.keep++;
     if (!failed && lacks)
         failed = run_save(r, step, false);

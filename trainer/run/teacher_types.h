@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher_types.h: the types of a teacher whose weights stay quantised.
+ * teacher_types.h: the types of a teacher whose weights stay quantized.
  */
 #ifndef NOJIT_TRAINER_TEACHER_TYPES_H
 #define NOJIT_TRAINER_TEACHER_TYPES_H

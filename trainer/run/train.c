@@ -78,7 +78,7 @@ static int open_tokenizer(struct run *r)
     return check_exports(r);
 }
 
-/* Rank 0 alone writes samples, so it alone has a decoder. */
+/* Open the sample log on rank 0, which alone writes samples and so alone has a decoder. */
 static int open_samples(struct run *r)
 {
     int rc = sample_log_prompts(&r->samples, r->s, &r->tokenizer, r->options.seq_len);
@@ -186,7 +186,7 @@ struct outcome {
     int64_t step; /* last step done */
     bool stopped; /* whether it was interrupted */
     bool settled; /* whether the held-out loss no longer falls */
-    /* after an error: whether the weights after `step` cannot be saved, or saving them has failed */
+    /* After an error: whether the weights after `step` cannot be saved, or saving them has failed. */
     bool lost;
 };
 

@@ -94,7 +94,7 @@ void put_block(struct text *t, const struct contract *c)
     put(t, "struct %s_block {\n    struct nj_%s args;\n", c->op, c->op);
     for (int i = c->param_count; i < c->block_count; i++) {
         const struct param *p = &c->params[i];
-        if (p->offset > end) /* no alignment that C knows */
+        if (p->offset > end) /* this alignment is not one of C */
             put(t, "    unsigned char before_%s[%d];\n", p->name, p->offset - end);
         put(t, "    unsigned char %s[%d];\n", p->name, p->bytes);
         end = p->offset + p->bytes;

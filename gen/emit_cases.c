@@ -17,7 +17,7 @@ static const char *number(double x, enum dtype dtype)
     return keep_format("%s%sf", s, strpbrk(s, ".e") ? "" : ".0");
 }
 
-/* ---- what all cases of a key share ---- */
+/* ---- parts that all cases of a key share ---- */
 
 static void put_launch(struct text *t, const struct key *k)
 {

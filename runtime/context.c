@@ -42,7 +42,7 @@ static int open_backend(nj_context *ctx, const struct nj_backend *backend,
     }
     if (ctx->info.cache_key[0] || options->retest)
         rc = nj_tested(ctx, options);
-    if (rc == 0) /* less where a library has loaded its code for what was tried */
+    if (rc == 0) /* less if the self-test made a library load its code */
         ctx->info.budget_bytes = backend->budget(ctx, NJ_MEM_DEVICE);
     ctx->gemm_tune = options->gemm_tune;
     if (rc != 0)

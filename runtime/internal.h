@@ -39,7 +39,7 @@ struct nj_transfer {
 };
 
 struct nj_speed {
-    double gemm_flops, copy_bytes; /* per second; bytes are read and written */
+    double gemm_flops, copy_bytes; /* rates per second; copy_bytes counts bytes read and written */
 };
 
 /* Functions of a backend. All are set but tile_map, load_spare, pace and those of communicators that say so; an
@@ -190,7 +190,7 @@ struct nj_graph {
 struct nj_comm {
     nj_context *ctx;
     int rank, ranks;
-    uint64_t received; /* bytes */
+    uint64_t received; /* number of bytes received */
     void *handle;      /* handle of the backend, to which all fields below belong */
     nj_stream aside;
     nj_event begun, ended;         /* begin and end of the work on the side stream */

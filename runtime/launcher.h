@@ -92,7 +92,7 @@ struct nj_op {
     const char *axes[NJ_AXES_MAX]; /* names of the axes; NULL after the last */
     int variant_count, pointer_count, number_count;
     int cluster; /* blocks along the grid's first size that make a cluster; 1: none */
-    const char *whole_clusters; /* the sentence for a grid that is no multiple of it */
+    const char *whole_clusters; /* sentence for a grid that is not a multiple of it */
     const struct nj_variant *variants;
     const struct nj_pointer *pointers;
     const struct nj_number *numbers;

@@ -3,7 +3,7 @@
  * nojit.h: load and run kernels that were compiled before the program started.
  *
  * A program links libnojit.a with the objects that `gen` and `pack` made from its kernel contracts.
- * Those bring the kernel table (nj_kernels), typed launchers (nojit_ops.h) and machine code, in
+ * They bring the kernel table (nj_kernels), typed launchers (nojit_ops.h) and machine code, in
  * sections of the binary. nj_context_create() opens a device and loads and resolves every kernel;
  * after that nothing is ever compiled or loaded, and a missing kernel is an error, not a wait.
  *
@@ -255,7 +255,7 @@ size_t nj_context_budget(nj_context *ctx);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned, for copies */ };
+enum nj_memory { NJ_MEM_DEVICE = 0, NJ_MEM_HOST = 1 /* pinned memory, for copies */ };
 
 /* Allocate zeroed memory, 256-byte aligned; 0 bytes is fine. The sentence of NJ_E_NOMEM names size and budget.
  * NOJIT_MEMORY=device|managed overrides the choice made for the device. On the CPU backend both kinds are host
@@ -299,14 +299,14 @@ void nj_graph_destroy(nj_graph *g);
 
 /* ---- GEMMs ------------------------------------------------------------------------- */
 
-/* Row-major C[M,N] = scale op(A) op(B) + beta C, accumulated in float32. A, B have ab_dtype; C
+/* A GEMM: row-major C[M,N] = scale op(A) op(B) + beta C, accumulated in float32. A and B have ab_dtype, C has
  * c_dtype.
  *   NJ_GEMM_NT: A[M,K] B[N,K]^T  (forward: x W^T)      NJ_GEMM_NN: A[M,K] B[K,N]  (dx = dy W)
  *   NJ_GEMM_TN: A[K,M]^T B[K,N]  (dW = dy^T x)
- * ld*: elements from one row to the next of each array as stored.
- * NJ_F8 operands have scales that multiply their rows, as device_info.f8 says, where ROWS takes one for all rows as
- * well: NT only, N, K and every ld a multiple of 16 (with BLOCKS K of 32), and beta 0 with a 16-bit result. They are
- * e4m3; A may be e5m2, with one scale. */
+ * ld*: number of elements from one row to the next of each array as stored.
+ * NJ_F8 operands have scales that multiply their rows, of the kind that device_info.f8 gives; a device with ROWS also
+ * takes one scale for all rows. Only NT is possible, N, K and every ld must be multiples of 16 (with BLOCKS, K of 32),
+ * and a 16-bit result needs beta 0. Operands are e4m3; A may be e5m2, with one scale. */
 enum nj_gemm_kind { NJ_GEMM_NT = 0, NJ_GEMM_NN = 1, NJ_GEMM_TN = 2 };
 struct nj_gemm {
     enum nj_gemm_kind kind;
@@ -430,7 +430,7 @@ extern const uint32_t nj_kernel_count;
 
 /* Enqueue kernel `id` (an index of nj_kernels). Used by generated launchers; grid is in blocks,
  * shared in bytes, params points to param_bytes bytes that are copied before the call returns. An
- * empty grid is no work. */
+ * empty grid does nothing. */
 int nj_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t shared_bytes,
               const void *params);
 /* Record a refusal, for launchers. nj_refuse() records "op: condition does not hold (N=3, C=5)" and returns

@@ -213,7 +213,7 @@ int nj_lt_fill_scales(nj_context *ctx, const struct nj_gemm *g, const struct nj_
     return wait_for(ctx, at);
 }
 
-/* ---- what to expect ---- */
+/* ---- expected products ---- */
 
 /* Return the sum of two positions modulo the period. */
 static int around(int place, int step, int period)

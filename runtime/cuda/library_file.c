@@ -133,7 +133,7 @@ int nj_loader_is_safe(char *why, size_t bytes)
     return 1;
 }
 
-/* ---- what it says of itself ---- */
+/* ---- contents of a library file ---- */
 
 struct image {
     int fd, count;

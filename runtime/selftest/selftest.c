@@ -71,7 +71,7 @@ static int try_kernel(nj_context *ctx, nj_stream *s, uint32_t kernel, struct nj_
     struct found first, second;
 
     run_cases(ctx, s, kernel, &first);
-    if (!first.trial.label[0]) /* it has none */
+    if (!first.trial.label[0]) /* the kernel has no case */
         return 0;
     if (first.result.no_memory)
         return nj_selftest_no_memory(t, &first.trial);

@@ -197,7 +197,7 @@ int nj_vk_begin(nj_stream *s, VkCommandBuffer *out);
 int nj_vk_recorded(nj_stream *s, double operations);
 int nj_vk_piece(nj_stream *s, double operations);
 int nj_vk_submit(nj_stream *s);
-int nj_vk_finish(nj_stream *s); /* submits and waits */
+int nj_vk_finish(nj_stream *s); /* submit and wait */
 
 int nj_vk_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out);
 void nj_vk_free(nj_context *ctx, enum nj_memory kind, void *ptr);

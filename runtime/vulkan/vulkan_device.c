@@ -49,7 +49,7 @@ static int find_family(const struct nj_vk *vk, VkPhysicalDevice device, uint32_t
     return -1;
 }
 
-/* ---- what a GPU has to have ---- */
+/* ---- requirements on a GPU ---- */
 
 static int lacks_limit(const VkPhysicalDeviceLimits *l, char *why, size_t bytes)
 {

@@ -21,7 +21,7 @@ int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
 /* Workgroups of a launch in rows, within the driver's limits on both sizes of a grid, which are 65,535 or more; a
  * long launch has at least as many rows as pieces. The row of a block has no effect on its work. */
 struct rows {
-    uint32_t width, count, each; /* each: rows of a piece */
+    uint32_t width, count, each; /* each: number of rows of a piece */
 };
 
 static struct rows rows_of(const nj_context *ctx, uint64_t groups, double operations)

@@ -123,7 +123,7 @@ void links_network(struct rank_links *out)
         each_entry("/sys/class/net", take_ethernet, out);
 }
 
-/* ---- what they should carry ---- */
+/* ---- expected rates ---- */
 
 static const struct rank_links *rank_of(const struct run_links *r, int rank)
 {
@@ -198,7 +198,7 @@ void links_expect(const struct run_links *r, struct expectation *out)
         expect_host(r, &l, out);
 }
 
-/* ---- what to do ---- */
+/* ---- advice ---- */
 
 static bool is_set(const char *name)
 {

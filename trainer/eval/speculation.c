@@ -71,7 +71,7 @@ static void fit_batch_size(struct run *r, const struct prompts *p)
     o->head_chunk = rows < CHUNK_MOST ? rows : CHUNK_MOST;
 }
 
-/* ---- what is asked for and said ---- */
+/* ---- callbacks of the decoder ---- */
 
 static int next(void *user, struct decode_prompt *out)
 {

@@ -109,7 +109,7 @@ int task_metrics(const struct task_answers *a, struct task_metric *out)
     return found;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 /* Print a name from a file, so that a terminal executes nothing in it. */
 static void put_name(const char *name, int width, FILE *out)

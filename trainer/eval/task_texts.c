@@ -78,7 +78,7 @@ int task_texts_open(struct run *r, const struct tasks *t)
     return texts_rows(r, count);
 }
 
-/* ---- what the decoder asks for and says ---- */
+/* ---- callbacks of the decoder ---- */
 
 /* Return the next prompt. The longest text determines the positions, so that prompts lose as much as
  * task_texts_open() has counted. */

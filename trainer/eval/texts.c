@@ -121,7 +121,7 @@ static int write_answer(struct texts *t, int64_t i)
     return rc;
 }
 
-/* ---- what the decoder asks for and says ---- */
+/* ---- callbacks of the decoder ---- */
 
 static int next(void *user, struct decode_prompt *out)
 {

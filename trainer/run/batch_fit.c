@@ -138,7 +138,7 @@ int run_fit_decoder(struct run *r, bool train, int most)
     return fit_decoder(r, &of[0], teacher, budget, train, most);
 }
 
-/* ---- what would make a run fit ---- */
+/* ---- changes that would make a run fit ---- */
 
 struct change {
     const char *text;

@@ -27,7 +27,7 @@ static void add(char *text, size_t bytes, const char *format, ...)
     va_end(ap);
 }
 
-/* ---- settings.txt: what a resumed run must repeat ---- */
+/* ---- settings.txt: settings that a resumed run must repeat ---- */
 
 /* Write the weights, "0.7 0.3", or "none". */
 static void weights_text(const struct run *r, char *out, size_t bytes)

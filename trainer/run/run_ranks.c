@@ -88,7 +88,7 @@ static int transfer_once(struct run *r)
     return 0;
 }
 
-/* ---- what all ranks must have alike ---- */
+/* ---- settings that all ranks must share ---- */
 
 /* Find the first line that differs; names are options, or words such as "data". */
 static int compare(const char *own, const char *first)
@@ -249,7 +249,7 @@ const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)
     return buffer;
 }
 
-/* ---- what rank 0 has read ---- */
+/* ---- facts that rank 0 has read ---- */
 
 struct models {
     struct model_config config[2]; /* configurations of student and teacher */
@@ -303,7 +303,7 @@ int run_share_models(struct run *r)
     return rc;
 }
 
-/* ---- what rank 0 decides ---- */
+/* ---- choices of rank 0 ---- */
 
 static int read_text(FILE *f, char **out)
 {

@@ -73,7 +73,7 @@ static int check_exports(struct run *r)
 static int open_tokenizer(struct run *r)
 {
     TRY(run_open_tokenizer(r));
-    /* better now than when they are to be saved */
+    /* fail now rather than when they are saved */
     TRY(source_check_side_files(r->student));
     return check_exports(r);
 }

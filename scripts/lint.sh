@@ -73,7 +73,7 @@ each "a test that tests/changed.txt names and nobody has" < <(awk '
     FNR == NR { known[$1] = 1; next } !/^#/ { for (i = 2; i <= NF; i++) if (!($i in known)) print $i }
     ' <(files 'tests/*.c' 'tests/*.sh' | sed 's,.*/,,; s/\.[a-z]*$//'; printf '%s\n' harness-selftest) tests/changed.txt)
 # Comments are sentences: that of a function begins with its verb, that of a field is a noun phrase with its noun. The folders that keep to it:
-sentences=(mk tools bench scripts tests/simgpu tests/harness tests/lib tests/device tests/fuzz)
+sentences=(mk tools bench scripts gen runtime trainer tests/simgpu tests/harness tests/lib tests/device tests/fuzz)
 each "a comment that begins with a relative clause (say what it does, or name the thing)" < <(
     comment='(Of|What|Where|Those|Whose|Whoever|As of)[[:space:]]'
     grep -nE "(/\*|//|#|\"\"\") *$comment" $(files "${sentences[@]}" ':!*/corpus/*' ':!scripts/lint.sh') /dev/null

@@ -34,7 +34,7 @@ chosen "no ptxas is named where none is new enough" "" 13.3.73 old none
 
 pack() { # ASSEMBLER
     make --no-print-directory -f tools/nojit.mk NJ_BUILD="$scratch/own" NJ_CONTRACTS=contracts/kernels NJ_KERNELS=kernels \
-        NJ_INCLUDE="runtime runtime/selftest" NJ_GEN="$BUILD/gen-bin/gen" NJ_PACK="$BUILD/pack-bin/pack" NJ_PACK_SHADERS="$BUILD/pack-bin/pack-shaders" \
+        NJ_INCLUDE=". runtime runtime/selftest" NJ_GEN="$BUILD/gen-bin/gen" NJ_PACK="$BUILD/pack-bin/pack" NJ_PACK_SHADERS="$BUILD/pack-bin/pack-shaders" \
         NJ_ARCHS_YAML="$scratch/archs.yaml" CUDA_DIR="$scratch/old" ASSEMBLER="$1" ONLY=add ARCHS="sm_90 sm_120" "$scratch/own/pack/MANIFEST" \
         >"$scratch/made" 2>&1 || tail -n 3 "$scratch/made"
 }

@@ -14,7 +14,7 @@ by() { NOJIT_VULKAN_DEVICE=$1 disturbed "" "$nojit" doctor --device "${2:-vulkan
 ok_if "NOJIT_VULKAN_DEVICE takes a GPU by its number" "$(by 0 2>&1)" grep -qF "gpu       $name, by Vulkan" <(by 0)
 part=${name:1:4}
 ok_if "NOJIT_VULKAN_DEVICE takes a GPU by a part of its name in any case" "$(by "${part^^}" 2>&1)" grep -qF "gpu       $name, by Vulkan" <(by "${part^^}")
-refuses "NOJIT_VULKAN_DEVICE with a number that no GPU has is refused" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_DEVICE=99: Vulkan sees [0-9]+ GPUs?, of which none has' by 99
+refuses "NOJIT_VULKAN_DEVICE with a number that no GPU has is refused" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_DEVICE=99: Vulkan sees [0-9]+ GPUs?, and none has' by 99
 refuses "NOJIT_VULKAN_DEVICE with a name that no GPU has is refused" 2 '^nojit doctor: --device vulkan: NOJIT_VULKAN_DEVICE=no such: ' by "no such"
 refuses "--device vulkan with Vulkan switched off is refused" 1 '^nojit doctor: --device vulkan: NOJIT_VULKAN_DEVICE=none switches Vulkan off$' by none
 limits='^     workgroups of [0-9]+ threads and [0-9]+ bytes, grids of [0-9]+ x [0-9]+, [0-9]+ bytes of push constants$'

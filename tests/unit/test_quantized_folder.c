@@ -195,7 +195,7 @@ static const struct lie {
 #undef CONFIG
     {"gptq", "config.json", "\"group_size\": 64", "\"group_size\": 32", NJ_E_FORMAT,
      QUERY "qzeros is not what quantised weights of 64 rows and 64 columns come with"},
-    {"gptq", "config.json", "\"quantization_config\"", "\"quantisation_config\"", NJ_E_UNSUPPORTED,
+    {"gptq", "config.json", "\"quantization_config\"", "\"task_specific_params\"", NJ_E_UNSUPPORTED,
      "is I32; F32, BF16 and F16 are supported"},
     {"gptq", "config.json", "\"desc_act\": false", "\"dynamic\": {\"x\": 1}", NJ_E_UNSUPPORTED,
      "dynamic is {\"x\":1}; one scheme"},

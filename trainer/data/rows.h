@@ -4,8 +4,8 @@
  * comes from; a shape (row_shapes.c) says which of its columns count, and messages (row_messages.c) become a list in
  * which nothing has two names.
  */
-#ifndef NOJIT_TRAINER_ROWS_H
-#define NOJIT_TRAINER_ROWS_H
+#ifndef NOJIT_TRAINER_DATA_ROWS_H
+#define NOJIT_TRAINER_DATA_ROWS_H
 
 #include "data/jsonl.h"
 

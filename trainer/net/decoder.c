@@ -145,7 +145,7 @@ int decoder_step_rows(const struct decoder *d, int count)
     return bucket(d->rows, STEPS_BY, 1, count);
 }
 
-/* With a block per row and key head the longest row ends last: `blocks` are at work on average until then. */
+/* Assume a block per row and key head: the longest row ends last, and `blocks` are at work on average until then. */
 int decoder_chunks(const struct decoder *d, int64_t keys, int longest)
 {
     const int64_t blocks = keys * d->net->c.kv_heads / longest;

@@ -3,8 +3,8 @@
  * rows.h: a file of rows {"step": N, ...} in a run's folder, which a resumed run continues. Rows that it cuts off are
  * appended to FILE.old first.
  */
-#ifndef NOJIT_TRAINER_ROWS_H
-#define NOJIT_TRAINER_ROWS_H
+#ifndef NOJIT_TRAINER_RECORD_ROWS_H
+#define NOJIT_TRAINER_RECORD_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>

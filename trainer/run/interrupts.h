@@ -12,7 +12,7 @@
  * does, reaches it again from the supervisor. */
 void interrupts_catch(bool supervised);
 bool interrupted(void);
-/* From here on, make a write fail when the reader of the output has gone, instead of ending the process. */
+/* Make writes fail from here on when the reader of the output has gone, instead of ending the process. */
 void pipes_may_close(void);
 
 #endif

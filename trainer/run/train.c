@@ -237,7 +237,7 @@ static void count_step(struct run *r, const struct step_result *result)
     r->trained_targets += result->valid_tokens;
 }
 
-/* Whether a step is under way after which an interrupt saves a checkpoint; the thread that reports waits reads this. */
+/* A step is under way after which an interrupt saves a checkpoint; the thread that reports waits reads this. */
 static atomic_bool in_step;
 
 /* Tell a user who interrupts a step at once what happens, since a step may take long. */

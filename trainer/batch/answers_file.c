@@ -59,8 +59,8 @@ static bool is_position(const struct batch *b, int i, size_t at, int vocab)
 {
     bool good = true;
 #define IS_TOKEN(value) is_id(value, vocab)
-#define IS_TARGET(value) (value == IGNORED || is_id(value, vocab))
-#define IS_PLACE(value) (value >= 0 && value < b->S)
+#define IS_TARGET(value) ((value) == IGNORED || is_id(value, vocab))
+#define IS_PLACE(value) ((value) >= 0 && (value) < b->S)
 #define IS_ANY(value) true
 #define HOST(name, type, use, values, empty) good = good && (!b->name || IS_##values(b->name[at]));
 #include "batch/batch.def"

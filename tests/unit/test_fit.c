@@ -216,7 +216,7 @@ static void an_arena_in_cells_is_laid_out_as_planned(void **state)
     assert_int_equal(second.staging_bytes, first.staging_bytes);
     assert_ptr_equal(second.received, first.received);
     assert_ptr_equal(second.state, first.state);
-    params_free(&n.p);
+    net_free(&n);
 }
 
 int main(void)

@@ -77,7 +77,8 @@ static int check_options(const struct train_options *o)
     return 0;
 }
 
-struct carve plan_arena(struct plan *p, const struct train_options *o)
+/* Return the device arena of a plan that is only counted. */
+static struct carve plan_arena(struct plan *p, const struct train_options *o)
 {
     p->pieces.limit = o->piece_bytes / CARVE_ALIGN * CARVE_ALIGN;
     return (struct carve){.pieces = p->pieces.limit > 0 ? &p->pieces : NULL};

@@ -89,8 +89,6 @@ void plan_layout(const struct net *student, const struct net *teacher,
 void plan_add_workspace(struct plan *p, size_t bytes);
 /* Return the device bytes that never fall as the batch grows. */
 size_t plan_bytes_growing(const struct plan *p);
-/* Return the device arena of a plan that is only counted. */
-struct carve plan_arena(struct plan *p, const struct train_options *o);
 /* Return the bytes of an element of a moment. */
 size_t optimizer_state_bytes(enum optimizer_state kept);
 

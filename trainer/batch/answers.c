@@ -6,6 +6,7 @@
 #include "batch/answers.h"
 
 #include "base/integers.h"
+#include "base/try.h"
 #include "batch/packing.h"
 #include "io/error.h"
 
@@ -50,8 +51,8 @@ static void put_answer(const struct answer *a, const struct batch *b, int row, i
 
 static int put_rows(const struct answer *answers, const struct packed *p, struct batch *out)
 {
-    const int rc = batch_allocate(out, (int)p->rows, p->S, ANSWER_ARRAYS);
-    for (int row = 0; rc == 0 && row < out->B; row++) {
+    TRY(batch_allocate(out, (int)p->rows, p->S, ANSWER_ARRAYS));
+    for (int row = 0; row < out->B; row++) {
         int at = 0;
         for (int i = 0; i < packed_pieces(p, row); i++) {
             const struct answer *a = &answers[packed_piece(p, row, i).first];
@@ -61,7 +62,7 @@ static int put_rows(const struct answer *answers, const struct packed *p, struct
         }
         batch_pad_row(out, row, at);
     }
-    return rc;
+    return 0;
 }
 
 int answer_rows_make(const struct answer *answers, size_t count, int S, struct batch *out)

@@ -5,6 +5,7 @@
  */
 #include "batch/answers.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "io/regular.h"
 
@@ -91,9 +92,7 @@ static int read_file(FILE *f, const char *path, int S, int64_t most, int vocab, 
                     "%s: %lld rows of %lld tokens are not answers of this run; take another "
                     "checkpoint",
                     path, (long long)h.rows, (long long)h.S);
-    const int rc = batch_allocate(out, (int)h.rows, S, ANSWER_ARRAYS);
-    if (rc)
-        return rc;
+    TRY(batch_allocate(out, (int)h.rows, S, ANSWER_ARRAYS));
     out->valid = h.valid;
     if (fread(out->memory, 1, out->bytes, f) != out->bytes || fgetc(f) != EOF ||
         h.arrays_hash != XXH3_64bits(out->memory, out->bytes) || !are_rows(out, vocab))

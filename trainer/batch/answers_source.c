@@ -5,6 +5,7 @@
  */
 #include "batch/answers_source.h"
 
+#include "base/try.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -40,12 +41,10 @@ static bool put_answer(struct answers_source *a, int row)
 static int put_other(struct answers_source *a, int row)
 {
     struct batch other;
-    const int rc = batches_next(a->others, &other);
-    if (rc == 0) {
-        batch_copy_row(&a->batch, row, &other, 0);
-        batch_share_row(&a->batch, row);
-    }
-    return rc;
+    TRY(batches_next(a->others, &other));
+    batch_copy_row(&a->batch, row, &other, 0);
+    batch_share_row(&a->batch, row);
+    return 0;
 }
 
 static int next(struct batch_source *s, struct batch *out)

@@ -5,6 +5,7 @@
 #include "batch/batch.h"
 
 #include "base/checked.h"
+#include "base/try.h"
 #include "io/error.h"
 
 #include <stdbool.h>
@@ -47,9 +48,7 @@ int batch_allocate(struct batch *out, int B, int S, unsigned uses)
 int batch_resize(struct batch *b, int B, int S, unsigned uses)
 {
     struct batch other;
-    const int rc = batch_allocate(&other, B, S, uses);
-    if (rc)
-        return rc;
+    TRY(batch_allocate(&other, B, S, uses));
     batch_free(b);
     *b = other;
     return NJ_OK;

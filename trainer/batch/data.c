@@ -10,6 +10,7 @@
  */
 #include "batch/data.h"
 
+#include "base/try.h"
 #include "batch/data_struct.h"
 #include "io/error.h"
 
@@ -152,9 +153,7 @@ int data_token(const struct data *d, int64_t at, struct data_token *out)
     const size_t before = i > 0;
     int32_t ids[2];
     unsigned char flags[2];
-    const int rc = segment_read(s, i - (int64_t)before, 1 + before, ids, flags);
-    if (rc)
-        return rc;
+    TRY(segment_read(s, i - (int64_t)before, 1 + before, ids, flags));
     out->id = ids[before];
     out->begins = i == 0 || flags[0] & TOKEN_ENDS;
     out->trained = flags[before] & TOKEN_TRAINED && !out->begins;
@@ -199,9 +198,7 @@ static int fill_piece(struct data *d, int row, int at, const struct piece *p)
     const size_t first = (size_t)row * (size_t)b->S;
     const int64_t left = d->tokens - p->first;
     const int have = left < p->inputs + 1 ? (int)left : p->inputs + 1;
-    const int rc = read_tokens(d, p->first, have);
-    if (rc)
-        return rc;
+    TRY(read_tokens(d, p->first, have));
     int document = at;
     for (int i = 0; i < p->inputs; i++) {
         const size_t to = first + (size_t)(at + i);
@@ -223,9 +220,7 @@ static int fill_row(struct data *d, int row, const struct row_place *place)
     int at = 0;
     for (int i = 0; i < count; i++) {
         const struct piece piece = packed_piece(p, place->row, i);
-        const int rc = fill_piece(d, row, at, &piece);
-        if (rc)
-            return rc;
+        TRY(fill_piece(d, row, at, &piece));
         at += piece.inputs;
     }
     batch_pad_row(&d->batch, row, at);
@@ -235,16 +230,15 @@ static int fill_row(struct data *d, int row, const struct row_place *place)
 /* Fill a row from the files, or an empty one where they have ended. */
 static int next_row(struct data *d, int row)
 {
-    int rc = 0;
     if (d->once && d->at.epoch > 0) {
         batch_pad_row(&d->batch, row, 0);
     } else {
         const struct row_place place = order_at(&d->order, d->at.epoch, d->at.window);
-        rc = fill_row(d, row, &place);
-        if (rc == 0 && ++d->at.window >= (uint64_t)d->order.total)
+        TRY(fill_row(d, row, &place));
+        if (++d->at.window >= (uint64_t)d->order.total)
             d->at = (struct data_state){d->at.epoch + 1, 0};
     }
-    return rc;
+    return 0;
 }
 
 static struct data *of(struct batch_source *s)
@@ -319,10 +313,9 @@ int data_create(int seq_len, struct data **out)
 
 int data_none(int seq_len, struct data **out)
 {
-    const int rc = data_create(seq_len, out);
-    if (!rc)
-        (*out)->order.total = 1; /* a row that nobody asks for */
-    return rc;
+    TRY(data_create(seq_len, out));
+    (*out)->order.total = 1; /* a row that nobody asks for */
+    return 0;
 }
 
 struct batch_source *data_batches(struct data *d)

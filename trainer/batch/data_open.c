@@ -5,6 +5,7 @@
 #include "batch/data_struct.h"
 
 #include "base/plural.h"
+#include "base/try.h"
 #include "data/rows.h"
 #include "io/error.h"
 
@@ -153,7 +154,6 @@ static int pack_sources(struct data *d, const struct data_options *o)
 static int open_sources(struct data *d, const struct data_options *o, const struct tokenizer *t)
 {
     double sum = 0;
-    int rc = NJ_OK;
     d->source = calloc(o->path_count + 1, sizeof *d->source);
     d->order.share = calloc(o->path_count + 1, sizeof *d->order.share);
     if (!d->source || !d->order.share)
@@ -161,17 +161,15 @@ static int open_sources(struct data *d, const struct data_options *o, const stru
     for (size_t i = 0; i < o->path_count && o->weights; i++)
         sum += o->weights[i];
     if (!o->weights)
-        rc = open_source(d, o, t, o->paths, o->path_count, 1);
-    for (size_t i = 0; i < o->path_count && o->weights && !rc; i++)
+        TRY(open_source(d, o, t, o->paths, o->path_count, 1));
+    for (size_t i = 0; i < o->path_count && o->weights; i++)
         if (o->weights[i] > 0)
-            rc = open_source(d, o, t, o->paths + i, 1, o->weights[i] / sum);
-    if (!rc && d->order.count == 0)
-        rc = fail(NJ_E_ARG, "--data-weights: all are 0; give at least one source a weight");
-    if (!rc)
-        rc = pack_sources(d, o);
-    if (!rc)
-        order_divide(&d->order);
-    return rc;
+            TRY(open_source(d, o, t, o->paths + i, 1, o->weights[i] / sum));
+    if (d->order.count == 0)
+        return fail(NJ_E_ARG, "--data-weights: all are 0; give at least one source a weight");
+    TRY(pack_sources(d, o));
+    order_divide(&d->order);
+    return 0;
 }
 
 int data_open(const struct data_options *o, const struct tokenizer *t, struct data **out)

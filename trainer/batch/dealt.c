@@ -4,6 +4,7 @@
  */
 #include "batch/dealt.h"
 
+#include "base/try.h"
 #include "batch/data_struct.h"
 #include "io/error.h"
 
@@ -93,10 +94,10 @@ static int share_summary(struct data *d, struct group *g)
 {
     struct summary s = {d->tokens,      d->order.total, d->hasher.hash,
                         d->order.count, d->weighted,    d->packing};
-    int rc = group_share(g, &s, sizeof s);
-    if (!rc && !group_leads(g))
-        rc = take_summary(d, &s);
-    return rc ? rc : group_share(g, d->order.share, s.sources * sizeof *d->order.share);
+    TRY(group_share(g, &s, sizeof s));
+    if (!group_leads(g))
+        TRY(take_summary(d, &s));
+    return group_share(g, d->order.share, s.sources * sizeof *d->order.share);
 }
 
 /* Facts about a batch that all ranks get. */

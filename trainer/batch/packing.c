@@ -7,6 +7,7 @@
 #include "batch/packing.h"
 
 #include "base/check.h"
+#include "base/try.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -47,10 +48,9 @@ struct cutter {
 
 static int add_parts(struct packed *p, int64_t first, int64_t last)
 {
-    int rc = NJ_OK;
-    for (; first < last && !rc; first += p->S)
-        rc = add_piece(p, first, last - first < p->S ? (int32_t)(last - first) : p->S);
-    return rc;
+    for (; first < last; first += p->S)
+        TRY(add_piece(p, first, last - first < p->S ? (int32_t)(last - first) : p->S));
+    return 0;
 }
 
 static int add_overlong(const struct cutter *c)
@@ -93,18 +93,17 @@ static int end_document(struct cutter *c)
 static int cut_documents(void *user, const int32_t *ids, const unsigned char *flags, size_t n)
 {
     struct cutter *c = user;
-    int rc = NJ_OK;
     (void)ids;
-    for (size_t i = 0; i < n && !rc; i++, c->at++) {
+    for (size_t i = 0; i < n; i++, c->at++) {
         const int64_t place = c->at - c->begin;
         const bool trained = flags[i] & TOKEN_TRAINED;
         c->masked = c->masked || !trained;
         c->targets += trained && place > 0 && place <= c->packed->S;
         c->overrun += trained && place > c->packed->S;
         if (flags[i] & TOKEN_ENDS)
-            rc = end_document(c);
+            TRY(end_document(c));
     }
-    return rc;
+    return 0;
 }
 
 /* ---- best-fit decreasing ---- */

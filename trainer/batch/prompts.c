@@ -6,6 +6,7 @@
 #include "batch/prompts.h"
 
 #include "base/plural.h"
+#include "base/try.h"
 #include "batch/shuffle.h"
 #include "data/file_kinds.h"
 #include "data/pool.h"
@@ -157,16 +158,12 @@ static int add_row(struct reader *r, json_t *object)
                                      ? "the object has neither prompt nor messages; rename its "
                                        "fields"
                                      : "a line must be an object with prompt or messages");
-    int rc = messages ? row_add_question(r, object, messages, "messages")
-                      : add_prompt(r, object, prompt, "prompt");
-    if (!rc && it.apart)
-        rc = add_teacher(c, object, prompt, teacher);
-    if (!rc)
-        rc = jsonl_read_id(r, object, &p->text, &it.id);
-    if (!rc)
-        rc = read_most(c, object, &it);
-    if (rc)
-        return rc;
+    TRY(messages ? row_add_question(r, object, messages, "messages")
+                 : add_prompt(r, object, prompt, "prompt"));
+    if (it.apart)
+        TRY(add_teacher(c, object, prompt, teacher));
+    TRY(jsonl_read_id(r, object, &p->text, &it.id));
+    TRY(read_most(c, object, &it));
     return pool_add(&p->item, &it, 1, sizeof it) ? NJ_OK : jsonl_no_memory(r);
 }
 
@@ -418,14 +415,11 @@ static int read_all(struct prompts *p, const struct prompts_options *o, const st
     if (!t || t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s: prompts need a tokenizer: %s",
                     o->path_count ? o->paths[0] : "--prompts", t ? t->refusal : "there is none");
-    int rc = check_fields(&c.rules);
-    if (!rc)
-        rc = read_files(&c, t);
-    if (!rc)
-        rc = check_any(p, o);
-    if (!rc)
-        finish(p, o->seed);
-    return rc;
+    TRY(check_fields(&c.rules));
+    TRY(read_files(&c, t));
+    TRY(check_any(p, o));
+    finish(p, o->seed);
+    return 0;
 }
 
 int prompts_open(const struct prompts_options *o, const struct tokenizer *t, struct prompts **out)

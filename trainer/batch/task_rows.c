@@ -5,6 +5,7 @@
  */
 #include "batch/task_rows.h"
 
+#include "base/try.h"
 #include "batch/packing.h"
 #include "data/pool.h"
 #include "io/error.h"
@@ -67,14 +68,13 @@ static int add_choice(struct task_rows *r, int64_t item, const struct task_item 
 
 static int add_texts(struct task_rows *r)
 {
-    int rc = 0;
-    for (int64_t i = 0; i < tasks_count(r->tasks) && !rc; i++) {
+    for (int64_t i = 0; i < tasks_count(r->tasks); i++) {
         struct task_item it;
         tasks_get(r->tasks, i, &it);
-        for (int n = 0; n < it.choices && !rc; n++)
-            rc = add_choice(r, i, &it, n);
+        for (int n = 0; n < it.choices; n++)
+            TRY(add_choice(r, i, &it, n));
     }
-    return rc;
+    return 0;
 }
 
 /* ---- rows ---- */
@@ -153,9 +153,7 @@ int task_batch_open(const struct task_rows *r, int B, struct task_batch *out)
 {
     const size_t n = (size_t)B * (size_t)r->packed.S;
     *out = (struct task_batch){0};
-    const int rc = batch_allocate(&out->text, B, r->packed.S, USE_FORWARD);
-    if (rc)
-        return rc;
+    TRY(batch_allocate(&out->text, B, r->packed.S, USE_FORWARD));
     out->at = malloc(n * sizeof *out->at);
     out->next = malloc(n * sizeof *out->next);
     out->owner = malloc(n * sizeof *out->owner);

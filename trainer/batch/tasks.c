@@ -7,6 +7,7 @@
  */
 #include "batch/tasks.h"
 
+#include "base/try.h"
 #include "base/utf8.h"
 #include "data/file_kinds.h"
 #include "data/pool.h"
@@ -209,8 +210,8 @@ static int check_texts(const struct collector *c, const struct before *b, const 
 static int add_text(struct reader *r, const char *text, size_t bytes)
 {
     const size_t begin = r->bytes;
-    const int rc = jsonl_add_text(r, text, bytes);
-    return rc ? rc : jsonl_add_part(r, begin, false);
+    TRY(jsonl_add_text(r, text, bytes));
+    return jsonl_add_part(r, begin, false);
 }
 
 /* Add context, delimiter and choice as one text, which is a part. */
@@ -220,14 +221,13 @@ static int add_choice(struct collector *c, const struct before *b, const json_t 
     const struct choice choice = {.characters = characters_of(text)};
     const json_t *texts[] = {b->delimiter, text};
     const size_t begin = r->bytes;
-    int rc = jsonl_add_text(r, b->text, b->bytes);
-    for (int i = 0; i < 2 && !rc; i++)
-        rc = jsonl_add_text(r, json_string_value(texts[i]), json_string_length(texts[i]));
-    if (!rc)
-        rc = jsonl_add_part(r, begin, false);
-    if (!rc && !pool_add(&c->t->choice, &choice, 1, sizeof choice))
-        rc = jsonl_no_memory(r);
-    return rc ? rc : rows_encode_full(r);
+    TRY(jsonl_add_text(r, b->text, b->bytes));
+    for (int i = 0; i < 2; i++)
+        TRY(jsonl_add_text(r, json_string_value(texts[i]), json_string_length(texts[i])));
+    TRY(jsonl_add_part(r, begin, false));
+    if (!pool_add(&c->t->choice, &choice, 1, sizeof choice))
+        return jsonl_no_memory(r);
+    return rows_encode_full(r);
 }
 
 /* Add the parts of an item, which is stored: CONTEXT_PARTS of its context without the white space at the end, which
@@ -241,14 +241,14 @@ static int add_choices(struct collector *c, const json_t *object, const struct i
     const size_t cut = tokenizer_cut_last(c->reader.tokenizer, text, bytes);
     const struct before before = {text + cut, json_string_length(context) - cut,
                                   field(object, "target_delimiter", NULL)};
-    int rc = check_texts(c, &before, choices);
-    if (!rc && !it->bare)
-        rc = add_text(&c->reader, text, cut);
-    if (!rc && !it->bare)
-        rc = add_text(&c->reader, text + cut, bytes - cut);
-    for (size_t i = 0; i < json_array_size(choices) && !rc; i++)
-        rc = add_choice(c, &before, json_array_get(choices, i));
-    return rc;
+    TRY(check_texts(c, &before, choices));
+    if (!it->bare)
+        TRY(add_text(&c->reader, text, cut));
+    if (!it->bare)
+        TRY(add_text(&c->reader, text + cut, bytes - cut));
+    for (size_t i = 0; i < json_array_size(choices); i++)
+        TRY(add_choice(c, &before, json_array_get(choices, i)));
+    return 0;
 }
 
 /* ---- prompts ---- */
@@ -289,22 +289,19 @@ static int read_prompt(struct collector *c, const json_t *object, struct item *o
     const json_t *messages = field(object, "messages", NULL);
     const json_t *prompt = messages ? messages : field(object, "prompt", NULL);
     const json_t *answer = field(object, "answer", "target");
-    int rc = NJ_OK;
     out->kind = TASK_TEXT;
     out->parts = 1;
     if (!json_is_string(answer))
-        rc = jsonl_bad_line(r, "answer must be the text that the model is to write");
+        TRY(jsonl_bad_line(r, "answer must be the text that the model is to write"));
     else if (messages || json_is_array(prompt))
-        rc = row_add_question(r, object, prompt, messages ? "messages" : "prompt");
+        TRY(row_add_question(r, object, prompt, messages ? "messages" : "prompt"));
     else if (json_is_string(prompt))
-        rc = jsonl_add_value(r, prompt, false);
+        TRY(jsonl_add_value(r, prompt, false));
     else
-        rc = jsonl_bad_line(r, "prompt must be a text or a list of {role, content}");
-    if (!rc)
-        rc = keep_string(c, answer, &out->answer);
-    if (!rc)
-        rc = read_untils(c, object, out);
-    return rc ? rc : read_most(c, object, out);
+        TRY(jsonl_bad_line(r, "prompt must be a text or a list of {role, content}"));
+    TRY(keep_string(c, answer, &out->answer));
+    TRY(read_untils(c, object, out));
+    return read_most(c, object, out);
 }
 
 static int add_line(struct reader *r, json_t *object)
@@ -374,12 +371,11 @@ static int keep_span(struct collector *c, const struct span *s, bool lead, size_
 {
     const int32_t begin = tokenizer_begin_of_text(c->reader.tokenizer);
     const size_t from = skip > lead ? skip - lead : 0;
-    int rc = NJ_OK;
     if (lead && skip == 0)
-        rc = keep_ids(c, &begin, 1, out);
-    if (!rc && s->count > from)
-        rc = keep_ids(c, s->ids + from, s->count - from, out);
-    return rc;
+        TRY(keep_ids(c, &begin, 1, out));
+    if (s->count > from)
+        TRY(keep_ids(c, s->ids + from, s->count - from, out));
+    return 0;
 }
 
 static int store_prefix(struct collector *c, struct item *it)

@@ -5,6 +5,7 @@
  */
 #include "batch/tokenize.h"
 
+#include "base/try.h"
 #include "data/rows.h"
 #include "data/token_files.h"
 #include "io/error.h"
@@ -38,9 +39,7 @@ static int begin(struct writer *w, const char *path)
     struct stat info;
     if (lstat(path, &info) == 0)
         return fail(NJ_E_IO, "%s: exists; choose another name or remove it", path);
-    const int rc = whole_file_begin(&w->out, path);
-    if (rc)
-        return rc;
+    TRY(whole_file_begin(&w->out, path));
     w->out.must_be_new = true;
     return fwrite(nothing, 1, sizeof nothing, w->out.f) == sizeof nothing ? NJ_OK : write_failed(w);
 }
@@ -88,13 +87,11 @@ static int put_ids(void *user, const int32_t *ids, const unsigned char *flags, s
                     w->out.path);
     if (fwrite(ids, sizeof *ids, n, w->out.f) != n)
         return write_failed(w);
-    int rc = NJ_OK;
-    for (size_t i = 0; i < n && !rc; i++) {
-        rc = check_end(w, ids[i], flags[i]);
-        if (!rc)
-            rc = put_loss(w, flags[i] & TOKEN_TRAINED);
+    for (size_t i = 0; i < n; i++) {
+        TRY(check_end(w, ids[i], flags[i]));
+        TRY(put_loss(w, flags[i] & TOKEN_TRAINED));
     }
-    return rc;
+    return 0;
 }
 
 /* Report why nothing was written. */

@@ -33,15 +33,16 @@ gpu-mutants: all $(CONTRACTCHECK) $(B)/cupti_modules.so
 ## coverage: lines of C that the tests without a GPU run, by file; under 90 % of all fails
 coverage: all
 	$(Q)scripts/coverage.sh $(B)
-## sanitize: the unit tests and the corpus of damaged files under ASan with UBSan, those with threads under TSan (SANITIZERS=address: the first alone)
+## sanitize: the unit tests and the corpus of damaged files under ASan with UBSan, those with threads under TSan (SANITIZERS=address: the first alone; SANITIZED=quick-units: the quick ones)
 SANITIZERS ?= address thread
+SANITIZED ?= units
 sanitize: $(BLOBS)
 	$(Q)for s in $(SANITIZERS); do \
 		$(MAKE) SAN=$$s CUDA_HOME=$(CUDA_DIR) BLOBS=$(abspath $(BLOBS)) CFLAGS="-O1 -g" sanitized || exit 1; done
 # nproc, which run.sh asks, follows OMP_NUM_THREADS.
 sanitized: $(TEST_PROGRAMS) $(if $(filter thread,$(SAN)),,$(FUZZ_PROGRAMS))
 	$(Q)BUILD=$(B) JOBS=$${JOBS:-$(shell nproc)} $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) \
-		tests/run.sh $(if $(filter thread,$(SAN)),threads,units)
+		tests/run.sh $(if $(filter thread,$(SAN)),threads,$(SANITIZED))
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
 check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_algorithms gemm_table golden activation attn_decode) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh

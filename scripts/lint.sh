@@ -112,10 +112,16 @@ while IFS='=' read -r word better; do
     each "write '$better'" < <(grep -iE ":.*\b($word)\b" <<<"$prose" | cut -c 1-160)
 done <<<"$words"
 if here clang-format-14; then
+    format() { # FILE...: prints those that clang-format would change
+        local f as
+        for f; do
+            as=${f/%.comp/.c}
+            clang-format-14 --assume-filename="${as/%.glsl/.c}" <"$f" | cmp -s - "$f" || echo "$f"
+        done
+    }
+    export -f format
     each "clang-format differs (clang-format-14 -i FILE)" < <(
-        for f in $(files '*.c' '*.h' '*.cu' '*.cuh'); do clang-format-14 "$f" | cmp -s - "$f" || echo "$f"; done
-        for f in $(files '*.comp' '*.glsl'); do clang-format-14 --assume-filename=shader.c <"$f" | cmp -s - "$f" || echo "$f"; done
-    )
+        files '*.c' '*.h' '*.cu' '*.cuh' '*.comp' '*.glsl' | xargs -P "$(nproc)" -n 40 bash -c 'format "$@"' format)
 fi
 if here shellcheck; then
     each "shellcheck" < <(files '*.sh' .ci/run | xargs -P "$(nproc)" -n 8 shellcheck -f gcc)

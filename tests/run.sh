@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.sh units|threads|quick|test|all|long|changed [COMMIT]: runs tests side by side, those that took longest in tests/record.txt first.
-# units: the unit tests and the corpus of damaged files. threads: those of them that start threads. quick, test, all: these, the harness, and the scripts of the tier
+# run.sh units|quick-units|threads|quick|test|all|long|changed [COMMIT]: runs tests side by side, those that took longest in tests/record.txt first.
+# units: the unit tests and the corpus of damaged files. quick-units: the quick ones of them. threads: those of them that start threads. quick, test, all: these, the harness, and the scripts of the tier
 # (tests/tiers.txt). long: what takes hours, by itself, with EVERY=1. changed: the tests of what changed since COMMIT (HEAD).
 # Each test has a folder and a cache of its own. Prints a line per test as it ends, what was skipped, where the time went, and
 # `N passed, N failed, N skipped`. A test that dies, or has no verdict, is a failure.

@@ -52,13 +52,17 @@ changed_tests() {
 select_tests() {
     case $1 in
     units) units ;;
+    quick-units)
+        units >"$work/units"
+        every_test | of_tier quick | awk 'FNR == NR { unit[$1] = 1; next } $1 in unit' "$work/units" -
+        ;;
     quick | test | all | long | threads) every_test | of_tier "$1" ;;
     changed)
         changed_tests "$2" | sort -u >"$work/changed"
         every_test | awk 'FNR == NR { wanted[$1] = 1; next } $1 in wanted' "$work/changed" -
         ;;
     *)
-        echo "usage: tests/run.sh units|threads|quick|test|all|long|changed [COMMIT]" >&2
+        echo "usage: tests/run.sh units|quick-units|threads|quick|test|all|long|changed [COMMIT]" >&2
         return 2
         ;;
     esac

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * activation.h: the activations of a gated feed-forward block, by the number that a key has for one
- * (axis ACT). Where its ops have no 0, SiLU has ops of its own, swiglu_*.
+ * activation.h: the activations of a gated MLP. The number is the value of axis ACT in the key of a kernel. Ops whose
+ * ACT lacks 0 leave SiLU to ops of their own (swiglu_*).
  */
 #ifndef NOJIT_ACTIVATION_H
 #define NOJIT_ACTIVATION_H

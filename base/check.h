@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * check.h: conditions that hold unless nojit itself is wrong, where going on would corrupt what it computes without a
- * word. They are checked in every build. The library in runtime/, which never ends a process, has none.
+ * check.h: conditions that fail only through a mistake in nojit, and whose failure would silently corrupt results. They
+ * are checked in every build, but never in runtime/, a library that must not end its caller's process.
  */
 #ifndef NOJIT_CHECK_H
 #define NOJIT_CHECK_H
@@ -16,7 +16,7 @@ _Noreturn static inline void check_failed(const char *condition, const char *fil
     abort();
 }
 
-/* End the process with a sentence unless the condition holds. */
+/* Abort with a message unless the condition holds. */
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
         if (!(condition))                                                                          \

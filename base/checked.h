@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * checked.h: sums and products of sizes that stem from files and options. They stick at SIZE_MAX
- * where they would wrap, so that code that adds up sizes reads as arithmetic and one comparison at
- * its end refuses what cannot be addressed.
+ * checked.h: sums and products of sizes that come from files and options. They saturate at SIZE_MAX instead of
+ * wrapping, so code that adds up sizes reads as arithmetic, and one comparison at its end refuses a size that cannot be
+ * addressed.
  */
 #ifndef NOJIT_CHECKED_H
 #define NOJIT_CHECKED_H
@@ -22,13 +22,13 @@ static inline size_t size_mul(size_t a, size_t b)
     return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
 }
 
-/* b <= a */
+/* Return a - b, where b <= a; SIZE_MAX stays SIZE_MAX. */
 static inline size_t size_sub(size_t a, size_t b)
 {
     return a == SIZE_MAX ? a : a - b;
 }
 
-/* a, rounded up to a multiple. */
+/* Return a, rounded up to a multiple. */
 static inline size_t size_up(size_t a, size_t multiple)
 {
     const size_t rest = a % multiple;
@@ -43,7 +43,7 @@ static inline size_t size_product_of(const size_t *factor, size_t count)
     return product;
 }
 
-/* Of any number of factors. */
+/* Return the product of any number of factors. */
 #define size_product(...)                                                                          \
     size_product_of((const size_t[]){__VA_ARGS__},                                                 \
                     sizeof((const size_t[]){__VA_ARGS__}) / sizeof(size_t))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * clock.h: a clock for durations, which never jumps. Where it starts is not known.
+ * clock.h: a monotonic clock, for durations only: its origin is arbitrary.
  */
 #ifndef NOJIT_CLOCK_H
 #define NOJIT_CLOCK_H

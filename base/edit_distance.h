@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * edit_distance.h: how far apart two words are, for messages that say which known word was probably meant.
+ * edit_distance.h: edit distance of two words, for messages that suggest the word that was probably meant.
  */
 #ifndef NOJIT_EDIT_DISTANCE_H
 #define NOJIT_EDIT_DISTANCE_H
@@ -12,7 +12,8 @@ enum { EDIT_WORD_MAX = 95 }; /* characters of a word that are compared */
 /* Return how many characters have to be inserted, deleted or replaced to turn a into b (Levenshtein). */
 static inline int edit_distance(const char *a, const char *b)
 {
-    int row[EDIT_WORD_MAX + 1]; /* distances of what has been read of a from each beginning of b */
+    /* distances of the part of a read so far from each beginning of b */
+    int row[EDIT_WORD_MAX + 1];
     const int a_length = (int)strnlen(a, EDIT_WORD_MAX), b_length = (int)strnlen(b, EDIT_WORD_MAX);
     for (int j = 0; j <= b_length; j++)
         row[j] = j;

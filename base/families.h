@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * families.h: the model families and the activations that are supported, a row each. The trainer and
- * blobcheck read these tables.
+ * families.h: tables of the supported model families and activations, one row each. The trainer and blobcheck read
+ * them.
  */
 #ifndef NOJIT_FAMILIES_H
 #define NOJIT_FAMILIES_H
@@ -14,18 +14,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A family of models: the facts that its name implies, and the values of fields that config.json leaves out. */
+/* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
 static const struct family {
-    const char *model_type, *architecture; /* of transformers */
+    const char *model_type, *architecture; /* names in transformers */
     unsigned attention;                    /* features of its attention blocks */
     int head_dim;                          /* 0: hidden_size / heads */
     int kv_heads;                          /* 0: as many as heads */
     int max_positions;
     double rms_eps, rope_theta;
     bool tied;
-    int window; /* sliding_window where it is always on; 0: use_sliding_window switches it */
-    /* Its name in GGUF files, which the first family of that name reads; and whether heads there rotate neighbours, so
-     * that rows of their two halves alternate. */
+    int window; /* sliding_window where it is always on; 0: use_sliding_window decides */
+    /* Name in GGUF files; the first family with that name reads them.
+     * Whether RoPE there rotates neighbouring rows, so that the rows of a head's two halves alternate. */
     const char *gguf;
     bool gguf_pairs;
 } families[] = {
@@ -64,7 +64,7 @@ static const struct family {
      .gguf = "qwen3"},
 };
 
-/* hidden_act, and the kernels that compute it. The first is the one of a config.json without it. */
+/* Values of hidden_act, and the kernels that compute each. The first is the default of a config.json without it. */
 static const struct hidden_act {
     const char *name;
     enum nj_activation kernels;
@@ -92,7 +92,7 @@ static inline const struct family *family_find(const char *model_type)
     return NULL;
 }
 
-/* The row of a name, or -1. */
+/* Return the row of a name, or -1. */
 static inline int hidden_act_find(const char *name)
 {
     for (int i = 0; i < HIDDEN_ACTS; i++)
@@ -101,7 +101,7 @@ static inline int hidden_act_find(const char *name)
     return -1;
 }
 
-/* Appends the name of row i of so many: "a, b and c are supported". */
+/* Append the name in row i of a list: "a, b and c are supported". */
 static inline void name_append(char out[NAMES_BYTES], const char *name, int i, int rows)
 {
     const size_t used = strlen(out);

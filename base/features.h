@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * features.h: the features that a block of a model has or lacks. The trainer's blocks are described by them, and the
- * contract of an op that only some models need names one (`when: qk_norm`).
+ * features.h: features that a block of a model has or lacks. They describe the trainer's blocks, and the contract of an
+ * op that only some models need names one (`when: qk_norm`).
  */
 #ifndef NOJIT_FEATURES_H
 #define NOJIT_FEATURES_H
@@ -10,19 +10,19 @@
 #include <string.h>
 
 enum feature {
-    FEATURE_QKV_BIAS, /* the products of queries, keys and values add a bias */
-    FEATURE_QK_NORM,  /* each query and key head is normed before it is rotated */
+    FEATURE_QKV_BIAS, /* the GEMMs of queries, keys and values add a bias */
+    FEATURE_QK_NORM,  /* each query and key head is normalized before RoPE */
     FEATURE_SILU,     /* the activation of a gated MLP is SiLU */
     FEATURES
 };
 
-/* The bit of a feature in a set of them. */
+/* The bit of a feature in a set of features. */
 #define FEATURE_BIT(feature) (1u << (feature))
 
 static const char *const feature_names[FEATURES] = {
     [FEATURE_QKV_BIAS] = "qkv_bias", [FEATURE_QK_NORM] = "qk_norm", [FEATURE_SILU] = "silu"};
 
-/* Return the feature of that name, or -1. */
+/* Return the feature with that name, or -1. */
 static inline int feature_find(const char *name)
 {
     for (int i = 0; i < FEATURES; i++)
@@ -31,8 +31,8 @@ static inline int feature_find(const char *name)
     return -1;
 }
 
-/* Return whether a set of features meets a contract's `when`: a feature that it has, or "not " and one that it lacks.
- * An unknown name is met by none. */
+/* Return whether a set of features meets a contract's `when`: the name of a feature that the set has, or "not " and the
+ * name of one that it lacks. No set meets an unknown name. */
 static inline int features_meet(unsigned set, const char *when)
 {
     static const char not_[] = "not ";

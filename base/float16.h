@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * float16.h: bfloat16 and float16 from and to float, to nearest even, without hardware support. NaN stays NaN and
- * keeps its sign; what float16 cannot hold becomes infinity.
+ * float16.h: conversions of bfloat16 and float16 from and to float, rounded to nearest even, in integer arithmetic. NaN
+ * stays NaN and keeps its sign; a value too large for float16 becomes infinity.
  */
 #ifndef NOJIT_FLOAT16_H
 #define NOJIT_FLOAT16_H
@@ -28,7 +28,7 @@ static inline uint16_t bf16_from_f32(float x)
     uint32_t u = float_bits(x);
     if ((u & 0x7fffffffu) > 0x7f800000u)
         return (uint16_t)(u >> 16 |
-                          0x40u); /* quiet, so that dropping low bits cannot make it infinite */
+                          0x40u); /* quiet: dropping the low bits cannot turn NaN into infinity */
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
@@ -50,7 +50,8 @@ static inline uint16_t f16_from_f32(float x)
         float aligned = float_from_bits(mag) + 0.5f;
         return (uint16_t)(sign | (float_bits(aligned) - 0x3f000000u));
     }
-    uint32_t rounded = mag + 0xfffu + (mag >> 13 & 1u); /* carries into the exponent as it should */
+    /* the carry into the exponent is intended */
+    uint32_t rounded = mag + 0xfffu + (mag >> 13 & 1u);
     return (uint16_t)(sign | (rounded - 0x38000000u) >> 13);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * integers.h: the smaller, the larger, and quotients rounded up, of numbers that are known not to overflow. For
- * sizes that stem from files and options there is checked.h.
+ * integers.h: minimum, maximum and rounding up of integers that are known not to overflow. Sizes that come from files
+ * and options use checked.h.
  */
 #ifndef NOJIT_INTEGERS_H
 #define NOJIT_INTEGERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * python_json.h: for the trainer and blobcheck: JSON as Python's json module writes and reads it. Its
- * numbers have any size, and Infinity, -Infinity and NaN are among them; Jansson knows neither.
+ * python_json.h: JSON as Python's json module reads and writes it, for the trainer and blobcheck. Its integers may have
+ * any size, and Infinity, -Infinity and NaN are allowed; Jansson supports neither.
  */
 #ifndef NOJIT_PYTHON_JSON_H
 #define NOJIT_PYTHON_JSON_H
@@ -15,18 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Jansson has no number for them, so they are texts behind a code point that no text has (U+FDD0). */
+/* Jansson cannot hold these three, so they become strings that begin with U+FDD0, a code point that no text
+ * contains. */
 #define PYTHON_JSON_MARK "\xef\xb7\x90"
 static const char *const python_json_words[] = {"-Infinity", "Infinity", "NaN"};
 enum { PYTHON_JSON_WORDS = 3, PYTHON_JSON_MORE = 16 /* bytes that a replacement adds at most */ };
 
-/* A number or word at `at` of a text that Jansson would refuse. */
+/* A number or word in a text, at offset `at`, that Jansson would refuse. */
 struct python_number {
     size_t at, bytes;
-    const char *word; /* what it is; NULL: a whole number beyond 64 bits, which becomes a float */
+    /* the word it becomes; NULL: an integer beyond 64 bits, which becomes a float */
+    const char *word;
 };
 
-/* Returns the length of the word at s, with its number in *which; 0 if there is none. */
+/* Return the length of the word at s, with its number in *which; 0 if there is none. */
 static inline size_t python_json_word(const char *s, size_t left, int *which)
 {
     for (int i = 0; i < PYTHON_JSON_WORDS && strchr("-IN", *s); i++) {
@@ -38,7 +40,7 @@ static inline size_t python_json_word(const char *s, size_t left, int *which)
     return 0;
 }
 
-/* Returns the length of the string at s, quotes included. */
+/* Return the length of the string at s, quotes included. */
 static inline size_t python_json_string(const char *s, size_t left)
 {
     size_t n = 1;
@@ -47,7 +49,7 @@ static inline size_t python_json_string(const char *s, size_t left)
     return n < left ? n + 1 : left;
 }
 
-/* Judges the number of n->bytes at s: false if Jansson reads it as it is. */
+/* Return whether the number of n->bytes at s must be replaced: false if Jansson reads it correctly. */
 static inline bool python_json_judge(const char *s, struct python_number *n)
 {
     enum { SAFE = 18, DIGITS = 400 };
@@ -66,7 +68,7 @@ static inline bool python_json_judge(const char *s, struct python_number *n)
     return n->word || (whole && errno == ERANGE);
 }
 
-/* Finds the next number from n->at on that has to be replaced. */
+/* Find the next number at or after n->at that must be replaced. */
 static inline bool python_json_next(const char *s, size_t bytes, struct python_number *n)
 {
     int which;
@@ -92,8 +94,8 @@ static inline bool python_json_next(const char *s, size_t bytes, struct python_n
     return false;
 }
 
-/* Copies a text for Jansson, to be freed; NULL with *count 0 if it may be read as it is, and with *count 1 without
- * memory. */
+/* Copy a text with its numbers replaced; the caller frees it. Return NULL with *count 0 if Jansson can read the text
+ * unchanged, and NULL with *count 1 if memory ran out. */
 static inline char *python_json_copy(const char *s, size_t bytes, size_t *count)
 {
     size_t words = 0, done = 0, used = 0;
@@ -121,8 +123,8 @@ static inline char *python_json_copy(const char *s, size_t bytes, size_t *count)
     return out;
 }
 
-/* Parses a text as Python does: a byte order mark is skipped, and the last of two equal keys counts. NULL with
- * *no_memory, or with what is wrong in *error. */
+/* Parse a text as Python does: a byte order mark is skipped, and the last of two equal keys wins. Return NULL with
+ * *no_memory set, or with the fault in *error. */
 static inline json_t *python_json_load(const char *s, size_t bytes, bool *no_memory,
                                        json_error_t *error)
 {
@@ -138,7 +140,7 @@ static inline json_t *python_json_load(const char *s, size_t bytes, bool *no_mem
     return out;
 }
 
-/* Puts the words back into what Jansson wrote. */
+/* Restore the words in a text that Jansson wrote. */
 static inline void python_json_restore(char *text)
 {
     static const char mark[] = "\"" PYTHON_JSON_MARK;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tensor_type.h: how a file holds the elements of a tensor's rows: in blocks of so many elements and bytes.
- * A key has the number of a quantised type (axis TYPE of dequantize); the numbers are this table's, not ggml's.
- * Up to IQ4_XS the types are those of ggml, under their names there. The rest are what weights of safetensors
- * files with scales of their own are packed into when they are read; no file has them:
+ * tensor_type.h: storage of a tensor's rows in a file, in blocks with a fixed number of elements and bytes. The number
+ * of a quantized type is the value of axis TYPE in a key of dequantize; it is this table's number, not ggml's. The
+ * types up to IQ4_XS have their names from ggml. No file contains the others: safetensors weights with separate scales
+ * are packed into them when they are read:
  *
- *     NF4         float absmax, then a number of bitsandbytes' code per element: code * absmax
- *     I4_32 ...   uint16_t scale, uint8_t zero, uint8_t kind, then a number n below 16 per element: (n - zero) *
- *                 scale; the scale is float16, or bfloat16 if kind is not 0
- *     F8_32 ...   float scale, then a byte of e4m3 per element: e4m3 * scale
+ *     NF4         float absmax, then a number in bitsandbytes' code per element: code * absmax
+ *     I4_32 ...   uint16_t scale, uint8_t zero, uint8_t kind, then a number n below 16 per element:
+ *                 (n - zero) * scale; the scale is float16, or bfloat16 if kind is not 0
+ *     F8_32 ...   float scale, then an E4M3 byte per element: e4m3 * scale
  *
- * Two elements of four bits share a byte; in NF4 the first has the high bits, in I4 the low ones. A byte of e4m3
- * that means NaN elsewhere (0x7f, 0xff) reads as 480 or -480: who packs must refuse it.
+ * Two 4-bit elements share a byte; in NF4 the first has the high bits, in I4 the low ones. The E4M3 bytes for NaN
+ * (0x7f, 0xff) read as 480 or -480 here, so the packing code must refuse them.
  */
 #ifndef NJ_TENSOR_TYPE_H
 #define NJ_TENSOR_TYPE_H
 
 #include <stdint.h>
 
-/* X(name, elements of a block, its bytes) */
+/* X(name, elements per block, bytes per block) */
 #define NJ_TENSOR_TYPES(X)                                                                         \
     X(F32, 1, 4)                                                                                   \
     X(BF16, 1, 2)                                                                                  \
@@ -46,7 +46,7 @@
 enum nj_tensor_type { NJ_TENSOR_TYPES(NJ_TYPE_NUMBER) NJ_TYPES };
 #undef NJ_TYPE_NUMBER
 
-/* Bytes of a row; 0 where it is not whole blocks, or too long, or there is no such type. */
+/* Return the bytes of a row; 0 if it is not whole blocks, is too long, or has no such type. */
 static inline int64_t nj_row_bytes(int64_t type, int64_t columns)
 {
 #define NJ_TYPE_BLOCK(name, elements, bytes) {elements, bytes},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * utf8.h: for all programs: code points of a text, and texts that a terminal shows without doing what they
- * say.
+ * utf8.h: code points of a text, and texts made safe to show on a terminal.
  */
 #ifndef NOJIT_UTF8_H
 #define NOJIT_UTF8_H
@@ -11,10 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define NOT_UTF8 0x110000u /* the code point of a byte that is no part of UTF-8; it has no class */
+#define NOT_UTF8 0x110000u /* the result for a byte that is not valid UTF-8; it has no class */
 
-/* Length of the code point at s, of which `left` > 0 bytes are there. A byte that starts no code
- * point stands alone. */
+/* Return the length of the code point at s, where `left` > 0 bytes remain. A byte that starts no code point counts as
+ * one. */
 static inline size_t utf8_next(const unsigned char *s, size_t left, uint32_t *cp)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -38,14 +37,14 @@ static inline size_t utf8_next(const unsigned char *s, size_t left, uint32_t *cp
     return n;
 }
 
-/* What moves a terminal's cursor, changes its state or turns text around, or is no text at all. */
+/* Return whether a code point moves a terminal's cursor, changes its state, reverses text, or is not text at all. */
 static inline bool is_control(uint32_t cp)
 {
     return cp < ' ' || (cp >= 0x7f && cp < 0xa0) || (cp >= 0x202a && cp <= 0x202e) ||
            (cp >= 0x2066 && cp <= 0x2069) || cp == NOT_UTF8;
 }
 
-/* Names come from files of others: each byte of what is_control() becomes a question mark. */
+/* Replace each byte of a control character by a question mark: names come from files that others wrote. */
 static inline void make_printable(char *text)
 {
     uint32_t cp;

@@ -2,8 +2,8 @@
 #include "common.cuh"
 #include "philox.cuh"
 
-// To a bfloat16 neighbour: away from zero with the probability that is the part cut off, in units
-// of the last digit kept. 16 random bits below that digit carry into it as often.
+// Round to one of the two neighbouring bfloat16 numbers: away from zero with a probability equal to the part cut off,
+// in units of the last digit kept. Adding 16 random bits below that digit carries into it with that probability.
 static __device__ __forceinline__ float round_at_random(float x, uint32_t random)
 {
     const float y = __uint_as_float((__float_as_uint(x) + random) & 0xffff0000u);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// argmax.cuh: the largest element of a row and the lowest index that holds it. While a thread scans
-// it only notes which of its groups of elements held its maximum; the winner looks there again at
-// the end.
+// argmax.cuh: the largest element of a row, and the lowest index that holds it. While it scans, a thread only notes
+// which of its groups of elements held its maximum; at the end the winner searches that group again.
 #ifndef NOJIT_ARGMAX_CUH
 #define NOJIT_ARGMAX_CUH
 
 #include "common.cuh"
 
-#define LOWEST (-1e30f) // below every logit, and finite, so that differences of two are no NaN
+// below every logit, and finite, so that the difference of two is never NaN
+#define LOWEST (-1e30f)
 
 struct scan_max {
     float top = LOWEST;
     int at = 0; // first element of the group that holds top
 
-    // Takes the elements of the columns from c on; those from column V on become LOWEST.
+    // Take the elements of the columns from c on; those from column V on become LOWEST.
     template <typename V_T> __device__ __forceinline__ float take(V_T &x, int c, int V)
     {
         if (c + V_T::N > V)
@@ -33,14 +33,14 @@ struct scan_max {
     }
 };
 
-// Index of the maximum of row, which the threads have scanned in ascending order of columns; sets
-// top for all.
+// Return the index of the maximum of row, which the threads have scanned in ascending order of columns, and give every
+// thread that maximum in `top`.
 template <typename T>
 static __device__ __forceinline__ int block_argmax(const scan_max &mine, const T *row, int V,
                                                    float &top)
 {
     __shared__ int index;
-    top = block_max<T>(mine.top); // its barriers keep the next line behind earlier reads of index
+    top = block_max<T>(mine.top); // its barriers keep the next line after earlier reads of index
     if (threadIdx.x == 0)
         index = V - 1;
     __syncthreads();

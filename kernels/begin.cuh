@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// begin.cuh: what each kernel begins with.
+// begin.cuh: the first statement of every kernel.
 #ifndef NOJIT_BEGIN_CUH
 #define NOJIT_BEGIN_CUH
 
-// From sm_90 on a kernel may be launched before the one ahead of it in the stream has ended (programmatic dependent
-// launch), so that its blocks are there when they can begin. It waits here until that one has ended and its writes are
-// seen, before it touches memory; then the next one may come.
+// Wait for the previous kernel in the stream, then let the next one start. From sm_90 on a kernel may be launched
+// before the previous one has ended (programmatic dependent launch), so that its blocks are resident when they can
+// begin. It must not touch memory before this wait, which makes the previous kernel's writes visible.
 static __device__ __forceinline__ void nj_kernel_begin()
 {
 #if __CUDA_ARCH__ >= 900
@@ -15,8 +15,8 @@ static __device__ __forceinline__ void nj_kernel_begin()
 #endif
 }
 
-// A kernel that has something to ask for first, which the kernel ahead of it does not write, redefines this as nothing
-// and calls nj_kernel_begin() itself. It asks by load_once() (ptx.cuh).
+// A kernel that first loads data which the previous kernel does not write redefines this as nothing, loads it with
+// load_once() (ptx.cuh), and calls nj_kernel_begin() itself.
 #define NJ_BEGIN() nj_kernel_begin()
 
 #endif

@@ -4,7 +4,7 @@
 template <typename T>
 static __device__ __forceinline__ void cast_to_lp(T *dst, const float *src, int64_t n)
 {
-    constexpr int STEP = NJ_THREADS * 4; // two accesses a thread in flight for each array
+    constexpr int STEP = NJ_THREADS * 4; // two accesses per thread in flight for each array
     const int64_t step = (int64_t)gridDim.x * STEP * 2;
     for (int64_t i = (int64_t)blockIdx.x * STEP * 2 + threadIdx.x * 4; i < n; i += step) {
         typename vec<float, 4>::raw raw[2];

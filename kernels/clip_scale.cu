@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// 1 - beta^updates, by squaring in double.
+// Return 1 - beta^updates, by squaring in double.
 static __device__ __forceinline__ float bias_correction(double beta, float updates)
 {
     double power = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// Sum over the lanes of a warp that have the same column.
+// Return the sum over the lanes of a warp that have the same column.
 template <int COLUMNS> static __device__ __forceinline__ float over_rows(float x)
 {
 #pragma unroll
@@ -10,8 +10,9 @@ template <int COLUMNS> static __device__ __forceinline__ float over_rows(float x
     return x;
 }
 
-// A block has 8 columns, 32 bytes of a row: what memory gives at once. Thread r of a column adds up
-// rows r, r + ROWS, ..., BATCH of them under way (with 32 threads a column, 288), then warps do.
+// Add the column sums of part to dst. A block has 8 columns, 32 bytes of a row, the smallest unit of a memory access.
+// Thread r of a column adds rows r, r + ROWS, ..., BATCH of them in flight (with 32 threads per column, 288), then
+// warps add their sums.
 template <typename T>
 static __device__ __forceinline__ void colsum(float *dst, const float *part, int P, int C)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// common.cuh: what every kernel shares: the 16-bit type of the arch, 16-byte loads and stores,
-// reductions. Sums are float32 and run in a fixed order; no kernel uses floating-point atomics.
+// common.cuh: code shared by all kernels: the 16-bit type of the arch, 16-byte loads and stores, reductions. Sums are
+// float32 and run in a fixed order; no kernel uses floating-point atomics.
 #ifndef NOJIT_COMMON_CUH
 #define NOJIT_COMMON_CUH
 
@@ -21,8 +21,9 @@ typedef __nv_bfloat16 lp;
 #define NJ_THREADS 256
 #endif
 
-// Number of the block, counted from the last. cuBLASLt's products go from the first row on, so the last
-// rows of what one wrote are still in the L2 cache, and the first rows should be there when the next starts.
+// Return the number of this block, counted from the last. cuBLASLt's GEMMs write rows in ascending order, so the last
+// rows of their output are still in the L2 cache; and the next GEMM will find the first rows there, since they are
+// written last.
 static __device__ __forceinline__ int block_from_last()
 {
     return gridDim.x - 1 - blockIdx.x;
@@ -55,7 +56,7 @@ template <> __device__ __forceinline__ __nv_bfloat16 from_f32<__nv_bfloat16>(flo
     return __float2bfloat16_rn(x);
 }
 
-// The elements of a 32-bit word, to floats and back. A bfloat16 is the upper half of one.
+// Convert the elements of a 32-bit word to floats and back. A bfloat16 is the upper half of a float.
 static __device__ __forceinline__ void widen(float (&v)[1], uint32_t word, float)
 {
     v[0] = __uint_as_float(word);
@@ -94,9 +95,8 @@ template <> struct words<8> {
     typedef uint2 type;
 };
 
-// Consecutive elements that one access moves, widened to float: by default 16 bytes, that is 8
-// elements of the 16-bit type or 4 floats. With a count, elements from there on are neither read
-// (they are 0) nor written.
+// Consecutive elements that one access moves, widened to float: by default 16 bytes, which is 8 elements of the 16-bit
+// type or 4 floats. Elements at index `count` and above are neither read (they become 0) nor written.
 template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
     static constexpr int N = WIDTH, IN_WORD = 4 / sizeof(T), WORDS = N / IN_WORD;
     typedef typename words<N * sizeof(T)>::type raw;
@@ -176,7 +176,7 @@ template <typename T, int WIDTH = 16 / sizeof(T)> struct vec {
     }
 };
 
-// 2^x to 2 units in the last place; 0 where the result would be subnormal.
+// Return 2^x, accurate to 2 units in the last place; 0 if the result would be subnormal.
 static __device__ __forceinline__ float exp2_fast(float x)
 {
     float y;
@@ -184,8 +184,8 @@ static __device__ __forceinline__ float exp2_fast(float x)
     return y;
 }
 
-// 1 / (1 + e^-x), each step to 2 units in the last place. What waits for memory has no time to spare
-// for more instructions, either: they take power, and with it the clock of what comes after.
+// Return 1 / (1 + e^-x), each step accurate to 2 units in the last place. Even memory-bound kernels cannot afford more
+// instructions: they cost power, and so lower the clock of the kernels that follow.
 static __device__ __forceinline__ float sigmoid(float x)
 {
     float y;
@@ -193,7 +193,7 @@ static __device__ __forceinline__ float sigmoid(float x)
     return y;
 }
 
-// Within 2^-23 of the root, in a fraction of the instructions of sqrtf().
+// Return the square root within 2^-23, in a fraction of the instructions of sqrtf().
 static __device__ __forceinline__ float sqrt_fast(float x)
 {
     float y;
@@ -217,7 +217,7 @@ static __device__ __forceinline__ float warp_max(float x)
     return x;
 }
 
-// Sum over the block, the same in every thread. All threads must call it.
+// Return the sum over the block, the same in every thread. All threads must call it.
 template <int THREADS = NJ_THREADS> static __device__ __forceinline__ float block_sum(float x)
 {
     __shared__ float part[THREADS / 32];
@@ -233,8 +233,8 @@ template <int THREADS = NJ_THREADS> static __device__ __forceinline__ float bloc
     return sum;
 }
 
-// Maximum over the block, the same in every thread. All threads must call it. T is the kernel's
-// element type: kernels of one translation unit must not share `part`.
+// Return the maximum over the block, the same in every thread. All threads must call it. T is the kernel's element
+// type: kernels of one translation unit must not share `part`.
 template <typename T, int THREADS = NJ_THREADS>
 static __device__ __forceinline__ float block_max(float x)
 {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decode.cuh: one new query over the keys of a cache, for attn_decode, attn_decode_q8 and
-// attn_decode_merge. A warp takes KEYS keys at a time for ROWS query heads of one key head, with an
-// online softmax of its own:
+// decode.cuh: attention of one new query over the keys of a cache, for attn_decode, attn_decode_q8 and
+// attn_decode_merge. A warp takes KEYS keys at a time for ROWS query heads of one key head, with its own online
+// softmax:
 //
-//   decode_warp      over a cache of 16-bit elements, or of floats with plain multiply-adds
-//   decode_warp_q8   (decode_q8.cuh) over a cache of bytes
+//    decode_warp      over a cache of 16-bit elements, or of floats with plain multiply-adds
+//    decode_warp_q8   (decode_q8.cuh) over a cache of bytes
 //
-// The newest position is not in the cache yet: the one warp that comes to it takes its key and value
-// from the row, and stores them (decode_input.cuh).
+// The newest position is not in the cache yet: the one warp that reaches it takes its key and value from the row, and
+// stores them (decode_input.cuh).
 #ifndef NOJIT_DECODE_CUH
 #define NOJIT_DECODE_CUH
 
 #include "decode_input.cuh"
 #include "kv_cache.cuh"
 
-// Two neighbours of a row of results.
+// Store two neighbours of a row of results.
 static __device__ __forceinline__ void store2(float *p, float x, float y)
 {
     *reinterpret_cast<float2 *>(p) = make_float2(x, y);
@@ -25,8 +25,7 @@ static __device__ __forceinline__ void store2(lp *p, float x, float y)
     *reinterpret_cast<uint32_t *>(p) = pack2(x, y);
 }
 
-// Parts with a maximum each, added up in the order in which they come. A single part stays as it is,
-// bit for bit.
+// Sum of partial results, each with its own maximum, in the order in which they come. A single part keeps its bits.
 struct decode_sum {
     float top, sum, x, y;
 
@@ -45,12 +44,13 @@ struct decode_sum {
     }
 };
 
-// What the warps of a block leave for the others.
+// Partial results of the warps of a block.
 template <int ROWS, int D> struct decode_shared {
     static constexpr int WARPS = NJ_THREADS / 32;
     float acc[WARPS][ROWS][D + 4], top[WARPS][ROWS], sum[WARPS][ROWS];
 
-    // Of row h and two of its dims: with the maximum known first, no warp waits for those before it.
+    // Return the sum for row h and two of its dims. The maximum is computed first, so that no factor waits for the one
+    // before it.
     __device__ __forceinline__ decode_sum sum_of(int h, int d) const
     {
         decode_sum all = decode_sum::none();
@@ -69,9 +69,9 @@ template <int ROWS, int D> struct decode_shared {
     }
 };
 
-// One block takes all query heads of one key head of row r, ROWS at a time (more read the keys again),
-// and one chunk of its keys in the cache that cache_of(slot, position) gives; with C = 1 all of them,
-// chunk by chunk. Its warps take KEYS keys in turn and are added up in their order.
+// Compute all query heads of one key head of row r, ROWS at a time (more of them read the keys again), over one chunk
+// of its keys in the cache that cache_of(slot, position) gives; with C = 1 over all chunks in turn. The warps of the
+// block take KEYS keys in turn, and their results are added in order.
 template <typename Warp, int D, typename T, typename CacheOf>
 static __device__ __forceinline__ void
 decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot, const int32_t *pos,
@@ -79,7 +79,8 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
 {
     constexpr int ROWS = Warp::ROWS, KEYS = Warp::KEYS, WARPS = NJ_THREADS / 32;
     __shared__ decode_shared<ROWS, D> shared;
-    __shared__ decode_sum before[ROWS * D / 2]; // of the chunks before; each by its own thread
+    // sums of the chunks before; each is used by one thread
+    __shared__ decode_sum before[ROWS * D / 2];
     const int kv = blockIdx.x, r = blockIdx.z, group = H / K;
     const int chunk = blockIdx.y;
     for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
@@ -88,7 +89,7 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
         Warp mine(in, head * D, heads);
         loads_first();
         const int s = slot[r], last = pos[r];
-        // Ahead of the branch, also where there is no row: ptxas would move the loads behind it.
+        // Before the branch, even if there is no row: ptxas would move the loads behind it.
         mine.take(in, last);
         if (s < 0 || first > last)
             return;
@@ -104,7 +105,8 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
                 if (j + KEYS > cache.pos)
                     cache.store();
             }
-            __syncthreads(); // nobody reads what the chunk or the heads before these have left
+            // wait until all have read the results of the chunk or the heads before
+            __syncthreads();
             mine.put(shared);
             __syncthreads();
             for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
@@ -131,9 +133,8 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
     }
 }
 
-// Heads are the columns of the scores and of what is added up, so that up to 8 of them waste nothing;
-// keys are the rows of the scores and dims those of the sums. With t = lane%4 a lane has heads 2t and
-// 2t+1.
+// The sums of a warp on tensor cores. Heads are the columns of the scores and of the sums, so that up to 8 of them
+// waste nothing; keys are the rows of the scores, dims those of the sums. With t = lane%4 a lane has heads 2t and 2t+1.
 template <int D> struct decode_mma {
     static constexpr int ROWS = 8;
     float acc[D / 16][4], top[2], sum[2];
@@ -146,7 +147,7 @@ template <int D> struct decode_mma {
         top[0] = top[1] = -INFINITY;
         sum[0] = sum[1] = 0;
     }
-    // Scores become probabilities under the maximum so far, which what was added up before follows.
+    // Turn scores into probabilities relative to the maximum so far, and rescale the earlier sums accordingly.
     template <int N> __device__ __forceinline__ void softmax(float (&s)[N][4], float scale_log2)
     {
 #pragma unroll
@@ -199,16 +200,16 @@ template <int D> struct decode_mma {
     }
 };
 
-// Of one slot and key head, and the new row.
+// The cache of one slot and key head, and the new row.
 template <typename T, int D> struct decode_cache {
     T *k, *v;
     int pos;
     decode_input<T, D> in;
     decode_newest<T, D> *newest;
 
-    // By the one warp that comes to the newest position.
+    // Prepare the newest position; only the one warp that reaches it calls this.
     __device__ __forceinline__ void begin() const { newest->begin(in); }
-    // By the same, the only one that reads what lies beside the newest value.
+    // Store the newest key and value. The same warp calls this, the only one that reads the values next to the newest.
     __device__ __forceinline__ void store() const
     {
         constexpr int N = decode_newest<T, D>::N;
@@ -224,16 +225,16 @@ template <typename T, int D> struct decode_cache {
     }
 };
 
-// K and V lie in registers as they come from memory, 16 bytes per load. With g = lane/4, t = lane%4,
-// row g of the n-th eight rows of scores stands for key 8(g/2)+2n+g%2, and rows 2t, 2t+1, 2t+8, 2t+9 of
-// the right operand for dims 8t to 8t+3, in the next mma for 8t+4 to 8t+7. So one load of a lane has
-// what it gives to two of them, and its scores, once they are probabilities and transposed, are the
-// right operand for the values that it has loaded.
+// A warp over a cache of 16-bit elements. K and V lie in registers as they come from memory, 16 bytes per load. With g
+// = lane/4, t = lane%4, row g of the n-th eight rows of scores stands for key 8(g/2)+2n+g%2, and rows 2t, 2t+1, 2t+8,
+// 2t+9 of the right operand stand for dims 8t to 8t+3, in the next mma for 8t+4 to 8t+7. So one load of a lane holds
+// its elements for two mma, and its scores, once they are transposed probabilities, are the right operand for the
+// values that it has loaded.
 template <typename T, int D> struct decode_warp : decode_mma<D> {
     static constexpr int KEYS = CACHE_BLOCK;
     decode_queries<T, D, 32, D / 64> q;
 
-    // Query heads from the first column on; columns of the mma beyond the last head repeat it.
+    // Load the query heads from the first column on; columns of the mma beyond the last head repeat it.
     __device__ __forceinline__ decode_warp(const decode_input<T, D> &in, int first, int heads)
     {
         q.ask(in, first + min(lane_id() / 4, heads - 1) * D + lane_id() % 4 * 8);
@@ -242,18 +243,19 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
     {
         q.take(in, pos, lane_id() % 4 * 8);
     }
-    // 8 dims of every 32 of a head.
+    // Return 8 dims of every 32 of a head.
     __device__ __forceinline__ uint4 query(int i) const
     {
         return i < D / 64 ? q.x[i].lo : q.x[i - D / 64].hi;
     }
-    // Which bytes of a word of values and of the new value to take, `left` keys before the newest: its
-    // own value for that, zeros behind it.
+    // Return which bytes to take from a word of values and from the new value, `left` keys before the newest: the
+    // newest key's own value, and zeros behind it.
     static __device__ __forceinline__ uint32_t picked(int left)
     {
         return left >= 2 ? 0x3210 : left == 1 ? 0x5410 : left == 0 ? 0x7654 : 0x7676;
     }
-    // The newest key stands for those behind it, too. `pos` counts from the first of the keys.
+    // Put the newest key and value in place. The newest key also stands for those behind it. `pos` counts from the
+    // first of these keys.
     static __device__ __forceinline__ void put_newest(uint4 (&k)[4][D / 32], uint4 (&v)[D / 8],
                                                       const decode_newest<T, D> &newest, int pos)
     {
@@ -275,11 +277,11 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
             v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
         }
     }
-    // Keys from j0 on, of which the first exists.
+    // Take the keys from j0 on, of which the first exists.
     __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, float scale_log2)
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
-        const int key = j0 + 8 * (g / 2) + g % 2; // of row g of the first eight
+        const int key = j0 + 8 * (g / 2) + g % 2; // key for row g of the first eight
         uint4 k[4][D / 32], v[D / 8];
 #pragma unroll
         for (int n = 0; n < 4; n++) {
@@ -328,15 +330,15 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
     }
 };
 
-// float32: plain multiply-adds. A lane takes a key for the scores and every 32nd dim of the values.
-// Load says where the elements of a cache come from.
+// A warp over float32, with plain multiply-adds. A lane takes one key for the scores and every 32nd dim of the values.
+// Load gives access to the elements of a cache.
 template <typename Load, int D> struct decode_lanes {
     static constexpr int ROWS = 8, KEYS = 32;
     int first, heads;
     const float *q[ROWS];
     float acc[ROWS][D / 32], top[ROWS], sum[ROWS];
 
-    // Query heads from the first column on; the last stands for those that there are not.
+    // Set the query heads from the first column on; the last stands for missing ones.
     __device__ __forceinline__ decode_lanes(const decode_input<float, D> &, int from, int count)
         : first(from), heads(count)
     {
@@ -432,7 +434,7 @@ template <typename Load, int D> struct decode_lanes {
     }
 };
 
-// Where keys and values of a cache of floats come from.
+// Access to the keys and values of a cache of floats.
 template <int D> struct decode_floats {
     const decode_cache<float, D> &cache;
 
@@ -443,14 +445,14 @@ template <int D> struct decode_floats {
             from.begin();
     }
     static __device__ __forceinline__ float2 scales(int) { return make_float2(1, 1); }
-    // Of a later key: that of the newest.
+    // Return four dims of a key; for a later key, those of the newest.
     __device__ __forceinline__ float4 key(int j, int d) const
     {
         if (j < cache.pos)
             return *reinterpret_cast<const float4 *>(cache.k + (int64_t)j * D + d);
         return *reinterpret_cast<const float4 *>(cache.newest->k + d);
     }
-    // Of four keys; zeros beyond the newest.
+    // Load dim d of four keys' values; zeros beyond the newest.
     __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
     {
         const float4 v = *reinterpret_cast<const float4 *>(cache.v + value_at<D>(j, d));

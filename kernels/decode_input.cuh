@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decode_input.cuh: the new row of a sequence, as its projection left it. A bias is added, and queries
-// and the key are turned, bitwise as by rope_fwd. Each block computes what it needs: none waits for
-// another.
+// decode_input.cuh: the new row of a sequence, as the GEMM of queries, keys and values leaves it. A bias is added, and
+// RoPE is applied to queries and the key, bitwise identical to rope_fwd. Each block computes the part that it needs, so
+// none waits for another.
 #ifndef NOJIT_DECODE_INPUT_CUH
 #define NOJIT_DECODE_INPUT_CUH
 
 #include "mma.cuh"
 #include "rope.cuh"
 
-// Loads before this stay before it: the compiler would move them to where they are used, so that one
-// waits for another.
+// Keep the loads before this call before it: the compiler would move each to its use, so that one would wait for
+// another.
 static __device__ __forceinline__ void loads_first()
 {
     asm volatile("" ::: "memory");
 }
 
-// The lane, as a number that the compiler knows nothing of: what follows from it is computed where it is
-// used, and does not take a register throughout a loop.
+// Return the lane as a number unknown to the compiler, so that values derived from it are computed where they are used
+// and do not occupy a register throughout a loop.
 static __device__ __forceinline__ int lane_here()
 {
     int lane = lane_id();
@@ -26,14 +26,14 @@ static __device__ __forceinline__ int lane_here()
 }
 
 template <typename T, int D> struct decode_input {
-    const T *row, *bias;   // of all heads; NULL: there is no bias
-    const float *inv_freq; // NULL: the row is turned already
-    int key, value;        // columns of the key head that the block has
+    const T *row, *bias;   // row of all heads; bias is NULL if there is none
+    const float *inv_freq; // NULL: RoPE has been applied to the row already
+    int key, value;        // columns of the block's key head
 
-    // The bias, or something else that can be read in its place without a branch.
+    // Return the bias, or something else that can be read in its place without a branch.
     __device__ __forceinline__ const T *offset() const { return bias ? bias : row; }
     __device__ __forceinline__ float frequency(int i) const { return inv_freq ? inv_freq[i] : 0; }
-    // Adds the bias b by a choice: behind a branch b would be asked for too late.
+    // Add the bias b by a select: behind a branch, b would be loaded too late.
     template <int N> __device__ __forceinline__ void sum(float (&x)[N], const float (&b)[N]) const
     {
 #pragma unroll
@@ -42,7 +42,7 @@ template <typename T, int D> struct decode_input {
     }
 };
 
-// The angles of a row, by a warp for itself: a part of them for each lane, then all in shared memory.
+// The angles of a row, which each warp computes for itself: each lane computes some, and all go to shared memory.
 template <typename T, int D> struct decode_turns {
     float frequency[D / 64];
 
@@ -52,7 +52,7 @@ template <typename T, int D> struct decode_turns {
         for (int i = 0; i < D / 64; i++)
             frequency[i] = in.frequency(lane_id() + 32 * i);
     }
-    // The warp's cosines, then their sines.
+    // Return the warp's cosines, followed by their sines.
     static __device__ __forceinline__ float *its()
     {
         __shared__ __align__(16) float all[NJ_THREADS / 32][D];
@@ -68,7 +68,7 @@ template <typename T, int D> struct decode_turns {
     }
 };
 
-// Elements of a query head get the bias b and are turned; four at a time, since registers are short.
+// Add the bias b to elements of a query head and rotate them; four at a time, since registers are scarce.
 template <typename T, int D>
 static __device__ __forceinline__ void decode_finish(const decode_input<T, D> &in, head_piece<T> &x,
                                                      const head_piece<T> &b, const float *turns)
@@ -93,8 +93,8 @@ static __device__ __forceinline__ void decode_finish(const decode_input<T, D> &i
     }
 }
 
-// N pieces of query heads for a lane, STEP columns apart. They are loaded together with the row's slot
-// and position, so that a block waits once.
+// N pieces of query heads for a lane, STEP columns apart. They are loaded together with the row's slot and position, so
+// that a block waits once.
 template <typename T, int D, int STEP, int N> struct decode_queries {
     head_piece<T> x[N], b[N];
     decode_turns<T, D> turns;
@@ -108,7 +108,7 @@ template <typename T, int D, int STEP, int N> struct decode_queries {
         }
         turns.ask(in);
     }
-    // The first piece has the angles from `angle` on.
+    // Finish the pieces; the first takes the angles from `angle` on.
     __device__ __forceinline__ void take(const decode_input<T, D> &in, int pos, int angle)
     {
         turns.take(pos);
@@ -124,7 +124,7 @@ template <typename T, int D> struct decode_newest {
     static constexpr int N = 4 / sizeof(T), WORDS = D / N;
     alignas(16) uint32_t k[WORDS], v[WORDS];
 
-    // By the one warp that comes to the newest position, for itself; it has taken its angles.
+    // Compute them. The one warp that reaches the newest position calls this for itself, after it has taken its angles.
     __device__ __forceinline__ void begin(const decode_input<T, D> &in)
     {
         constexpr int HALF = WORDS / 2;

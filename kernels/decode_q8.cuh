@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decode_q8.cuh: decode.cuh over a cache of bytes. Tensor cores take them as float16, which has every
-// byte; the scale of a key is a factor of its score, that of a value one of its probability.
+// decode_q8.cuh: decode.cuh over a cache of bytes. Tensor cores take the bytes as float16, which represents each
+// exactly; the scale of a key multiplies its score, that of a value its probability.
 #ifndef NOJIT_DECODE_Q8_CUH
 #define NOJIT_DECODE_Q8_CUH
 
 #include "decode.cuh"
 #include "kv_levels.cuh"
 
-// The newest key and value, and the same rounded to four bytes to a word.
+// The newest key and value, and both rounded to bytes, four per word.
 template <typename T, int D> struct decode_newest_q8 {
     decode_newest<T, D> full;
     alignas(16) uint32_t k[D / 4], v[D / 4];
     float2 scales;
 };
 
-// Of one slot and key head, and the new row.
+// The cache of one slot and key head, and the new row.
 template <typename T, int D> struct decode_cache_q8 {
     int8_t *k, *v;
     float2 *scales;
@@ -34,7 +34,7 @@ template <typename T, int D> struct decode_cache_q8 {
             to[lane] = levels.word(x.v);
         return levels.scale;
     }
-    // By the one warp that comes to the newest position.
+    // Prepare the newest position; only the one warp that reaches it calls this.
     __device__ __forceinline__ void begin() const
     {
         newest->full.begin(in);
@@ -59,13 +59,13 @@ template <typename T, int D> struct decode_cache_q8 {
     }
 };
 
-// Of a word of values and its byte `left`, if it has that, the new value.
+// Return a word of values with its byte `left` replaced by the new value, if 0 <= left <= 3.
 static __device__ __forceinline__ uint32_t with_byte(uint32_t word, uint32_t byte, int left)
 {
     return __byte_perm(word, byte, left < 0 || left > 3 ? 0x3210 : 0x3210 ^ (left ^ 4) << 4 * left);
 }
 
-// Four signed bytes as float16, exactly: 1024 + 128 + x has x in its last digits.
+// Convert four signed bytes to float16, exactly: 1024 + 128 + x has x in its last digits.
 static __device__ __forceinline__ void widen_bytes(uint32_t (&pairs)[2], uint32_t bytes)
 {
     bytes ^= 0x80808080u;
@@ -73,16 +73,18 @@ static __device__ __forceinline__ void widen_bytes(uint32_t (&pairs)[2], uint32_
     pairs[1] = sub_f16x2(__byte_perm(bytes, 0x64646464u, 0x4342), 0x64806480u);
 }
 
-// As decode_warp: a load has four dims for each of four mma, or four keys for each of two.
+// A warp over a cache of bytes, like decode_warp: a load holds four dims for each of four mma, or four keys for each of
+// two.
 template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     static constexpr int KEYS = CACHE_BLOCK;
-    // Probabilities times the scales of their values become float16. So lifted they do not overflow for
-    // any value that float16 has, and values of 1e-4 keep as many digits as bfloat16 would.
+    // Probabilities times the scales of their values are rounded to float16. Multiplied by this, they do not overflow
+    // for any value that float16 can hold, and values of 1e-4 keep as many digits as in bfloat16.
     static constexpr float LIFT = 64;
     uint32_t q[D / 64][8];
     decode_queries<T, D, 8, 2> asked;
 
-    // A lane has 16 dims of every 64. With 64 in all their partners are another lane's: it takes both.
+    // Return the first angle of this lane, which has 16 dims of every 64. If D is 64, their partners belong to another
+    // lane, so it loads both.
     static __device__ __forceinline__ int angle() { return lane_id() % 4 * 16 % (D / 2); }
     __device__ __forceinline__ decode_warp_q8(const decode_input<T, D> &in, int first, int heads)
     {
@@ -113,7 +115,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     {
         *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
     }
-    // c += a b, with 16 rows and 16 of k: rows g and g+8 have the bytes a and b.
+    // Add a b to c, with 16 rows and 16 columns of k: rows g and g+8 have the bytes a and b.
     static __device__ __forceinline__ void multiply(float (&c)[4], uint32_t a, uint32_t b,
                                                     uint32_t right0, uint32_t right1)
     {
@@ -126,7 +128,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
                                          float scale_log2)
     {
         const int g = lane_id() / 4, t = lane_id() % 4, quad = 4 * g;
-        const int key = j0 + 8 * (g / 2) + g % 2; // of row g of the first eight
+        const int key = j0 + 8 * (g / 2) + g % 2; // key for row g of the first eight
         const int8_t *keys = cache.k + (int64_t)key * D + 16 * t;
         const int8_t *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
         alignas(16) uint32_t k[4][D / 16];
@@ -137,7 +139,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             for (int i = 0; i < D / 64; i++)
                 load(k[n] + 4 * i, keys + 2 * n * D + 64 * i);
         }
-        float2 scales = cache.scales[key + 2 * t]; // of this quad's t-th key
+        float2 scales = cache.scales[key + 2 * t]; // scales of this quad's t-th key
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
             v[i] = *reinterpret_cast<const uint2 *>(values + 8 * i * CACHE_BLOCK);
@@ -154,7 +156,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
                     load(k[n] + 4 * i,
                          reinterpret_cast<int8_t *>(cache.newest->k) + 64 * i + 16 * t);
             }
-            if (key + 2 * t >= cache.pos) // of a later key: any that is finite
+            if (key + 2 * t >= cache.pos) // for a later key any finite scale will do
                 scales = cache.newest->scales;
 #pragma unroll
             for (int i = 0; i < D / 8; i++) {
@@ -206,7 +208,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     }
 };
 
-// Where keys and values come from for float32.
+// Access to the keys and values of a cache of bytes, for float32.
 template <int D> struct decode_bytes {
     const decode_cache_q8<float, D> &cache;
 
@@ -224,7 +226,7 @@ template <int D> struct decode_bytes {
     {
         return (int32_t)(word << (24 - 8 * e)) >> 24;
     }
-    // Of a later key: that of the newest.
+    // Return four dims of a key; for a later key, those of the newest.
     __device__ __forceinline__ float4 key(int j, int d) const
     {
         const uint32_t x = j < cache.pos
@@ -232,7 +234,7 @@ template <int D> struct decode_bytes {
                                : cache.newest->k[d / 4];
         return make_float4(byte(x, 0), byte(x, 1), byte(x, 2), byte(x, 3));
     }
-    // Of four keys; behind the newest: any.
+    // Load dim d of four keys' values; beyond the newest they are arbitrary.
     __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
     {
         uint32_t word = *reinterpret_cast<uint32_t *>(cache.v + value_at<D>(j, d));

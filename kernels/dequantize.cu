@@ -20,8 +20,8 @@ template <int TYPE> static __device__ __forceinline__ place place_of(const int *
     return {b, b - 2 * odd, odd};
 }
 
-// A thread expands the same eight elements of each of TIMES blocks. Where the blocks lie as dst wants them, all
-// are read before the first is written, and from one address; else, and at the end, one after the other.
+// Expand the same eight elements of each of TIMES blocks per thread. If the blocks lie in the order of dst, all are
+// read before the first is written, and from one address; otherwise, and at the end, one after another.
 template <typename T, int TYPE>
 static __device__ __forceinline__ void dequantize(T *dst, const int *data, const int *index, int M,
                                                   int R, int C)

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dequantize.cuh: eight elements of a block, of each quantised type. Blocks follow each other without
-// padding, so a block is aligned to whatever divides its bytes. kernels/ref/blocks.h has the same in C.
+// dequantize.cuh: eight elements of a block, for each quantized type. Blocks follow each other without padding, so a
+// block is only aligned to the powers of two that divide its size. kernels/ref/blocks.h has the same in C.
 #ifndef NOJIT_DEQUANTIZE_CUH
 #define NOJIT_DEQUANTIZE_CUH
 
 #include "base/tensor_type.h"
 #include "common.cuh"
 
-// Eight numbers of 8 bits, four to a word.
+// Eight 8-bit numbers, four per word.
 struct bytes8 {
     uint32_t word[2];
 
-    // (byte >> from) & mask, of each.
+    // Return (byte >> from) & mask for each byte.
     __device__ __forceinline__ bytes8 bits(int from, uint32_t mask) const
     {
         return {word[0] >> from & mask * 0x01010101u, word[1] >> from & mask * 0x01010101u};
     }
-    // byte | other << up, of each.
+    // Return byte | other << up for each byte.
     __device__ __forceinline__ bytes8 with(const bytes8 &other, int up) const
     {
         return {word[0] | other.word[0] << up, word[1] | other.word[1] << up};
     }
 };
 
-// Eight elements: scale times what the numbers stand for, plus offset. In ggml's types and I4 the product is
-// exact in float32, so fma rounds once; in NF4 and F8 it is the product that is rounded. Adding an offset of
-// -0 changes nothing.
+// Eight quantized elements: their values are scale times the value of each number, plus offset. In ggml's types and I4
+// the product is exact in float32, so fma rounds once; in NF4 and F8 the product is rounded. An offset of -0 changes
+// nothing.
 struct eight {
     bytes8 q;
     float scale, offset = -0.0f;
-    uint32_t zero = 0; // of I4: the number that stands for 0
+    uint32_t zero = 0; // I4 only: the number that stands for 0
 };
 
-// A float from 2^23 on has a whole number for its last bits: 0x4b000000 | q is 2^23 + q.
+// Return 2^23 + q for a byte q of a word. The low bits of a float in [2^23, 2^24) are an integer: 0x4b000000 | q is
+// 2^23 + q.
 static __device__ __forceinline__ float plus_2_23(uint32_t word, int byte)
 {
     return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440 | byte));
 }
 
-// Of ggml's types: scale * (q - BIAS) + offset.
+// Decoding of ggml's types: scale * (q - BIAS) + offset.
 template <int BIAS> struct whole_numbers {
     static __device__ __forceinline__ void begin() {}
     static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
@@ -65,8 +66,8 @@ template <int ALIGN> static __device__ __forceinline__ bytes8 load8(const uint8_
     return {load<uint32_t>(p), load<uint32_t>(p + 4)};
 }
 
-// Where a block begins, and the 4-byte word that this lies in. Where a block's bytes are no multiple of 4,
-// every other block (odd) begins in the middle of a word.
+// The first byte of a block, and the 4-byte word that contains it. If the size of a block is not a multiple of 4, every
+// other block (odd) begins in the middle of a word.
 struct place {
     const uint8_t *byte, *word;
     int odd;
@@ -75,8 +76,8 @@ struct place {
     {
         return {byte + bytes, word + bytes, odd};
     }
-    // Eight bytes of such a block, from the three words around them. Each of the three holds bytes of blocks,
-    // even where two would do.
+    // Return eight bytes of such a block, from the three words around them. All three words lie within blocks, so they
+    // may be read even where two would do.
     __device__ __forceinline__ bytes8 load8(int first) const
     {
         const uint8_t *p = word + first / 4 * 4;
@@ -96,20 +97,21 @@ static __device__ __forceinline__ float2 halves(uint32_t word)
     return __half22float2(*reinterpret_cast<const __half2 *>(&word));
 }
 
-// Elements e to e + 7 of 32, of which the low nibbles of 16 bytes are the first half, the high ones the second.
+// Return elements e to e + 7 of 32. The low nibbles of 16 bytes are the first half of the elements, the high nibbles
+// the second.
 static __device__ __forceinline__ bytes8 nibbles(const bytes8 &q, int e)
 {
     return q.bits(e / 16 * 4, 15);
 }
 
-// Eight bits, as a byte each: i goes to 8 i.
+// Expand eight bits to a byte each: bit i moves to bit 8 i.
 static __device__ __forceinline__ bytes8 spread(uint32_t bits)
 {
     return {(bits & 15) * 0x204081u & 0x01010101u, (bits >> 4 & 15) * 0x204081u & 0x01010101u};
 }
 
-// Eight elements of a block from e on, a multiple of 8: read() as they lie, values() as numbers. All threads
-// call begin() before values().
+// Decoder of eight elements of a block, from element e on, a multiple of 8: read() loads them, values() converts them
+// to floats. All threads call begin() before values().
 template <int TYPE> struct block;
 
 template <> struct block<NJ_TYPE_Q8_0> : whole_numbers<128> {
@@ -183,8 +185,8 @@ template <> struct block<NJ_TYPE_Q3_K> : whole_numbers<4> {
     }
 };
 
-// Q4_K and Q5_K begin with two halves and, in twelve bytes, a scale and a minimum of six bits for each
-// group of 32 elements.
+// Return eight elements of Q4_K or Q5_K. Their blocks begin with two float16 numbers and, in twelve bytes, a 6-bit
+// scale and a 6-bit minimum for each group of 32 elements.
 static __device__ __forceinline__ eight grouped(const uint8_t *b, int g, const bytes8 &q)
 {
     const uint4 head = load<uint4>(b);
@@ -228,7 +230,7 @@ template <> struct block<NJ_TYPE_Q6_K> : whole_numbers<32> {
     }
 };
 
-// The table of the IQ4 types, plus 128, at four numbers below 16.
+// Return the entries of the IQ4 table, plus 128, for four numbers below 16.
 static __device__ __forceinline__ uint32_t iq4_values(uint32_t n)
 {
     const uint32_t packed = __byte_perm(n | n >> 4, 0, 0x4420), at = packed & 0x7777;
@@ -263,8 +265,8 @@ template <> struct block<NJ_TYPE_IQ4_XS> : whole_numbers<128> {
     }
 };
 
-// The numbers of four bits of a word: those of elements 0, 2, 4, 6 and of 1, 3, 5, 7, if the first of two has
-// the low bits.
+// Split a word into its 4-bit numbers when the first element of a byte is in the low bits: elements 0, 2, 4, 6 and
+// elements 1, 3, 5, 7.
 static __device__ __forceinline__ bytes8 low_first(uint32_t w)
 {
     return {w & 0x0f0f0f0fu, w >> 4 & 0x0f0f0f0fu};
@@ -295,8 +297,8 @@ template <> struct block<NJ_TYPE_I4_64> : block_i4<64> {
 template <> struct block<NJ_TYPE_I4_128> : block_i4<128> {
 };
 
-// The code lies in shared memory: its 16 numbers are in banks of their own, so that no two lanes wait for
-// each other.
+// Return the NF4 code in shared memory. Its 16 numbers are in different banks, so reads by different lanes do not
+// conflict.
 static __device__ __forceinline__ float *nf4_code()
 {
     __shared__ float code[16];
@@ -340,7 +342,8 @@ template <int SIZE> struct block_f8 {
     {
         return {load8<4>(at.byte + 4 + e), load<float>(at.byte)};
     }
-    // The bits of e4m3 among those of a float mean 2^-120 of it, subnormal numbers as well.
+    // The bits of an E4M3 number, placed among those of a float, mean 2^-120 times its value; this includes subnormal
+    // numbers.
     static __device__ __forceinline__ void values(float (&v)[8], const eight &x)
     {
 #pragma unroll

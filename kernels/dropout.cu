@@ -9,7 +9,7 @@ static __device__ __forceinline__ void dropout(T *y, const T *x, const int32_t *
     constexpr int N = vec<T>::N;
     const int64_t step = (int64_t)gridDim.x * NJ_THREADS * N;
     const uint2 k = make_uint2((uint32_t)key[0], (uint32_t)key[1]);
-    const uint32_t least = (uint32_t)(p * 4294967296.0f); // exact: a power of two times p
+    const uint32_t least = (uint32_t)(p * 4294967296.0f); // exact: p times a power of two
     const float scale = 1.0f / (1.0f - p);
     for (int64_t i = ((int64_t)blockIdx.x * NJ_THREADS + threadIdx.x) * N; i < n; i += step) {
         vec<T> v;

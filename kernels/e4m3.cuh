@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// e4m3.cuh: numbers of e4m3 that get another scale.
+// e4m3.cuh: conversion of E4M3 numbers to another scale.
 #ifndef NOJIT_E4M3_CUH
 #define NOJIT_E4M3_CUH
 
@@ -8,8 +8,9 @@
 
 #include "common.cuh"
 
-// Number `byte` of a word, over E4M3_UNIT: digits of e4m3 are those of a float whose exponent counts from 120
-// less. A NaN becomes a number here; the scale of a row that has one is none.
+// from_e4m3() returns number `byte` of a word divided by E4M3_UNIT: it places the bits of the E4M3 number among those
+// of a float, whose exponent bias is 120 larger. NaN becomes a finite number here; that is harmless, because a row with
+// a NaN has no finite scale.
 constexpr float E4M3_UNIT = 0x1p120f;
 
 static __device__ __forceinline__ float from_e4m3(uint32_t word, int byte)

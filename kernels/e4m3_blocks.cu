@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// A block a tile. The exponent of a float32 is the byte already.
+// Write the scales of a tile; one block per tile. The exponent of a float32 is already the byte.
 template <typename T>
 static __device__ __forceinline__ void e4m3_blocks(int32_t *words, const float *scale, int R, int C)
 {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "e4m3.cuh"
 
-// A block a row.
+// Give each row the common scale; one block per row.
 template <typename T>
 static __device__ __forceinline__ void e4m3_rescale(uint8_t *q, float *scale, const float *top,
                                                     int R, int C)
 {
     const int64_t n = blockIdx.x;
     const float own = scale[n], whole = *top;
-    if (own == whole || !isfinite(whole)) /* each row keeps the fault that it has, or has not */
+    /* a fault (infinity, NaN) stays in the rows that have it */
+    if (own == whole || !isfinite(whole))
         return;
-    __syncthreads(); // all have read the scale that is written below
+    __syncthreads(); // all threads have read the scale that is written below
     const float factor = own / whole * E4M3_UNIT;
     for (int c = threadIdx.x * 16; c < C; c += NJ_THREADS * 16) {
         uint4 *at = reinterpret_cast<uint4 *>(q + n * C + c);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize.cuh"
 
-// One block: there are as many scales as rows. Their bits are ordered like the numbers, with NaN above
-// infinity.
+// Find the largest scale, in one block: there are only as many scales as rows. Their bits have the order of the
+// numbers, with NaN above infinity.
 template <typename T>
 static __device__ __forceinline__ void e4m3_top(float *top, const float *scale, int R)
 {

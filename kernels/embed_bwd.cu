@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// Adds every STEP-th row of a run from `first` on: the columns at dy.
+// Add every STEP-th row of a run, from `first` on, in the columns at dy.
 template <int STEP, typename T>
 static __device__ __forceinline__ void add_rows(float (&sum)[vec<T>::N], const T *dy,
                                                 const int *order, int first, int end, int C)
@@ -37,8 +37,8 @@ template <int N> static __device__ __forceinline__ void add_to(float *out, const
     }
 }
 
-// Block r sums run r. Only one block touches a row of dw, and the order of sums is that of the run:
-// of all its rows where there are few, else of each warp's rows, then of the warps.
+// Sum run r in block r. Only one block touches a row of dw, and the order of the sum is fixed: that of all rows of the
+// run if there are few, otherwise that of each warp's rows, then that of the warps.
 template <typename T>
 static __device__ __forceinline__ void embed_bwd(float *dw, const T *dy, const int *ids,
                                                  const int *order, const int *runs, int N, int C,

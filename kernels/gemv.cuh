@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemv.cuh: a few rows x times a matrix. What takes the time is reading the weights, which happens once: a warp takes
-// ROWS rows of them, and its lanes take chunks of 16 bytes of each in turn, UNROLL at a time. The first are on their
-// way before x is there. The order of a sum depends on the number of columns alone, so a row gives the same bits
-// whatever M is.
+// gemv.cuh: product of a few rows x and a matrix. It is bound by reading the weights, which happens once: a warp takes
+// ROWS rows of them, and its lanes take 16-byte chunks of each row in turn, UNROLL at a time. The first loads are
+// issued before x is ready. The order of a sum depends on the number of columns only, so the result for a row has the
+// same bits for every M.
 #ifndef NOJIT_GEMV_CUH
 #define NOJIT_GEMV_CUH
 
 #include "begin.cuh"
 #include "ptx.cuh"
 
-// Weights are asked for before the kernel ahead has ended: it must not write them.
+// Weights are loaded before the previous kernel has ended, so that kernel must not write them.
 #undef NJ_BEGIN
 #define NJ_BEGIN()
 
-// The last row stands in for one behind it.
+// Return `row`, or the last row in place of one beyond it.
 static __device__ __forceinline__ int64_t row_below(int64_t row, int N)
 {
     return row < N ? row : N - 1;
 }
 
-// Sums of M rows of x with ROWS rows of weights.
+// Dot products of M rows of x with ROWS rows of the weights.
 template <typename T, int M, int ROWS, int UNROLL> struct gemv_sums {
     static constexpr int V = vec<T>::N;
     uint4 tile[ROWS][UNROLL];
@@ -35,7 +35,7 @@ template <typename T, int M, int ROWS, int UNROLL> struct gemv_sums {
                 acc[r][m] = 0;
     }
 
-    // Asks for chunks at, at + 32, ... of the rows weights(r), as far as they are below `end`.
+    // Load chunks at, at + 32, ... of the rows weights(r), up to `end`.
     template <typename W> __device__ __forceinline__ void fetch(W weights, int at, int end)
     {
 #pragma unroll
@@ -47,12 +47,12 @@ template <typename T, int M, int ROWS, int UNROLL> struct gemv_sums {
         }
     }
 
-    // Adds the products of what was asked for with the same chunks of x: x(m, c) is chunk c of row m.
+    // Add the products of the loaded chunks with the same chunks of x: x(m, c) is chunk c of row m.
     template <typename X> __device__ __forceinline__ void add(X x, int at, int end)
     {
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-            const int c = min(at + u * 32, end - 1); // behind the last, weights are 0
+            const int c = min(at + u * 32, end - 1); // beyond the last chunk the weights are 0
             vec<T> w[ROWS];
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
@@ -72,7 +72,7 @@ template <typename T, int M, int ROWS, int UNROLL> struct gemv_sums {
         }
     }
 
-    // Sums over the lanes. Lane r M + m gets that of rows r and m.
+    // Reduce the sums over the lanes. Lane r M + m gets the sum of rows r and m.
     __device__ __forceinline__ float finish()
     {
         float mine = 0;
@@ -109,7 +109,7 @@ static __device__ __forceinline__ uint4 normed_chunk(uint4 x, uint4 gain, float 
     return a.bits();
 }
 
-// Within 2^-23 of 1 / x.
+// Return 1 / x within 2^-23.
 static __device__ __forceinline__ float rcp_fast(float x)
 {
     float y;
@@ -117,8 +117,8 @@ static __device__ __forceinline__ float rcp_fast(float x)
     return y;
 }
 
-// h = the M rows of x, normalised and rounded, by the whole block. The sums of its warps lie in h until then: at 8192
-// channels four rows take all the shared memory that sm_75 has.
+// Store the M rows of x, normalized and rounded, in h; the whole block takes part. Until then h holds the sums of the
+// warps: at 8192 channels four rows take all the shared memory of sm_75.
 template <typename T, int M>
 static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, const T *g, int C,
                                                         float eps)
@@ -139,7 +139,7 @@ static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, co
 #pragma unroll
     for (int m = 0; m < M; m++)
         sum[m] = sum_of_squares<T>(keep[m]);
-#pragma unroll 1 // registers are full of weights on their way
+#pragma unroll 1 // the registers are full of weights in flight
     for (int c = first + NJ_THREADS; c < chunks; c += NJ_THREADS)
 #pragma unroll
         for (int m = 0; m < M; m++)
@@ -175,8 +175,8 @@ static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, co
     __syncthreads();
 }
 
-// Products of the normalised rows of x with `count` groups of ROWS rows of weights. weights(n, r) is row r of group n;
-// lane r M + m stores its sum of the group by store(n, r, m, sum); all lanes call it.
+// Multiply the normalized rows of x by `count` groups of ROWS rows of the weights. weights(n, r) is row r of group n.
+// Lane r M + m passes its sum to store(n, sum); all lanes call store().
 template <typename T, int M, int ROWS, int UNROLL, typename W, typename S>
 static __device__ __forceinline__ void gemv_of_normed(uint4 *h, const T *x, const T *g, int C,
                                                       float eps, int count, W weights, S store)
@@ -196,7 +196,7 @@ static __device__ __forceinline__ void gemv_of_normed(uint4 *h, const T *x, cons
         for (int done = 0; done < chunks;) {
             sums.add(rows_of_x, done + lane, chunks);
             done += SPAN;
-            if (done >= chunks) // of the next group, before this one's sums are added up
+            if (done >= chunks) // load the next group before the sums of this one are reduced
                 n += gridDim.x * WARPS;
             sums.fetch(row, (done < chunks ? done : 0) + lane, n < count ? chunks : 0);
         }

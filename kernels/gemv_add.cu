@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemv_mma.cuh"
 
-// A row of the weights belongs to one warp, two or four, so that a short matrix of long rows has work for a whole GPU;
-// each takes a stretch of it, and their sums are added up in order.
+// A row of the weights belongs to one, two or four warps, so that a short matrix with long rows has work for the whole
+// GPU; each takes a stretch of it, and their sums are added in order.
 template <typename T, int M>
 static __device__ __forceinline__ void by_lanes(T *s, const T *x, const T *w, int N, int K)
 {
@@ -22,7 +22,7 @@ static __device__ __forceinline__ void by_lanes(T *s, const T *x, const T *w, in
     sums.fetch(weights, begin + lane, end);
     nj_kernel_begin();
 
-    // Of lane r M + m of a row's first warp: what it adds to.
+    // In lane r M + m of a row's first warp: the value that its sum is added to.
     const int64_t row = first + lane / M;
     const bool mine = which == 0 && lane < ROWS * M && row < N;
     T *to = s + (int64_t)(lane % M) * N + row;

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemv_mma.cuh: gemv.cuh for eight rows of x and more, which are enough for tensor cores. A warp takes eight rows of
-// the weights, or eight of each of two halves, and SPLIT warps share the columns of these; their sums are added up in
-// order. That order depends on the number of columns alone, so a row gives the same bits whether M is 8 or 16.
+// gemv_mma.cuh: gemv.cuh for eight or sixteen rows of x, which are enough for tensor cores. A warp takes eight rows of
+// the weights, or eight of each of two halves, and SPLIT warps divide their columns; the partial sums are added in
+// order. That order depends on the number of columns only, so the result for a row has the same bits whether M is 8 or
+// 16.
 //
-// x is the left operand, weights are the right one. Of every 32 columns lane 4g + t has columns 8t to 8t+7 of rows g of
-// both, in one load: to the one mma it gives the first four of them, as columns 2t, 2t+1, 2t+8, 2t+9, to the next the
-// others.
+// x is the left operand, the weights are the right one. Of every 32 columns, lane 4g + t loads columns 8t to 8t+7 of
+// rows g of both operands at once. The first four of them are columns 2t, 2t+1, 2t+8, 2t+9 of one mma, the others those
+// of the next.
 #ifndef NOJIT_GEMV_MMA_CUH
 #define NOJIT_GEMV_MMA_CUH
 
 #include "gemv.cuh"
 #include "mma.cuh"
 
-// Chunks of 16 bytes that a step, which is 32 columns, has of a row.
+// 16-byte chunks of a row per step of 32 columns.
 constexpr int STEP = 4;
 
-// Sums of M rows of x, 8 or 16, with eight rows of each of HALVES halves of the weights.
+// Dot products of M rows of x, 8 or 16, with eight rows of each of HALVES halves of the weights.
 template <int M, int HALVES, int UNROLL> struct mma_sums {
     static constexpr int V = vec<lp>::N, SPAN = UNROLL * STEP, WIDTH = 8 * HALVES;
     uint4 w[HALVES][UNROLL];
     float acc[HALVES][4] = {};
 
-    // Asks for UNROLL steps of this lane's row of each half from chunk `at` on, as far as they are below `end`.
+    // Load UNROLL steps of this lane's row of each half, from chunk `at` on, up to chunk `end`.
     template <typename W> __device__ __forceinline__ void fetch(W weights, int at, int end)
     {
 #pragma unroll
@@ -34,13 +35,14 @@ template <int M, int HALVES, int UNROLL> struct mma_sums {
         }
     }
 
-    // Adds the products of what was asked for with the same chunks of x: x(m, c) is chunk c of row m.
+    // Add the products of the loaded chunks with the same chunks of x: x(m, c) is chunk c of row m.
     template <typename X> __device__ __forceinline__ void add(X x, int at, int end)
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-            const int c = min(at + u * STEP + t, end - 1); // behind the last, weights are 0
+            // beyond the last chunk the weights are 0
+            const int c = min(at + u * STEP + t, end - 1);
             const uint4 a = x(g, c), b = M < 16 ? make_uint4(0, 0, 0, 0) : x(g + 8, c);
 #pragma unroll
             for (int n = 0; n < HALVES; n++) {
@@ -50,7 +52,7 @@ template <int M, int HALVES, int UNROLL> struct mma_sums {
         }
     }
 
-    // Leaves them for the block as rows of WIDTH, the halves beside each other.
+    // Store the sums for the block, as rows of WIDTH with the halves side by side.
     __device__ __forceinline__ void put(float *part) const
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
@@ -64,7 +66,7 @@ template <int M, int HALVES, int UNROLL> struct mma_sums {
     }
 };
 
-// What warps first to first + SPLIT - 1 have left for row m of x and a column of theirs.
+// Return the sum of the results that warps first to first + SPLIT - 1 have stored for row m of x and a column.
 template <int M, int WIDTH, int SPLIT>
 static __device__ __forceinline__ float mma_sum(const float *part, int first, int m, int column)
 {
@@ -75,7 +77,7 @@ static __device__ __forceinline__ float mma_sum(const float *part, int first, in
     return sum;
 }
 
-// This warp's share of `chunks` chunks, whole steps of them.
+// This warp's share of `chunks` chunks, in whole steps.
 template <int SPLIT> struct mma_share {
     int begin, end;
 
@@ -87,8 +89,8 @@ template <int SPLIT> struct mma_share {
     }
 };
 
-// What the norm multiplies 1024 columns by; zeros behind the last. By load_once(), since it is asked for before the
-// kernel ahead has ended, as weights are.
+// The norm's weights for 1024 columns; zeros beyond the last column. They are loaded by load_once(), because, like the
+// matrix's weights, they are loaded before the previous kernel has ended.
 template <typename T> struct norm_gain {
     uint4 its[4];
 
@@ -102,13 +104,13 @@ template <typename T> struct norm_gain {
     }
 };
 
-// M rows, normalised and rounded, 1024 columns of them at a time in shared memory. A warp takes every eighth row.
+// M rows, normalized and rounded, in shared memory, 1024 columns at a time. A warp takes every eighth row.
 template <typename T, int M> struct normed_rows {
     static constexpr int V = vec<T>::N, MOST = 128, EACH = MOST / 32;
     static constexpr int WARPS = NJ_THREADS / 32, MINE = M / WARPS;
     uint4 *h;
     const T *x;
-    int chunks, stride; // of a row; of a row in shared memory
+    int chunks, stride; // chunks of a row; chunks of a row in shared memory
     float root[MINE];
 
     __device__ __forceinline__ normed_rows(uint4 *shared, const T *rows, int C, float eps)
@@ -130,18 +132,19 @@ template <typename T, int M> struct normed_rows {
     {
         return threadIdx.x / 32 + i * WARPS;
     }
-    // Zeros behind the last chunk.
+    // Return chunk c of this warp's row i; zeros beyond the last chunk.
     __device__ __forceinline__ uint4 read(int i, int c) const
     {
         return c < chunks ? vec<T>::read(x + ((int64_t)row(i) * chunks + c) * V)
                           : make_uint4(0, 0, 0, 0);
     }
-    // Eight lanes that read at once, four chunks of two rows, find them in different banks.
+    // Return the place of chunk c of row m. The eight lanes of one access, which read four chunks of two rows, use
+    // different banks.
     __device__ __forceinline__ uint4 &at(int m, int c) const
     {
         return h[m * stride + (c ^ m % 2 * STEP)];
     }
-    // Chunks from `first` on, with their part of g.
+    // Normalize the chunks from `first` on, with their part of g.
     __device__ __forceinline__ void fill(const norm_gain<T> &g, int first) const
     {
 #pragma unroll
@@ -156,15 +159,15 @@ template <typename T, int M> struct normed_rows {
     }
 };
 
-// Products of the normalised rows of x with the weights: weights(n) is this lane's row of half n. Returns what each
-// warp leaves of them, in shared memory.
+// Multiply the normalized rows of x by the weights: weights(n) is this lane's row of half n. Return the partial sums of
+// the warps, in shared memory.
 template <typename T, int M, int HALVES, int SPLIT, typename W>
 static __device__ __forceinline__ const float *
 products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, W weights)
 {
     constexpr int MOST = normed_rows<T, M>::MOST;
     const int chunks = C / vec<T>::N;
-    mma_sums<M, HALVES, MOST / STEP / SPLIT> sums; // a share of 1024 columns at once
+    mma_sums<M, HALVES, MOST / STEP / SPLIT> sums; // the share of 1024 columns in one load
     mma_share<SPLIT> mine(min(MOST, chunks));
     norm_gain<T> gain;
     sums.fetch(weights, mine.begin, mine.end);

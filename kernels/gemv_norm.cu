@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemv_mma.cuh"
 
-// A warp takes one row of the weights, with more than one row of x two of them.
+// A warp takes one row of the weights, or two if there is more than one row of x.
 template <typename T, int M>
 static __device__ __forceinline__ void by_lanes(uint4 *rows, T *y, const T *x, const T *g,
                                                 const T *w, const T *b, int N, int C, int ld,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemv_mma.cuh"
 
-// A warp takes a row of gate and that of up.
+// A warp takes a row of gate and the same row of up.
 template <typename T, int M>
 static __device__ __forceinline__ void by_lanes(uint4 *rows, T *a, const T *x, const T *g,
                                                 const T *w, int I, int C, float eps)
@@ -10,14 +10,14 @@ static __device__ __forceinline__ void by_lanes(uint4 *rows, T *a, const T *x, c
         rows, x, g, C, eps, I, [&](int64_t row, int r) { return w + ((int64_t)r * I + row) * C; },
         [&](int64_t row, float sum) {
             const int lane = threadIdx.x % 32;
-            const float gate = to_f32(from_f32<T>(sum)); // as it would be stored
+            const float gate = to_f32(from_f32<T>(sum)); // rounded as if it were stored
             const float up = __shfl_xor_sync(0xffffffffu, gate, M);
             if (lane < M)
                 a[(int64_t)lane * I + row] = from_f32<T>(gate * sigmoid(gate) * up);
         });
 }
 
-// Four warps take eight rows of gate and those of up.
+// Four warps take eight rows of gate and the same eight of up.
 template <typename T, int M>
 static __device__ __forceinline__ void by_mma(uint4 *rows, T *a, const T *x, const T *g, const T *w,
                                               int I, int C, float eps)

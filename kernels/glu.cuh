@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// glu.cuh: gated activations. Each is x times a weight of x between 0 and 1; the code of an
-// activation is that weight and the derivative of the product.
+// glu.cuh: gated activations. Each is x times a weight(x) between 0 and 1; a specialization gives that weight and the
+// derivative of the product.
 #ifndef NOJIT_GLU_CUH
 #define NOJIT_GLU_CUH
 
@@ -12,7 +12,7 @@ template <int ACT> struct activation;
 
 template <> struct activation<NJ_SILU> {
     static __device__ __forceinline__ float weight(float x) { return sigmoid(x); }
-    // d times the derivative of x weight(x), z = weight(x)
+    // Return d times the derivative of x weight(x), where z = weight(x).
     static __device__ __forceinline__ float backward(float d, float x, float z)
     {
         return d * z * (1 + x * (1 - z));
@@ -31,7 +31,7 @@ template <> struct activation<NJ_GELU> {
     }
 };
 
-// (1 + tanh(v)) / 2 is sigmoid(2 v), here with 2 v = x (A + B x^2).
+// GELU with tanh: (1 + tanh(v)) / 2 is sigmoid(2 v), here with 2 v = x (A + B x^2).
 template <> struct activation<NJ_GELU_TANH> {
     static constexpr float A = 1.5957691f, B = 0.044715f * A; // 2 sqrt(2 / pi)
     static __device__ __forceinline__ float weight(float x)
@@ -41,12 +41,12 @@ template <> struct activation<NJ_GELU_TANH> {
     static __device__ __forceinline__ float backward(float d, float x, float z)
     {
         const float square =
-            fminf(x * x, 400.0f); // 1 - z or z is 0 beyond; infinity would give NaN
+            fminf(x * x, 400.0f); // beyond, z or 1 - z is 0; infinity would give NaN
         return d * (z + x * z * (1 - z) * (A + 3 * B * square));
     }
 };
 
-// gate weight(gate) up
+// Return gate weight(gate) up.
 template <int ACT, typename T>
 static __device__ __forceinline__ vec<T> gated(const T *gate, const T *up)
 {

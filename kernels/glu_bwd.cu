@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "glu.cuh"
 
-// Block (n, y): 2048 columns of row n. A thread reads all that it needs before it writes, so dgu may
-// equal gu and y may equal dy.
+// Compute the gradient of 2048 columns of row n in block (n, y). A thread reads all its inputs before it writes, so dgu
+// may equal gu and y may equal dy.
 template <typename T, int ACT>
 static __device__ __forceinline__ void glu_bwd(T *dgu, T *y, const T *dy, const T *gu, int N, int I)
 {

@@ -2,7 +2,7 @@
 #include "glu.cuh"
 #include "quantize.cuh"
 
-// Of some columns: the gradients of gate and up, and the activation.
+// For some columns: the gradients of gate and up, and the activation.
 template <typename T> struct glu_gradient {
     vec<T> dgate, dup, y;
 
@@ -34,8 +34,9 @@ template <typename T> struct glu_gradient {
     }
 };
 
-// A block a row. What it makes waits in shared memory for the scales of the row, as far as it has room
-// (10,240 columns of 16 bits), and each thread reads back what it wrote itself; the rest is made again.
+// Quantize the gradients and the activation; one block per row. They wait in shared memory for the scales of the row,
+// as far as it has room (10,240 columns of 16 bits), and each thread reads back only its own data; the rest is computed
+// again.
 template <typename T, int ACT>
 static __device__ __forceinline__ void glu_bwd_quantize(uint8_t *dq, float *dscale, uint8_t *q,
                                                         float *scale, float *dmost, float *most,

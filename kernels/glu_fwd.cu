@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "glu.cuh"
 
-// Block (n, y): 2048 columns of row n.
+// Compute 2048 columns of row n in block (n, y).
 template <typename T, int ACT>
 static __device__ __forceinline__ void glu_fwd(T *y, const T *gu, int N, int I)
 {

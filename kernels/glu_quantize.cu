@@ -2,8 +2,8 @@
 #include "glu.cuh"
 #include "quantize.cuh"
 
-// A block a row. What it makes waits in shared memory for the row's scale, and each thread reads back
-// what it wrote itself; float32, which has no room there, is made again.
+// Quantize the activation; one block per row. The row waits in shared memory for its scale, and each thread reads back
+// only its own data; float32, for which there is no room, is computed again.
 template <typename T, int ACT>
 static __device__ __forceinline__ void glu_quantize(uint8_t *q, float *scale, const T *gu, int N,
                                                     int I)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// heads.cuh: normalised and rotated heads. A warp takes a row, groups of its threads a head each; a
-// thread holds V elements of the lower half of a head and their partners in the upper half, the
-// same columns of every head that it takes, so that it needs their sines once a row.
+// heads.cuh: heads for normalization and RoPE. A warp takes a row, and each group of its threads a head. A thread holds
+// V elements of the lower half of a head and their partners in the upper half. It has the same columns of each of its
+// heads, so it computes their sines once per row.
 #ifndef NOJIT_HEADS_CUH
 #define NOJIT_HEADS_CUH
 
@@ -12,10 +12,10 @@ template <typename T> struct head_share {
     static constexpr int V = vec<T>::N;
     static constexpr int WARPS = NJ_THREADS / 32;
     int width;  // threads of a group, a power of two
-    int group;  // which group of the warp the thread is in
-    int groups; // of the warp
-    bool used;  // the thread has elements: only D / (2 V) of a group have
-    int column; // its first element in the lower half; 0 where it has none
+    int group;  // number of the thread's group within the warp
+    int groups; // groups of the warp
+    bool used;  // whether the thread has elements: only D / (2 V) threads of a group do
+    int column; // its first element in the lower half; 0 if it has none
 
     __device__ __forceinline__ explicit head_share(int D)
     {
@@ -30,7 +30,7 @@ template <typename T> struct head_share {
         used = lane < pieces;
         column = used ? lane * V : 0;
     }
-    // Sums over the group, the same in each of its threads. The whole warp must call it.
+    // Sum over the group, the same in each of its threads. The whole warp must call it.
     template <int COUNT> __device__ __forceinline__ void sum(float (&x)[COUNT]) const
     {
         for (int d = width / 2; d > 0; d >>= 1)

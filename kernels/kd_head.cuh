@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kd_head.cuh: the rows of kd_head, kd_head_e5m2 and tv_head, a block a row of logits. The first pass makes every
-// sum that the losses and the gradient need; the last writes the gradient. It runs backwards, so that
-// it starts with what the caches still hold. Between them the mixture (0 < beta < 1) and the total
-// variation distance need one more pass: they take normalised probabilities.
+// kd_head.cuh: the rows of kd_head, kd_head_e5m2 and tv_head, one block per row of logits. The first pass computes
+// every sum that the losses and the gradient need; the last writes the gradient. The last pass runs backwards, so that
+// it starts with the data that is still in the caches. Between them, the mixture (0 < beta < 1) and the total variation
+// distance need one more pass, because they take normalized probabilities.
 #ifndef NOJIT_KD_HEAD_CUH
 #define NOJIT_KD_HEAD_CUH
 
@@ -11,10 +11,10 @@
 
 enum kd_mode {
     KD_NONE,    // no teacher
-    KD_ANY_TAU, // KL(teacher || student), each exponential of its own
-    KD_TAU_TWO, // the same, exp(s) = exp(s/2)^2
+    KD_ANY_TAU, // KL(teacher || student), with separate exponentials for tau and 1
+    KD_TAU_TWO, // the same for tau = 2, with exp(s) = exp(s/2)^2
     KD_REVERSE, // KL(student || teacher)
-    KD_MIXED,   // both against their mixture
+    KD_MIXED,   // divergences of both from their mixture
     KD_TV,      // total variation distance
 };
 
@@ -22,8 +22,7 @@ enum kd_mode {
 #define KD_LN2 0.693147181f
 #define KD_BATCH 2 // accesses in flight for each array
 
-// Sums over the columns that a thread has seen, relative to a shift at most the margin below the
-// largest logit.
+// Sums over the columns that a thread has seen, relative to a shift that is at most the margin below the largest logit.
 template <int MODE> struct kd_sums {
     static constexpr bool FORWARD = MODE == KD_ANY_TAU || MODE == KD_TAU_TWO;
     float s_shift = LOWEST, t_shift = LOWEST;
@@ -85,15 +84,15 @@ template <int MODE> struct kd_sums {
     }
 };
 
-// A token's probabilities q of the student and p of the teacher against m = beta p + (1 - beta) q,
-// from log2(p / q). Where p or q underflows to 0, all logarithms stay finite.
+// The logarithms of a token's probabilities q (student) and p (teacher) over m = beta p + (1 - beta) q, from log2(p /
+// q). All stay finite when p or q underflows to 0.
 struct kd_mixture {
     float q_log, p_log; // log2(q / m), log2(p / m)
 
     __device__ __forceinline__ kd_mixture(float log_ratio, float small, float beta)
     {
-        const float lighter = log_ratio > 0 ? 1 - beta : beta; // weight of the smaller of p, q
-        // m over the larger of p, q: 1 where they are equal, never below the larger one's weight
+        const float lighter = log_ratio > 0 ? 1 - beta : beta; // weight of the smaller of p and q
+        // m over the larger of p and q: 1 where they are equal, and never below the weight of the larger one
         const float m = fmaxf(fmaf(lighter, small - 1, 1.0f), fminf(beta, 1 - beta));
         const float m_log = __log2f(m);
         q_log = fminf(-log_ratio, 0.0f) - m_log;
@@ -101,21 +100,22 @@ struct kd_mixture {
     }
 };
 
-// What the later passes need: exponents are s * log2(e) / tau + offset, and so on.
+// Values that the later passes need: exponents are s * log2(e) / tau + offset, and so on.
 struct kd_grad {
     float hard, soft; // weights of the cross-entropy and of the divergence
     float per_tau, s_one_off, s_tau_off, t_tau_off;
     float square; // KD_TAU_TWO: softmax(s) = softmax(s/2)^2 square
     float beta;
-    float mean; // of h, below; KD_REVERSE, KD_MIXED: KL(student || teacher or mixture) in bits
+    // mean of h, below; KD_REVERSE, KD_MIXED: KL(student || teacher or mixture) in bits
+    float mean;
     int target;
 
-    // log2 of the teacher's probability over the student's
+    // Return log2 of the teacher's probability over the student's.
     __device__ __forceinline__ float log_ratio(float s, float t) const
     {
         return fmaf(t - s, per_tau, t_tau_off - s_tau_off);
     }
-    // Derivative of the divergence by s / tau, over soft: q - p, or q (h - mean of h).
+    // Return the derivative of the divergence by s / tau, over soft: q - p, or q (h - mean of h).
     template <int MODE> __device__ __forceinline__ float slope(float q, float s, float t) const
     {
         if (MODE == KD_REVERSE)
@@ -153,7 +153,8 @@ struct kd_grad {
     }
 };
 
-// Sum K values over the block, the same in every thread. All threads must call it. T as of block_max().
+// Sum K values over the block, the same in every thread. All threads must call it. T has the meaning it has in
+// block_max().
 template <typename T, int K> static __device__ __forceinline__ void block_sums(float (&x)[K])
 {
     constexpr int WARPS = NJ_THREADS / 32;
@@ -171,7 +172,7 @@ template <typename T, int K> static __device__ __forceinline__ void block_sums(f
         x[k] = warp_sum(lane < WARPS ? part[k][lane] : 0.0f);
 }
 
-// Calls take(student's vec, teacher's vec, first column) over the thread's share of V columns.
+// Call take(student's vec, teacher's vec, first column) over the thread's share of V columns.
 template <typename T, int MODE, typename F>
 static __device__ __forceinline__ void kd_each(const T *s, const T *t, int V, F take)
 {
@@ -200,7 +201,7 @@ static __device__ __forceinline__ void kd_each(const T *s, const T *t, int V, F 
 template <typename T, int MODE>
 static __device__ __forceinline__ kd_sums<MODE> kd_scan(const T *s, const T *t, int V, float tau)
 {
-    // exp(16) times the number of columns is far from overflow.
+    // exp(16) times the number of columns is far from overflow
     const float margin = 16 * fminf(1, tau);
     kd_sums<MODE> sums;
     kd_each<T, MODE>(s, t, V,
@@ -208,7 +209,7 @@ static __device__ __forceinline__ kd_sums<MODE> kd_scan(const T *s, const T *t, 
     return sums;
 }
 
-// KL(student || mixture) and KL(teacher || mixture) in bits, the same in every thread.
+// Compute KL(student || mixture) and KL(teacher || mixture) in bits, the same in every thread.
 template <typename T>
 static __device__ __forceinline__ void kd_mix(const T *s, const T *t, const kd_grad &grad, int V,
                                               float (&kl)[2])
@@ -228,8 +229,8 @@ static __device__ __forceinline__ void kd_mix(const T *s, const T *t, const kd_g
     block_sums<T>(kl);
 }
 
-// Over the tokens that the teacher has more probable: the sum of p - q, which is the distance, and
-// that of q; the same in every thread.
+// Sum, over the tokens to which the teacher gives the higher probability, p - q, which is the distance, and q; both are
+// the same in every thread.
 template <typename T>
 static __device__ __forceinline__ void kd_distance(const T *s, const T *t, const kd_grad &grad,
                                                    int V, float (&sum)[2])
@@ -279,7 +280,7 @@ static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad 
     }
 }
 
-// The gradient in place of the logits. On false leaves them as they are.
+// Writer of the gradient in place of the logits. If `on` is false, the logits stay as they are.
 template <typename T> struct kd_in_place {
     T *s;
     const T *t;
@@ -301,7 +302,7 @@ template <typename T> struct kd_in_place {
     }
 };
 
-// Where the losses of a row go, and what it is compared with.
+// The arrays for the losses of a row, and the parameters of the objective.
 struct kd_losses {
     float *kd, *ce, *entropy, *agree;
 };
@@ -309,7 +310,8 @@ struct kd_how {
     float scale, tau, ratio, beta;
 };
 
-// gradient.write<MODE>(grad, whether a logit was none) makes the last pass.
+// Compute the losses of a row. gradient.write<MODE>(grad, broken) makes the last pass; `broken` says that a sum was not
+// finite.
 template <typename T, int MODE, typename GRADIENT>
 static __device__ __forceinline__ void kd_row(const T *s, const T *t, const kd_losses &to,
                                               const kd_how &how, int target, int V,
@@ -371,7 +373,7 @@ static __device__ __forceinline__ void kd_row(const T *s, const T *t, const kd_l
     gradient.template write<MODE>(grad, !isfinite(s_one + loss));
 }
 
-// A row without a target.
+// Handle a row without a target: its losses and its gradient are 0.
 template <typename GRADIENT>
 static __device__ __forceinline__ void kd_ignored(const kd_losses &to, const GRADIENT &gradient)
 {
@@ -380,7 +382,7 @@ static __device__ __forceinline__ void kd_ignored(const kd_losses &to, const GRA
         to.kd[blockIdx.x] = to.ce[blockIdx.x] = to.entropy[blockIdx.x] = to.agree[blockIdx.x] = 0;
 }
 
-// A row of kd_head and of those that write its gradient elsewhere.
+// Compute a row of kd_head, or of a kernel that writes the gradient elsewhere.
 template <typename T, typename GRADIENT>
 static __device__ __forceinline__ void kd_head_row(const T *s, const T *t, const kd_losses &to,
                                                    const kd_how &how, int target, int V,

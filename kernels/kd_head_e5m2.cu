@@ -2,20 +2,20 @@
 #include "kd_head.cuh"
 #include "philox.cuh"
 
-// Random words of other kernels have other numbers in the last place of the counter.
+// Last word of the counter: other kernels that draw random words use other numbers.
 #define STREAM 3
-// The largest gradient of a token is about 2^8 of these scales. e5m2 has as many orders above as are left for what
-// the reverse divergence may come to, and 24 below.
+// The largest gradient of a token is about 2^8 times the scale. E5M2 has about as many powers of two above that, left
+// for the gradients of the reverse divergence, and 24 below.
 #define HEADROOM 0x1p-8f
 
-// The least power of two from x on, times the headroom: one for all rows.
+// Return the least power of two that is at least x, times the headroom: one scale for all rows.
 static __device__ __forceinline__ float scale_of_gradient(float x)
 {
     return __uint_as_float((__float_as_uint(x) + 0x007fffffu) & 0x7f800000u) * HEADROOM;
 }
 
-// Four numbers, each to one of its two neighbours in e5m2, the upper half of a float16: of the lower half as
-// many 256ths of all random bytes carry. Infinity stays what it is; NaN is not for here.
+// Round four numbers, each to one of its two neighbours in E5M2, which is the upper half of a float16: a random byte is
+// added to the lower half, and carries with the right probability. Infinity stays what it is; NaN must not be passed.
 static __device__ __forceinline__ uint32_t e5m2_at_random(const float *x, uint32_t random)
 {
     const __half2 low = __floats2half2_rn(x[0], x[1]), high = __floats2half2_rn(x[2], x[3]);
@@ -24,9 +24,10 @@ static __device__ __forceinline__ uint32_t e5m2_at_random(const float *x, uint32
     return __byte_perm(a, b, 0x7531);
 }
 
-// The gradient as e5m2. A thread has 16 columns, for which it draws once. From the last columns on, so that bytes may
-// lie at the end of the row that they are made of: those of a turn do not reach what later ones read, and before they
-// are written all threads have read theirs, which is waited for until no byte of the row can be meant any more.
+// Writer of the gradient as E5M2. A thread has 16 columns, for which it draws random words once. It runs from the last
+// columns to the first, so that the bytes may lie at the end of the row that they are computed from: the bytes of one
+// round lie behind all columns that later rounds read. Where they could overlap the columns of the same round, a
+// barrier makes all threads read before any writes.
 template <typename T> struct kd_as_e5m2 {
     static constexpr int N = vec<T>::N, OWN = 16, PARTS = OWN / N, STEP = NJ_THREADS * OWN;
     uint8_t *g;

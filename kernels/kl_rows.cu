@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kd_head.cuh"
 
-// Of one of the two models, over the columns that a thread has seen: sums relative to a shift at most
-// the margin below its largest logit.
+// Sums of one of the two models over the columns that a thread has seen, relative to a shift that is at most the margin
+// below its largest logit.
 struct kl_side {
     float shift = LOWEST;
     float sum = 0;  // exp(x/tau)

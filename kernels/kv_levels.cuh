@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kv_levels.cuh: how kv_store_q8 and attn_decode_q8 round elements of a cache to bytes; both, and the
-// references, give the same.
+// kv_levels.cuh: rounding of cache elements to bytes, for kv_store_q8 and attn_decode_q8. Both give the same result as
+// the references.
 #ifndef NOJIT_KV_LEVELS_CUH
 #define NOJIT_KV_LEVELS_CUH
 
 #include "base/decode.h"
 #include "common.cuh"
 
-// Of elements whose largest magnitude is `most`.
+// Levels of elements whose largest magnitude is `most`.
 struct kv_levels {
     float scale, inverse;
 
@@ -17,7 +17,7 @@ struct kv_levels {
     {
     }
     __device__ __forceinline__ int level(float x) const { return __float2int_rn(x * inverse); }
-    // Four neighbours as the bytes of a word.
+    // Return four neighbours as the bytes of a word.
     __device__ __forceinline__ uint32_t word(const float *x) const
     {
         return __byte_perm(__byte_perm(level(x[0]), level(x[1]), 0x0040),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv_cache.cuh"
 
-// One block takes 32 rows of one key head, a lane a row, a warp 16 bytes of all of them at a time:
-// consecutive rows are mostly consecutive positions, which lie side by side in the values.
+// Store 32 rows of one key head per block: a lane has a row, and a warp 16 bytes of all of them at a time. Consecutive
+// rows are mostly consecutive positions, which lie side by side in the values.
 template <typename T, int D>
 static __device__ __forceinline__ void kv_store(T *k, T *v, const T *qkv, const int32_t *slot,
                                                 const int32_t *pos, int N, int H, int K, int P,

@@ -2,8 +2,8 @@
 #include "kv_cache.cuh"
 #include "kv_levels.cuh"
 
-// As kv_store: one block takes 32 rows of one key head, a lane a row. Each warp has a part of their
-// dims, and all of them give the largest magnitude.
+// Store 32 rows of one key head per block, a lane per row, like kv_store. Each warp has some of their dims; together
+// they find the largest magnitude.
 template <typename T, int D>
 static __device__ __forceinline__ void
 kv_store_q8(int32_t *k, int32_t *v, float *kv_scale, const T *qkv, const int32_t *slot,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// mma.cuh: products of the attention kernels. A warp owns 16 rows; with g = lane/4, t = lane%4 a
-// lane works on rows g and g+8, in both element types:
+// mma.cuh: matrix products of the attention kernels. A warp owns 16 rows; with g = lane/4, t = lane%4 a lane works on
+// rows g and g+8, in both element types:
 //
-//   rows16  16 rows, D wide: the left factor all along (lp: registers; float: read again)
-//   scores  s = rows tile^T; s[n][0..1] are columns 8n+2t, 8n+2t+1 of row g, s[n][2..3] of row g+8
-//   acc16   16 rows, D wide, of sums: acc += p tile, with p laid out like s
+//    rows16  16 rows, D wide: the left factor, kept throughout (lp: registers; float: read again)
+//    scores  s = rows tile^T; s[n][0..1] are columns 8n+2t, 8n+2t+1 of row g, s[n][2..3] of row g+8
+//    acc16   16 rows, D wide, of sums: acc += p tile, with p laid out like s
 //
 // lp runs on tensor cores and rounds p to lp; float runs on plain multiply-adds.
 #ifndef NOJIT_MMA_CUH
@@ -18,8 +18,8 @@ static __device__ __forceinline__ int lane_id()
     return threadIdx.x % 32;
 }
 
-// Address of 16-byte chunk `chunk` of a row of a tile in shared memory. Eight rows of one chunk, as
-// ldmatrix reads them, lie in different banks.
+// Return the offset of 16-byte chunk `chunk` of a row of a tile in shared memory. Eight rows of one chunk, as ldmatrix
+// reads them, lie in different banks.
 template <typename T, int D> static __device__ __forceinline__ int tile_at(int row, int chunk)
 {
     if constexpr (sizeof(T) == 4)
@@ -28,15 +28,15 @@ template <typename T, int D> static __device__ __forceinline__ int tile_at(int r
         return row * D + (chunk ^ (row & 7)) * 8;
 }
 
-// What ldmatrix takes, where a lane steps through the chunks of one row: the address of chunk 2k +
-// half (half 0 or 1) is tile_row(...) ^ 32 k. Tiles lie at multiples of 256 bytes.
+// Return the address for ldmatrix where a lane steps through the chunks of one row: the address of chunk 2k + half
+// (half is 0 or 1) is tile_row(...) ^ 32 k. Tiles lie at multiples of 256 bytes.
 template <typename T, int D>
 static __device__ __forceinline__ uint32_t tile_row(const T *tile, int row, int half)
 {
     return shared_address(tile + tile_at<T, D>(row, half));
 }
 
-// Starts the copy of rows [row, row + ROWS) of src into a tile; rows from `limit` on become zero.
+// Start the copy of rows [row, row + ROWS) of src into a tile; rows from `limit` on become zero.
 template <typename T, int D, int ROWS>
 static __device__ __forceinline__ void tile_load(T *tile, const T *src, int ld, int row, int limit)
 {
@@ -52,7 +52,7 @@ static __device__ __forceinline__ void tile_load(T *tile, const T *src, int ld, 
     }
 }
 
-// Rows beyond the limit repeat the last one: their results are finite and nobody stores them.
+// 16 rows in registers. Rows beyond the limit repeat the last one: their results are finite and are never stored.
 template <typename T, int D> struct rows16 {
     uint32_t a[D / 16][4];
 
@@ -77,7 +77,7 @@ template <typename T, int D> struct rows16 {
     }
 };
 
-// The same rows left in a tile in shared memory, where registers are short.
+// The same rows left in a tile in shared memory, where registers are scarce.
 template <typename T, int D> struct rows16_shared {
     const T *tile;
 
@@ -115,7 +115,7 @@ static __device__ __forceinline__ float dot4(float4 a, float4 b)
     return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
 }
 
-// s = rows tile^T over N rows of the tile.
+// Compute s = rows tile^T over N rows of the tile.
 template <typename T, int D, int N, typename Rows>
 static __device__ __forceinline__ void scores(float (&s)[N / 8][4], const Rows &rows, const T *tile)
 {
@@ -168,11 +168,11 @@ static __device__ __forceinline__ void scores(float (&s)[N / 8][4], const Rows &
 }
 
 template <typename T, int D> struct acc16 {
-    // lp: c[n] as mma leaves it, columns from 8n.
+    // lp: c[n] has the layout of mma, for columns from 8n on.
     // float: c[r * D/16 + k] is chunk t + 4k of row g + 8r.
     float c[D / 8][4];
 
-    // Which of the lane's two rows c[n][e] belongs to.
+    // Return which of the lane's two rows c[n][e] belongs to.
     static __device__ __forceinline__ constexpr int row_of(int n, int e)
     {
         return sizeof(T) == 4 ? n / (D / 16) : e / 2;
@@ -192,7 +192,7 @@ template <typename T, int D> struct acc16 {
                 c[n][e] *= row_of(n, e) ? f1 : f0;
         }
     }
-    // Stores rows row + 0..15 that lie below the limit.
+    // Store those of the rows row + 0..15 that lie below the limit.
     __device__ __forceinline__ void store(T *dst, int ld, int row, int limit) const
     {
         const int g = lane_id() / 4, t = lane_id() % 4;
@@ -217,7 +217,7 @@ template <typename T, int D> struct acc16 {
     }
 };
 
-// acc += p tile over N rows of the tile.
+// Add p tile to acc, over N rows of the tile.
 template <typename T, int D, int N>
 static __device__ __forceinline__ void accumulate(acc16<T, D> &acc, const float (&p)[N / 8][4],
                                                   const T *tile)
@@ -257,7 +257,7 @@ static __device__ __forceinline__ void accumulate(acc16<T, D> &acc, const float 
     }
 }
 
-// Where the heads of a fused row begin: H query heads, K key heads, K value heads, each D wide.
+// Columns of the heads in a fused row: H query heads, K key heads, K value heads, each D wide.
 template <int D> struct heads {
     int row;     // elements of a row
     int q, k, v; // columns of the query head and of its key and value head

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// norm.cuh: a row of a norm belongs to a group of WIDTH threads, a warp or more; each keeps its
-// share in registers, so that a row is read once. The groups of a block go in step, those without a
-// row, too, so that a barrier of the block serves groups of several warps.
+// norm.cuh: normalization of rows. A row belongs to a group of WIDTH threads, a warp or more; each keeps its share in
+// registers, so that a row is read once. The groups of a block run in step, including those without a row, so that a
+// barrier of the block serves groups of several warps.
 #ifndef NOJIT_NORM_CUH
 #define NOJIT_NORM_CUH
 
 #include "common.cuh"
 
-// Sum over a group of warps, the same in each of its threads; x is that of the thread's warp.
+// Return the sum over a group of warps, the same in each of its threads; x is the sum over the thread's warp.
 template <int WIDTH>
 static __device__ __forceinline__ float sum_of_warps(float x, float (&part)[NJ_THREADS / 32])
 {
@@ -23,7 +23,7 @@ static __device__ __forceinline__ float sum_of_warps(float x, float (&part)[NJ_T
     return sum;
 }
 
-// Sum over the group, the same in each of its threads. All threads of the block must call it.
+// Return the sum over the group, the same in each of its threads. All threads of the block must call it.
 template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
 {
     x = warp_sum(x);
@@ -34,8 +34,8 @@ template <int WIDTH> static __device__ __forceinline__ float group_sum(float x)
     return sum_of_warps<WIDTH>(x, part);
 }
 
-// The same in a loop that counts its turns: every other turn has places of its own, so that one
-// barrier is enough.
+// Return the same in a loop that counts its iterations: even and odd ones have separate memory, so that one barrier is
+// enough.
 template <int WIDTH>
 static __device__ __forceinline__ float group_sum_in_turn(float x, unsigned turn)
 {
@@ -46,17 +46,18 @@ static __device__ __forceinline__ float group_sum_in_turn(float x, unsigned turn
     return sum_of_warps<WIDTH>(x, parts[turn % 2]);
 }
 
-// Keeps 16 bytes as they are: without it the compiler widens them where they are read, and holds
-// twice the registers for as long as they wait.
+// Keep 16 bytes unconverted. Without this the compiler widens them where they are read, and they occupy twice the
+// registers while they wait.
 static __device__ __forceinline__ void hold(uint4 &x)
 {
     asm("" : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w));
 }
 
-// A thread's share of a row of C <= MOST * WIDTH channels, and of the gain.
+// A thread's share of a row of C <= MOST * WIDTH channels, and of the norm's weights.
 template <typename T, int WIDTH, int MOST> struct norm_share {
     static constexpr int V = vec<T>::N, KEEP = MOST / V;
-    static constexpr bool GAIN_EARLY = MOST <= 32; // beside the sum, where there are registers
+    // loads the weights beside the sum, if registers allow
+    static constexpr bool GAIN_EARLY = MOST <= 32;
     typename vec<T>::raw keep[KEEP], gain[KEEP];
 
     static __device__ __forceinline__ int column(int k)
@@ -64,9 +65,8 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
         return (k * WIDTH + (int)(threadIdx.x % WIDTH)) * V;
     }
 
-    // Reads the row x, or x + b where s takes the sum, which is what the norm sees. Returns the
-    // reciprocal root. A group without a row of its own (live is false) computes another's and
-    // stores nothing.
+    // Read the row x, or x + b, which is stored in s and then normalized. Return the reciprocal root. A group without a
+    // row of its own (live is false) computes another group's row and stores nothing.
     template <bool ADD>
     __device__ __forceinline__ float read(T *s, const T *x, const T *b, const T *w, int C,
                                           float eps, bool live)
@@ -120,7 +120,7 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
         return r;
     }
 
-    // Part k, normalised.
+    // Return part k, normalized.
     __device__ __forceinline__ vec<T> normed(int k, float r, const T *w) const
     {
         const vec<T> g = vec<T>::of(GAIN_EARLY ? gain[k] : vec<T>::read(w + column(k)));
@@ -156,14 +156,14 @@ template <int WIDTH, int MOST, typename F>
 static __device__ __forceinline__ void norm_row_of_width(int N, F row)
 {
     const int64_t n = (int64_t)block_from_last() * (NJ_THREADS / WIDTH) + threadIdx.x / WIDTH;
-    const bool live = WIDTH == NJ_THREADS || n < N; // a block without a row is not there
+    const bool live = WIDTH == NJ_THREADS || n < N; // no block starts without a row
     row(norm_width<WIDTH, MOST>(), live ? n : N - 1, live);
 }
 
 constexpr int LONGEST_KEPT = NJ_THREADS * 40; // channels of a row
 
-// Calls row(width, n, live) for the row of this thread, of at most LONGEST_KEPT channels. It belongs to
-// a warp up to 1024, to two up to 2048, to four up to 4096, to the block above: the grid of the contracts.
+// Call row(width, n, live) for this thread's row, of at most LONGEST_KEPT channels. A row of up to 1024 channels
+// belongs to one warp, up to 2048 to two, up to 4096 to four, above to the block; the grid of the contracts matches.
 template <typename F> static __device__ __forceinline__ void each_norm_row(int N, int C, F row)
 {
     if (C <= 1024)

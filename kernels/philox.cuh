@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// philox.cuh: random words as a function of their place.
+// philox.cuh: random words as a function of their position.
 #ifndef NOJIT_PHILOX_CUH
 #define NOJIT_PHILOX_CUH
 
 #include <stdint.h>
 
-// Philox4x32-10 (Salmon et al. 2011): four random words, a function of counter and key.
+// Return four random words, a function of counter and key, by Philox4x32-10 (Salmon et al. 2011).
 static __device__ __forceinline__ uint4 philox(uint4 c, uint2 k)
 {
 #pragma unroll

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ptx.cuh: the instructions that CUDA C has no word for. sm_75 lacks m16n8k16 and cp.async: their
-// stand-ins are here, and nowhere else does a kernel ask which arch it is built for.
+// ptx.cuh: instructions that CUDA C lacks. sm_75 lacks m16n8k16 and cp.async; their replacements are here, so that
+// kernels themselves never ask which arch they are built for.
 #ifndef NOJIT_PTX_CUH
 #define NOJIT_PTX_CUH
 
@@ -15,7 +15,7 @@
 
 constexpr float LOG2_E = 1.4426950408889634f;
 
-// 2^x; results below 2^-126 are 0.
+// Return 2^x; results below 2^-126 are 0.
 static __device__ __forceinline__ float ex2(float x)
 {
     float y;
@@ -23,7 +23,7 @@ static __device__ __forceinline__ float ex2(float x)
     return y;
 }
 
-// The logarithm to base 2 to 2^-22, of itself, or absolutely between 1/2 and 2; of what is below 2^-126, -inf.
+// Return log2(x), with a relative error of 2^-22, or an absolute one for x between 1/2 and 2; -inf for x below 2^-126.
 static __device__ __forceinline__ float lg2(float x)
 {
     float y;
@@ -31,7 +31,7 @@ static __device__ __forceinline__ float lg2(float x)
     return y;
 }
 
-// Two values rounded to lp, the first in the low half.
+// Round two values to lp and pack them, the first in the low half.
 static __device__ __forceinline__ uint32_t pack2(float lo, float hi)
 {
     uint32_t r;
@@ -44,8 +44,8 @@ static __device__ __forceinline__ uint32_t pack2(float lo, float hi)
     return r;
 }
 
-// 16 bytes that nobody else will read: they leave the L1 cache to others. Zeros if not valid. Not ld.global.nc, which
-// ptxas may move behind a wait for the kernel ahead (begin.cuh).
+// Load 16 bytes that no other thread will read, without keeping them in the L1 cache; zeros if not valid. This is not
+// ld.global.nc, which ptxas may move behind the wait for the previous kernel (begin.cuh).
 static __device__ __forceinline__ uint4 load_once(const void *p, bool valid)
 {
     uint4 x = make_uint4(0, 0, 0, 0);
@@ -61,9 +61,8 @@ static __device__ __forceinline__ uint32_t shared_address(const void *p)
     return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// Four 8x8 matrices of 16-bit elements; lane l gives the shared address of row l%8 of matrix l/8.
-// r[m] holds of matrix m row lane/4, columns 2*(lane%4) and the next; transposed: column lane/4,
-// rows 2*(lane%4) and the next.
+// Load four 8x8 matrices of 16-bit elements; lane l gives the shared address of row l%8 of matrix l/8. r[m] holds row
+// lane/4 of matrix m, columns 2*(lane%4) and the next; transposed: column lane/4, rows 2*(lane%4) and the next.
 static __device__ __forceinline__ void ldmatrix4(uint32_t (&r)[4], uint32_t address)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -80,8 +79,7 @@ static __device__ __forceinline__ void ldmatrix4_trans(uint32_t (&r)[4], uint32_
                  : "memory");
 }
 
-// An 8x8 matrix of 16-bit elements, of which lane l has row l/4, columns 2*(l%4) and the next, becomes
-// its transpose.
+// Transpose an 8x8 matrix of 16-bit elements, of which lane l holds row l/4, columns 2*(l%4) and the next.
 static __device__ __forceinline__ uint32_t transposed(uint32_t x)
 {
     uint32_t y;
@@ -89,7 +87,7 @@ static __device__ __forceinline__ uint32_t transposed(uint32_t x)
     return y;
 }
 
-// c[16x8] += a[16x16] b[16x8], float32 sums. With g = lane/4, t = lane%4 a lane holds
+// Add a[16x16] b[16x8] to c[16x8], in float32. With g = lane/4, t = lane%4 a lane holds
 //   a[0..3]: columns 2t, 2t+1 of row g, of row g+8, columns 2t+8, 2t+9 of row g, of row g+8
 //   b0, b1:  rows 2t, 2t+1 and rows 2t+8, 2t+9 of column g
 //   c[0..3]: columns 2t, 2t+1 of row g, then of row g+8
@@ -114,7 +112,7 @@ static __device__ __forceinline__ void mma16816(float (&c)[4], const uint32_t (&
 #endif
 }
 
-// The same with float16, whatever lp is.
+// Do the same with float16, whatever lp is.
 static __device__ __forceinline__ void mma16816_f16(float (&c)[4], const uint32_t (&a)[4],
                                                     uint32_t b0, uint32_t b1)
 {
@@ -129,7 +127,7 @@ static __device__ __forceinline__ void mma16816_f16(float (&c)[4], const uint32_
 #endif
 }
 
-// Two values rounded to float16, the first in the low half.
+// Round two values to float16 and pack them, the first in the low half.
 static __device__ __forceinline__ uint32_t pack2_f16(float lo, float hi)
 {
 #if NJ_SM75
@@ -141,7 +139,7 @@ static __device__ __forceinline__ uint32_t pack2_f16(float lo, float hi)
 #endif
 }
 
-// Differences of two pairs of float16.
+// Return the differences of two pairs of float16 numbers.
 static __device__ __forceinline__ uint32_t sub_f16x2(uint32_t x, uint32_t y)
 {
     uint32_t r;
@@ -149,8 +147,8 @@ static __device__ __forceinline__ uint32_t sub_f16x2(uint32_t x, uint32_t y)
     return r;
 }
 
-// Copies 16 bytes (4 bytes) to shared memory, zeros if not valid; src must be readable either way.
-// Done after cp_wait() by the same thread; others see it after the barrier that follows.
+// Copy 16 bytes (cp4: 4 bytes) to shared memory, zeros if not valid; src must be readable either way. The copy is
+// complete after cp_wait() in the same thread; other threads see it after the barrier that follows.
 static __device__ __forceinline__ void cp16(void *dst, const void *src, bool valid)
 {
 #if NJ_SM75
@@ -173,7 +171,7 @@ static __device__ __forceinline__ void cp4(void *dst, const void *src, bool vali
 #endif
 }
 
-// All copies of this thread so far have arrived.
+// Wait until all copies of this thread have arrived.
 static __device__ __forceinline__ void cp_wait()
 {
 #if !NJ_SM75

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heads.cuh"
 
-// What a thread reads of a head: V elements of either half.
+// A thread's inputs of a head: V elements of each half.
 template <typename T> struct head_inputs {
     typename vec<T>::raw g_lo, g_hi, x_lo, x_hi;
     float r;
     int pos;
 };
 
-// Adds up what the groups of a warp have gathered of a gain's gradient.
+// Add the sums that the groups of a warp have of the gradient of a norm's weights.
 template <typename T>
 static __device__ __forceinline__ void sum_groups(int key, float (&lo)[vec<T>::N],
                                                   float (&hi)[vec<T>::N],
@@ -29,8 +29,8 @@ static __device__ __forceinline__ void sum_groups(int key, float (&lo)[vec<T>::N
     }
 }
 
-// The queries or keys of the block's rows, a warp a row, a group of threads a head; all threads make
-// every turn, since sums need whole warps. The inputs of a turn are read during the one before.
+// Compute the gradient of the queries or keys of the block's rows: a warp per row, a group of threads per head. All
+// threads run every iteration, since sums need whole warps. The inputs of an iteration are read during the one before.
 template <typename T>
 static __device__ __forceinline__ void back_heads(int key, T *dqkv, const T *x, const float *rstd,
                                                   const T *w, const float *inv_freq, const int *pos,
@@ -107,8 +107,8 @@ static __device__ __forceinline__ void back_heads(int key, T *dqkv, const T *x, 
     sum_groups<T>(key, dw_lo, dw_hi, share, D);
 }
 
-// Block p takes rows p, p + P, ...: first the queries of all of them, then the keys, so that a
-// thread holds one gain and one sum at a time.
+// Take rows p, p + P, ... in block p: first the queries of all rows, then the keys, so that a thread holds one weight
+// and one sum at a time.
 template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_bwd(T *dqkv, float *dwq_part, float *dwk_part, const T *x, const float *rstd,

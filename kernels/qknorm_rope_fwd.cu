@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heads.cuh"
 
-// Copies a row's values, four accesses under way.
+// Copy a row's values, with four accesses in flight.
 template <typename T>
 static __device__ __forceinline__ void copy_values(T *y, const T *x, int count)
 {
@@ -20,8 +20,8 @@ static __device__ __forceinline__ void copy_values(T *y, const T *x, int count)
     }
 }
 
-// A warp a row. Each turn takes HEADS heads a group, all queries or all keys; all threads make
-// every turn, since sums need whole warps. The heads of a turn are read during the one before.
+// Normalize and rotate a row per warp. Each iteration takes HEADS heads per group, all queries or all keys; all threads
+// run every iteration, since sums need whole warps. The heads of an iteration are read during the one before.
 template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const float *inv_freq,
@@ -52,7 +52,7 @@ qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const f
             }
         }
     };
-    // All of these are under way before anything waits.
+    // All these loads are issued before anything waits.
     int end = turn_end(0);
     read(0, end);
     const int position = pos[n];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize.cuh: rows as e4m3, each with the float32 scale that gives it back: x = q scale, where scale
-// is the least power of two with max |x| <= 448 scale, and 448 is the largest e4m3 number. With powers
-// of two a row gets another scale without being rounded again, but for what becomes subnormal
-// (e4m3_transpose.cu).
+// quantize.cuh: rows as E4M3, each with its float32 scale: x = q scale, where scale is the least power of two with max
+// |x| <= 448 scale, and 448 is the largest E4M3 number. Because scales are powers of two, a row can be given another
+// scale without rounding again, except for numbers that become subnormal (e4m3_transpose.cu).
 #ifndef NOJIT_QUANTIZE_CUH
 #define NOJIT_QUANTIZE_CUH
 
@@ -11,9 +10,9 @@
 
 #include "norm.cuh"
 
-// The largest |x| is kept as its bits, which are ordered like the numbers, with NaN above infinity:
-// whatever is wrong in a row is in its scale. It starts at 2^-100, so that a row of zeros has a
-// scale that can be divided by.
+// The largest |x| is kept as its bits, which have the order of the numbers, with NaN above infinity: an infinity or NaN
+// in a row therefore reaches its scale. It starts at 2^-100, so that the scale of a row of zeros is not zero and can be
+// divided by.
 constexpr uint32_t LEAST_TOP = 0x0d800000;
 
 template <typename T, int N>
@@ -25,7 +24,7 @@ static __device__ __forceinline__ uint32_t largest(const vec<T, N> &x, uint32_t 
     return top;
 }
 
-// Largest of a group of WIDTH threads, the same in each. All threads of the block must call it.
+// Return the largest value of a group of WIDTH threads, the same in each. All threads of the block must call it.
 template <int WIDTH> static __device__ __forceinline__ uint32_t group_max(uint32_t x)
 {
 #pragma unroll
@@ -45,15 +44,15 @@ template <int WIDTH> static __device__ __forceinline__ uint32_t group_max(uint32
     return x;
 }
 
-// Infinity and NaN stay what they are.
+// Return the scale of a row whose largest |x| has these bits. Infinity and NaN stay what they are.
 static __device__ __forceinline__ float scale_of(uint32_t top)
 {
     const uint32_t least = __float_as_uint(__uint_as_float(top) / 448.0f);
     return __uint_as_float(top < 0x7f800000 ? (least + 0x007fffff) & 0x7f800000 : top);
 }
 
-// The scale of a row, by one thread, and the largest of all rows so far. Bits of scales are ordered like
-// the numbers, with NaN above infinity, and their maximum does not depend on the order of the rows.
+// Store the scale of a row, and update the largest scale of all rows; one thread calls it. Bits of scales have the
+// order of the numbers, with NaN above infinity, so the maximum does not depend on the order of the rows.
 static __device__ __forceinline__ void keep_scale(float *scale, float *most, uint32_t top)
 {
     const float own = scale_of(top);
@@ -72,7 +71,7 @@ template <> struct words<4> {
     typedef uint32_t type;
 };
 
-// x times inverse, rounded to nearest even; what rounds beyond 448 is 448, a NaN stays one.
+// Store x times inverse as E4M3, rounded to nearest even; values beyond 448 become 448, and NaN stays NaN.
 template <typename T, int N>
 static __device__ __forceinline__ void store_e4m3(uint8_t *q, const vec<T, N> &x, float inverse)
 {

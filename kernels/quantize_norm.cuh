@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// quantize_norm.cuh: normed rows as e4m3, each with its scale.
+// quantize_norm.cuh: normalized rows as E4M3, each with its scale.
 #ifndef NOJIT_QUANTIZE_NORM_CUH
 #define NOJIT_QUANTIZE_NORM_CUH
 
 #include "quantize.cuh"
 
-// Where the rows go. NULL: s without a sum, top where nobody wants it.
+// Output arrays. s is NULL if there is no sum, top is NULL if it is not wanted.
 template <typename T> struct normed_rows {
     uint8_t *q;
     float *scale, *top;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantize.cuh"
 
-// A row that a group of WIDTH threads keeps in registers.
+// Quantize a row that a group of WIDTH threads keeps in registers.
 template <typename T, int WIDTH, int MOST>
 static __device__ __forceinline__ void quantize_kept(uint8_t *q, float *scale, float *most,
                                                      const T *x, int C, bool live)
@@ -31,7 +31,7 @@ static __device__ __forceinline__ void quantize_kept(uint8_t *q, float *scale, f
             store_e4m3(q + first + k * WIDTH * V, vec<T>::of(keep[k]), inverse);
 }
 
-// A row that a block reads twice; the second time it comes from a cache.
+// Quantize a row that a block reads twice; the second time it comes from a cache.
 template <typename T>
 static __device__ __forceinline__ void quantize_long(uint8_t *q, float *scale, float *most,
                                                      const T *x, int C)

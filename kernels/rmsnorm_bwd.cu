@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "norm.cuh"
 
-// A group of WIDTH threads a row, KEEP vectors a thread: the groups of a block take its rows p,
-// p + P, ... in turn. A thread owns the same columns of every row and sums dw for them in registers;
-// at the end those of the groups are added in order. Many warps that wait for memory are worth more
-// than rows that few of them read ahead.
+// A row belongs to a group of WIDTH threads, with KEEP vectors each; the groups of a block take its rows p, p + P, ...
+// in turn. A thread has the same columns of every row and sums dw for them in registers; at the end the groups' sums
+// are added in order. This favours many warps that wait for memory over fewer that read rows ahead.
 template <typename T, int WIDTH, int KEEP>
 static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, const T *dy,
                                                         const T *x, const T *w, const float *rstd,
@@ -15,10 +14,10 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
     const float per_channel = 1.0f / C;
     const bool bypass = dres;
     vec<float> dw[KEEP * V / 4] = {};
-    const int64_t apart = (int64_t)GROUPS * P; // rows of a group
+    const int64_t apart = (int64_t)GROUPS * P; // rows between two of a group
     int64_t at = (blockIdx.x + (int64_t)group * P) * C + c;
     unsigned turn = 0;
-    constexpr bool HELD = KEEP * V == 8; // the gain, where there are registers for it
+    constexpr bool HELD = KEEP * V == 8; // keeps the norm's weights, if registers allow
     typename vec<T>::raw gain_raw[KEEP];
 #pragma unroll
     for (int k = 0; k < KEEP; k++)

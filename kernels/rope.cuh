@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rope.cuh: rotations of the half-split layout: element i of a head turns with element i + D/2.
+// rope.cuh: RoPE in the half-split layout: element i of a head rotates with element i + D/2.
 #ifndef NOJIT_ROPE_CUH
 #define NOJIT_ROPE_CUH
 
 #include "common.cuh"
 
-// Sine and cosine of the float32 product pos * inv_freq. The product is brought to [-pi, pi] by
-// subtracting multiples of 2 pi in three exact-enough pieces (the first has so few bits that the
-// first step is exact), which holds for angles below 2^17; the hardware functions then err by less
-// than 5e-7. sincosf would need stack.
+// Compute sine and cosine of the float32 product pos * inv_freq. The product is reduced to [-pi, pi] by subtracting a
+// multiple of 2 pi in three parts. The first part has so few bits that its product is exact, for angles below 2^17; the
+// hardware functions then err by less than 5e-7. sincosf would need a stack.
 static __device__ __forceinline__ void turn(float pos, float inv_freq, float &sin_a, float &cos_a)
 {
     const float angle = __fmul_rn(pos, inv_freq);
@@ -21,8 +20,8 @@ static __device__ __forceinline__ void turn(float pos, float inv_freq, float &si
     cos_a = __cosf(rest);
 }
 
-// What one thread turns: V elements of the lower half and their partners. A positive sign turns
-// forward. Each rounding is written out, so that every kernel turns to the same bits.
+// The rotation of one thread's elements: V of the lower half and their partners. A positive sign rotates forward. Each
+// rounding is explicit, so that every kernel gives bitwise identical results.
 template <int V> struct rotation {
     float sin_a[V], cos_a[V];
 
@@ -34,7 +33,8 @@ template <int V> struct rotation {
             sin_a[i] *= sign;
         }
     }
-    // Of D/2 cosines, followed by as many sines, from the thread's own on; 16-byte aligned.
+    // Load the rotation from D/2 cosines, followed by as many sines; `turns` points to the thread's own first cosine
+    // and is 16-byte aligned.
     __device__ __forceinline__ void load(const float *turns, int half)
     {
 #pragma unroll
@@ -63,8 +63,7 @@ template <int V> static __device__ __forceinline__ void add(float (&sum)[V], con
         sum[i] += x[i];
 }
 
-// A thread's elements of one head: V of the lower half and their partners in
-// the upper half.
+// A thread's elements of one head: V of the lower half and their partners in the upper half.
 template <typename T> struct head_piece {
     static constexpr int V = vec<T>::N;
     uint4 lo, hi;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rope_rows.cuh"
 
-// The transpose of a rotation turns back.
+// Rotate back: the transpose of a rotation is its inverse.
 template <typename T>
 static __device__ __forceinline__ void rope_bwd(T *dqkv, float *dbias_part, const float *inv_freq,
                                                 const int *pos, int N, int H, int K, int D, int P)

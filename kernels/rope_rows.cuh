@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rope_rows.cuh: rows of query, key and value heads, whose queries and keys are turned in place.
-// Block p has the rows p, p + P, ...; groups of its threads take them in turn, and a thread keeps
-// its place in the row. Heads share the angles of a row, so these lie in shared memory.
+// rope_rows.cuh: in-place RoPE on rows of query, key and value heads. Block p has the rows p, p + P, ...; groups of its
+// threads take them in turn, and a thread keeps its place in the row. Heads share the angles of a row, so these lie in
+// shared memory.
 #ifndef NOJIT_ROPE_ROWS_CUH
 #define NOJIT_ROPE_ROWS_CUH
 
 #include "rope.cuh"
 
-// a / b, rounded down, of numbers below 2^20; a third of what an integer division takes.
+// Return a / b, rounded down, for numbers below 2^20, in a third of the time of an integer division.
 static __device__ __forceinline__ int quotient(int a, int b)
 {
     return (unsigned)__fdividef((float)a + 0.5f, (float)b);
@@ -17,10 +17,10 @@ static __device__ __forceinline__ int quotient(int a, int b)
 // The heads from `first` on that a group of threads covers, and the thread's place in them.
 template <typename T> struct head_range {
     static constexpr int V = vec<T>::N;
-    static constexpr int SHARED = NJ_THREADS * 2 * V; // floats: a thread's elements
-    int half, kept;                     // kept: heads, or angles of rows, that fill `shared`
-    int heads, groups;                  // heads of a group
-    int in_block, group, piece, column; // head counted in the block, place in head and row
+    static constexpr int SHARED = NJ_THREADS * 2 * V; // floats: the elements of all threads
+    int half, kept;                     // heads, or angles of rows, that fill `shared`
+    int heads, groups;                  // heads per group; groups
+    int in_block, group, piece, column; // number of the head in the block, place in head and row
 
     __device__ __forceinline__ head_range(int first, int last, int D) : half(D / 2)
     {
@@ -33,7 +33,7 @@ template <typename T> struct head_range {
         piece = (lane - in_block * pieces) * V;
         column = (first + in_block - group * heads) * D + piece;
     }
-    // Adds up the groups' sums, in order, to the block's.
+    // Add the groups' sums, in order, to give the block's sums.
     __device__ __forceinline__ void add_groups(float *part, float *shared,
                                                const float (&sum)[2][V]) const
     {
@@ -58,18 +58,18 @@ template <typename T> struct head_range {
     }
 };
 
-// Rotations of the block's rows: angles pos inv_freq, backward where the sign is negative.
+// Rotations of the block's rows by the angles pos inv_freq; backward if the sign is negative.
 struct row_turns {
     const float *inv_freq;
     const int *pos;
     float sign;
 
-    // Cosines and sines of as many rows, from row n on, as are kept: D floats a row.
+    // Compute the cosines and sines of own.kept rows, from row n on: D floats per row.
     template <typename T>
     __device__ __forceinline__ void compute(float *turns, const head_range<T> &own, int64_t n,
                                             int N, int P) const
     {
-        constexpr int V = vec<T>::N, BATCH = 4; // positions under way
+        constexpr int V = vec<T>::N, BATCH = 4; // positions in flight
         const int half = own.half, lanes = own.kept / V, i = threadIdx.x - own.in_block / V * half;
         if (own.in_block >= lanes * V)
             return;
@@ -95,16 +95,15 @@ struct row_turns {
     }
 };
 
-// Turns the heads of `own` that end before column `turned`: queries and keys. `part` is that of its
-// first head.
+// Rotate the heads of `own` that end before column `turned`: queries and keys. `part` belongs to its first head.
 template <typename T>
 static __device__ __forceinline__ void rope_range(const head_range<T> &own, int turned, T *x,
                                                   const T *bias, float *part, const row_turns &by,
                                                   int N, int width, int P)
 {
-    constexpr int V = vec<T>::N, AHEAD = 3; // pieces of a thread under way
+    constexpr int V = vec<T>::N, AHEAD = 3; // pieces of a thread in flight
     __shared__ __align__(16) float shared[head_range<T>::SHARED];
-    const int half = own.half, step = own.groups * P; // rows
+    const int half = own.half, step = own.groups * P; // step: rows
     const int64_t stride = (int64_t)step * width;
     int left = own.group < own.groups ? (int)(N - blockIdx.x) - own.group * P : 0;
     T *row = x + (blockIdx.x + (int64_t)own.group * P) * width + own.column;
@@ -156,9 +155,9 @@ static __device__ __forceinline__ void rope_range(const head_range<T> &own, int 
         own.add_groups(part, shared, sum);
 }
 
-// Turns the query and key heads of rows p, p + P, ... in block p. A bias is added first; sums of
-// the rows as they then are, in the element type, go to row p of `part`. Without both, values are
-// not touched. What a thread reads of its next rows is under way while it works on one.
+// Rotate the query and key heads of rows p, p + P, ... in block p. A bias is added first; sums of the resulting rows,
+// rounded to the element type, go to row p of `part`. Without a bias and `part`, values are not touched. While a thread
+// works on one row, it loads the next ones.
 template <typename T>
 static __device__ __forceinline__ void
 rope_rows(T *x, const T *bias, float *part, const row_turns &by, int N, int H, int K, int D, int P)

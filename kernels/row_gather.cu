@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// A warp a row.
+// Gather a row per warp.
 template <typename T>
 static __device__ __forceinline__ void row_gather(T *dst, const T *src, const int *index, int M,
                                                   int R, int C)

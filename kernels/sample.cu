@@ -2,14 +2,14 @@
 #include "philox.cuh"
 #include "ptx.cuh"
 
-constexpr int TOKENS = 8;       // of a group
-constexpr int CALL = 4;         // groups whose noise is one call of Philox
+constexpr int TOKENS = 8;       // tokens of a group
+constexpr int CALL = 4;         // groups whose noise comes from one call of Philox
 constexpr int TILE = 32 * CALL; // groups that a warp takes at a time
 constexpr float LOG_2 = 0.69314718f;
 constexpr unsigned ALL = 0xffffffffu;
 constexpr float LOWEST = -3.40282347e38f; // no finite score is lower
 
-// The logits of a group as they lie in memory.
+// The logits of a group as they are in memory.
 template <typename T> struct sample_bits {
     typedef vec<T> part;
     static constexpr int PARTS = TOKENS / part::N;
@@ -44,7 +44,7 @@ struct sample_group {
     }
 };
 
-// -log(u) for u = 1 - (w + 1/2)/2^32, where w is small and where it is not.
+// Return -log(u) for u = 1 - (w + 1/2)/2^32, by a series for small w and by a logarithm otherwise.
 static __device__ __forceinline__ float exponential(uint32_t w)
 {
     const float y = ((float)w + 0.5f) * 0x1p-32f, u = ((float)~w + 0.5f) * 0x1p-32f;
@@ -52,14 +52,15 @@ static __device__ __forceinline__ float exponential(uint32_t w)
     return y < 0.1f ? series : -LOG_2 * lg2(u);
 }
 
-// What log(s) - log(-log(u)) cannot exceed: s is 8 at most, and -log(u) at least w/2^32. 0.001 is for roundings.
+// Return an upper bound of log(s) - log(-log(u)): s is at most 8, and -log(u) at least w/2^32. 0.001 covers rounding.
 static __device__ __forceinline__ float most_noise(uint32_t w)
 {
     constexpr float LOG_8 = 2.0794415f;
     return fmaf(-LOG_2, lg2((float)w), LOG_8 + 32 * LOG_2 + 0.001f);
 }
 
-// A row, and how it is sampled. At tau 0 scores have no noise, and only the largest token of a group has a weight.
+// A row, and the parameters of sampling. At tau 0 scores have no noise, and only the largest token of a group has a
+// weight.
 template <typename T> struct sample_row {
     const T *x;
     int V;
@@ -75,13 +76,14 @@ template <typename T> struct sample_row {
     {
         bits.read(x + q * TOKENS);
     }
-    // No score of the group is higher. The largest logit may be one beyond V, which only makes the bound looser.
+    // Return an upper bound of the scores of the group. The largest logit may be one beyond V, which only loosens the
+    // bound.
     __device__ __forceinline__ float bound(float largest, uint32_t w) const
     {
         const float noise = tau == 0 ? 0 : most_noise(w);
         return largest >= least ? fmaf(largest, inv_tau, noise) : -INFINITY;
     }
-    // The logits of those that take part, -inf for others.
+    // Return the logits of the tokens that take part, -inf for others.
     __device__ __forceinline__ sample_group candidates(int q) const
     {
         sample_bits<T> bits;
@@ -111,7 +113,7 @@ template <typename T> struct sample_row {
         const float noise = tau == 0 ? 0 : LOG_2 * (lg2(sum(g, largest)) - lg2(exponential(w)));
         return fmaf(largest, inv_tau, noise);
     }
-    // A token of the group by its weight.
+    // Draw a token of the group by weight.
     __device__ __forceinline__ int draw(int q) const
     {
         constexpr uint32_t OF_TOKEN = 0x746f6b6eu;
@@ -130,13 +132,13 @@ template <typename T> struct sample_row {
     }
 };
 
-// Integers in the order of the floats that have these bits, and back.
+// Map the bits of a float to an integer with the order of the floats, and back.
 static __device__ __forceinline__ int in_order(int bits)
 {
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 
-// The best group so far. They come in no order: of equal scores the lowest group wins.
+// The best group so far. Groups come in no particular order: among equal scores the lowest group wins.
 struct sample_best {
     float top;
     int group;
@@ -147,7 +149,8 @@ struct sample_best {
         top = wins ? score : top;
         group = wins ? q : group;
     }
-    // The highest score that the block has seen. Any moment's will do: it decides what is looked at, not who wins.
+    // Return the highest score that the block has seen. It may be out of date: it only decides which groups are
+    // examined, not which one wins.
     __device__ __forceinline__ float seen(int *bar) const
     {
         const float warp = warp_max(top);
@@ -164,8 +167,9 @@ struct sample_best {
     }
 };
 
-// 128 neighbouring groups, of which those from first to last - 1 count. A lane reads every 32nd, and looks closer at
-// those that may beat what the block has seen, the most promising first. Noise is made by calls for 4 neighbours.
+// Score 128 neighbouring groups, of which those from first to last - 1 count. A lane reads every 32nd, and examines
+// those that may beat the best that the block has seen, the most promising first. One call makes the noise of 4
+// neighbours.
 template <typename T>
 static __device__ __forceinline__ void sample_tile(sample_best &best, float &top, int *bar,
                                                    uint4 *words, const sample_row<T> &row, int base,
@@ -210,7 +214,7 @@ static __device__ __forceinline__ void sample_tile(sample_best &best, float &top
     }
 }
 
-// A block per part of a row.
+// Sample a part of a row in each block.
 template <typename T>
 static __device__ __forceinline__ void sample(float *score, int *best, const T *x, const float *cut,
                                               const int32_t *slot, const int32_t *number,

@@ -3,21 +3,21 @@
 
 constexpr int BITS = 11, BINS = 1 << BITS, OF_A_THREAD = BINS / NJ_THREADS;
 
-// The place of a value in the order of all floats.
+// Return the rank of a value in the order of all floats.
 static __device__ __forceinline__ uint32_t place_of(float x)
 {
     const uint32_t bits = __float_as_uint(x);
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// Sums of 64 bits in two halves: shared memory adds 32 bits in one instruction, 64 in a loop.
+// A histogram of 64-bit sums in two halves: shared memory adds 32 bits in one instruction, but 64 in a loop.
 struct histogram {
     uint32_t low[BINS], high[BINS];
     uint64_t warp[NJ_THREADS / 32], before;
     int found;
 };
 
-// What one token counts towards top_k: 1. Its sum never reaches the upper half.
+// Weights for top_k: each token counts 1. The sum never reaches the upper half.
 struct tokens {
     uint64_t k;
 
@@ -28,7 +28,7 @@ struct tokens {
     __device__ __forceinline__ uint64_t enough(uint64_t) const { return k; }
 };
 
-// Towards top_p: 2^40 times exp((x - top) / tau), cut to a whole number, if top_k keeps it.
+// Weights for top_p: 2^40 times exp((x - top) / tau), truncated, if top_k keeps the token.
 struct masses {
     float top, least, factor; // factor: log2(e) / tau
     uint64_t part;            // 2^32 top_p
@@ -45,7 +45,7 @@ struct masses {
         if (high)
             atomicAdd(&h.high[bin], high);
     }
-    // all part / 2^32, rounded up; at least one token.
+    // Return all part / 2^32, rounded up, and at least 1, so that one token remains.
     __device__ __forceinline__ uint64_t enough(uint64_t all) const
     {
         const uint64_t of_low = ((all & 0xffffffffu) * part + 0xffffffffu) >> 32;
@@ -53,7 +53,7 @@ struct masses {
     }
 };
 
-// Calls f for the logits of a row; NaN counts as -inf.
+// Call f for the logits of a row; NaN counts as -inf.
 template <typename T, typename F>
 static __device__ __forceinline__ void each(const T *row, int V, F f)
 {
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void each(const T *row, int V, F f)
     }
 }
 
-// The sum over the threads before this one; sets all to that over all threads.
+// Return the sum over the threads before this one, and set `all` to the sum over all threads.
 static __device__ __forceinline__ uint64_t sum_before(histogram &h, uint64_t mine, uint64_t &all)
 {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -96,8 +96,8 @@ static __device__ __forceinline__ uint64_t sum_before(histogram &h, uint64_t min
     return sum;
 }
 
-// The highest value from which on the tokens of a row count enough. BITS of its place at a time;
-// a place of a 16-bit type has 19 bits at most, and equal ones behind them.
+// Return the highest value such that the tokens of a row from it upwards have enough weight. It is found BITS of its
+// rank at a time; a rank of a 16-bit type has at most 19 significant bits, and equal ones after them.
 template <typename T, typename C>
 static __device__ __forceinline__ float highest(histogram &h, const T *row, int V, const C &count)
 {

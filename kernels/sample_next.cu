@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.cuh"
 
-// The token of a row: the best of its parts, of equals the lowest; -1: no part has any.
+// Return the token of a row: that of its best part, the lowest among equals; -1 if no part has one.
 static __device__ __forceinline__ int best_part(const float *score, const int *best, int PARTS)
 {
     float top = -INFINITY;
@@ -17,7 +17,7 @@ static __device__ __forceinline__ int best_part(const float *score, const int *b
     return id;
 }
 
-// One block, so that the step is counted once all rows have used it.
+// One block takes all rows, so that the step is counted once all rows have used it.
 template <typename T>
 static __device__ __forceinline__ void
 sample_next(int *out, int *ids, int *pos, int *left, int *slot, int *counter, const float *score,

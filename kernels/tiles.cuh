@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tiles.cuh: a tensor map, as kernels get one for each argument of their contract that has a tile. Its address goes to
+// tiles.cuh: a tensor map. A kernel gets one for each argument whose contract gives a tile, and passes its address to
 // cp.async.bulk.tensor.
 #ifndef NOJIT_TILES_CUH
 #define NOJIT_TILES_CUH

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// transpose.cuh: rows of bytes as columns. A block has a tile of 128 rows and columns, a thread four rows of
-// it and four columns in each 32: it makes a word, four rows of a column, from what it reads. Words of a warp
-// lie in 32 banks both times.
+// transpose.cuh: transposition of rows of bytes. A block has a tile of 128 rows and columns; a thread has four rows of
+// it and four columns in each 32. From what it reads it makes words of four rows of a column. The words of a warp lie
+// in 32 different banks, both when they are written and when they are read.
 #ifndef NOJIT_TRANSPOSE_CUH
 #define NOJIT_TRANSPOSE_CUH
 
@@ -18,9 +18,9 @@ struct byte_tile {
         return {block_from_last() * SIZE, (int)blockIdx.y * SIZE, warp * 4 + lane / 8,
                 lane % 8 * 4};
     }
-    // The first of the thread's four rows.
+    // Return the first of the thread's four rows.
     __device__ __forceinline__ int row() const { return first_row + 4 * word; }
-    // The thread's words of x, whose R rows are X bytes apart.
+    // Load the thread's words of x, whose R rows are X bytes apart.
     __device__ __forceinline__ void load(uint32_t (&raw)[PARTS][4], const uint8_t *x, int R, int C,
                                          int X) const
     {
@@ -35,7 +35,7 @@ struct byte_tile {
                         *reinterpret_cast<const uint32_t *>(x + (int64_t)(row() + i) * X + c);
             }
     }
-    // q[C, R]. turn(out, in) makes of a word of each row one of each column.
+    // Store q[C, R]. turn(out, in) converts a word of each row to a word of each column.
     template <typename F>
     __device__ __forceinline__ void store(uint8_t *q, const uint32_t (&raw)[PARTS][4], int R, int C,
                                           F turn) const

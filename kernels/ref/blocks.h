@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blocks.h: blocks of the quantised types as floats. In those of ggml and I4 every product is exact in
- * float32, so that one rounding is left, in the last subtraction, whether or not it is fused with a product;
- * NF4 and F8 round one product. The value is the same on every machine, and in the oracle, too. The trainer
- * reads weights on the host with these.
+ * blocks.h: blocks of the quantized types as floats. In ggml's types and I4 every product is exact in float32, so the
+ * only rounding is in the last subtraction, whether or not it is fused with a product; NF4 and F8 round one product.
+ * The value is therefore the same on every machine, and in the oracle. The trainer reads weights on the host with these
+ * functions.
  */
 #ifndef NOJIT_REF_BLOCKS_H
 #define NOJIT_REF_BLOCKS_H
@@ -11,7 +11,7 @@
 #include "base/tensor_type.h"
 #include "ref.h"
 
-/* A float16, of any alignment. */
+/* Return the float16 at b, which need not be aligned. */
 static inline float half_at(const uint8_t *b)
 {
     const uint32_t bits = (uint32_t)(b[0] | b[1] << 8);
@@ -23,7 +23,7 @@ static inline float half_at(const uint8_t *b)
            ldexpf((float)(exponent ? 1024 + digits : digits), (exponent ? exponent : 1) - 25);
 }
 
-/* The low nibbles of 16 bytes, then the high ones. */
+/* Return nibble e of 16 bytes: the low nibbles first, then the high ones. */
 static inline int nibble(const uint8_t *b, int e)
 {
     return b[e % 16] >> e / 16 * 4 & 15;
@@ -69,7 +69,7 @@ static inline void block_q5_1(const uint8_t *b, float *x)
         x[e] = d * (float)(nibble(b + 8, e) | fifth_bit(b + 4, e)) + m;
 }
 
-/* The quarter of byte l, of 32 for each 128 elements, that element e has. */
+/* Return the two bits of element e; each 32 bytes hold 128 elements. */
 static inline int quarter(const uint8_t *b, int e)
 {
     return b[32 * (e / 128) + e % 32] >> 2 * (e % 128 / 32) & 3;
@@ -84,7 +84,7 @@ static inline void block_q2_k(const uint8_t *b, float *x)
     }
 }
 
-/* Six bits: four of the first eight bytes, two of the last four. */
+/* Return the 6-bit scale of group j: four bits from the first eight bytes, two from the last four. */
 static inline int scale_q3_k(const uint8_t *s, int j)
 {
     const int low = j < 8 ? s[j] & 15 : s[j - 8] >> 4;
@@ -101,14 +101,14 @@ static inline void block_q3_k(const uint8_t *b, float *x)
     }
 }
 
-/* Six bits each, of 12 bytes: the scale of group g and what is subtracted. */
+/* Unpack the 6-bit scale of group g and its 6-bit minimum from 12 bytes. */
 static inline void scales_q4_k(const uint8_t *s, int g, int *scale, int *least)
 {
     *scale = g < 4 ? s[g] & 63 : (s[g + 4] & 15) | s[g - 4] >> 6 << 4;
     *least = g < 4 ? s[g + 4] & 63 : s[g + 4] >> 4 | s[g] >> 6 << 4;
 }
 
-/* high: bytes of a fifth bit, or NULL. */
+/* Expand a block of Q4_K, or of Q5_K if `high` points to the bytes of the fifth bits. */
 static inline void block_q45_k(const uint8_t *b, const uint8_t *high, const uint8_t *low, float *x)
 {
     const float d = half_at(b), m = half_at(b + 2);
@@ -173,7 +173,7 @@ static inline float float_at(const uint8_t *b)
     return x;
 }
 
-/* Two numbers of four bits a byte, the first in the low bits. */
+/* Return the 4-bit number of element e: two per byte, the first in the low bits. */
 static inline int half_byte(const uint8_t *b, int e)
 {
     return b[e / 2] >> e % 2 * 4 & 15;
@@ -214,7 +214,7 @@ static inline void block_i4_128(const uint8_t *b, float *x)
     block_i4(b, x, 128);
 }
 
-/* Of four bits of exponent, biased by 7, and three of mantissa. */
+/* Return the value of an E4M3 byte; NaN bytes become 480 or -480, as base/tensor_type.h says. */
 static inline float e4m3_of(uint8_t bits)
 {
     const int exponent = bits >> 3 & 15, digits = bits & 7;
@@ -239,7 +239,7 @@ static inline void block_f8_128(const uint8_t *b, float *x)
     block_f8(b, x, 128);
 }
 
-/* By type: the elements of a block. */
+/* Functions that expand a block, by type. */
 enum { BLOCK_ELEMENTS_MOST = 256 };
 static void (*const block_of[NJ_TYPES])(const uint8_t *b, float *x) = {
     [NJ_TYPE_Q8_0] = block_q8_0,     [NJ_TYPE_Q4_0] = block_q4_0,

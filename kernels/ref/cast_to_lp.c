@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref.h"
 
-/* The caller's arrays already hold what the type of dst can hold; rounding is the test's. */
+/* Copy only: the elements of src are already numbers that dst can hold. The test does the rounding. */
 void NJ_REF(cast_to_lp)(real *dst, const real *src, int64_t n)
 {
 #pragma omp parallel for simd

@@ -3,7 +3,7 @@
 
 enum { LOSS_SCALE_MAX = 65536 };
 
-/* 1 - beta^updates without cancellation. */
+/* Return 1 - beta^updates without cancellation. */
 static real bias_correction(float beta, real updates)
 {
     return -expm1(updates * log((real)beta));

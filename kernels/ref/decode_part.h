@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * decode_part.h: what the references of attn_decode and attn_decode_q8 share.
+ * decode_part.h: code shared by the references of attn_decode and attn_decode_q8.
  */
 #ifndef NOJIT_DECODE_PART_H
 #define NOJIT_DECODE_PART_H
@@ -13,14 +13,15 @@
 
 enum { DECODE_D_MAX = 128 };
 
-/* The new row of a sequence as its projection left it. Without inv_freq it is rotated already. */
+/* The new row of a sequence, as the GEMM of queries, keys and values leaves it. If inv_freq is NULL, RoPE has been
+ * applied already. */
 struct new_row {
     const real *x, *bias, *inv_freq;
     int32_t pos;
     int D;
 };
 
-/* Its head number `head`, which is rotated as in rope_fwd if it is one of queries or keys. */
+/* Copy head number `head` of the row, with its bias; a query or key head is rotated as in rope_fwd. */
 static inline void new_head(real *to, const struct new_row *row, int64_t head, bool rotated)
 {
     const int half = row->D / 2;
@@ -32,13 +33,14 @@ static inline void new_head(real *to, const struct new_row *row, int64_t head, b
     }
 }
 
-/* Scores of a chunk become exp(score - largest); both statistics of the part behind its D values. */
+/* Turn the scores of a chunk into exp(score - largest), and store the two statistics of the partial result after its D
+ * values. */
 static inline void part_softmax(real *part, int D, real *s, int keys)
 {
     const real log2_e = (real)1.4426950408889634;
     real top = -(real)INFINITY, sum = 0;
     for (int j = 0; j < keys; j++)
-        if (!(s[j] <= top)) /* takes a NaN, too */
+        if (!(s[j] <= top)) /* true for NaN, too */
             top = s[j];
     for (int j = 0; j < keys; j++) {
         s[j] = exp(s[j] - top);
@@ -48,11 +50,11 @@ static inline void part_softmax(real *part, int D, real *s, int keys)
     part[D + DECODE_SUM] = sum;
 }
 
-/* Adds the next chunk to those before it. */
+/* Add the next chunk to the sum of those before it. */
 static inline void part_add(real *total, const real *part, int D)
 {
     const real was = total[D + DECODE_TOP], top = part[D + DECODE_TOP];
-    const real next = top <= was ? was : top; /* takes a NaN, too */
+    const real next = top <= was ? was : top; /* NaN becomes the maximum, too */
     const real old = exp2(was - next), its = exp2(top - next);
     for (int d = 0; d < D; d++)
         total[d] = total[d] * old + part[d] * its;

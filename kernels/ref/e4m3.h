@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * e4m3.h: rows as e4m3, each with its scale. In double nothing is rounded: rounding is the test's.
+ * e4m3.h: rows as E4M3, each with its scale. In double nothing is rounded; the test does the rounding.
  */
 #ifndef NOJIT_REF_E4M3_H
 #define NOJIT_REF_E4M3_H
@@ -25,7 +25,7 @@ static inline double from_e4m3(e4m3 x)
 
 typedef uint8_t e4m3;
 
-/* To nearest even; beyond 448 it is 448, and a NaN is all digits. */
+/* Round to nearest even. Values beyond 448 become 448; NaN becomes all ones. */
 static inline e4m3 to_e4m3(float x)
 {
     uint32_t bits;
@@ -34,7 +34,7 @@ static inline e4m3 to_e4m3(float x)
     const float size = fabsf(x);
     if (!(size < 448))
         return sign | (size >= 448 ? 0x7e : 0x7f);
-    if (size < 0x1p-6f) /* subnormal: steps of 2^-9; the eighth is the first normal number */
+    if (size < 0x1p-6f) /* subnormal: steps of 2^-9; eight of them are the first normal number */
         return sign | (uint8_t)rintf(size * 0x1p9f);
     bits &= 0x7fffffff;
     bits += 0x7ffff + (bits >> 20 & 1);
@@ -53,20 +53,20 @@ static inline float from_e4m3(e4m3 x)
 
 #endif
 
-/* The least power of two that is not below x > 0; infinity and NaN stay what they are. */
+/* Return the least power of two that is at least x > 0; infinity and NaN stay what they are. */
 static inline real power_of_two(real x)
 {
     int exponent;
-    const real fraction = frexp(x, &exponent); /* from 1/2 on, below 1 */
+    const real fraction = frexp(x, &exponent); /* in [1/2, 1) */
     return isfinite(x) ? ldexp((real)1, fraction == (real)0.5 ? exponent - 1 : exponent) : x;
 }
 
-/* A row of count elements. */
+/* Quantize a row of `count` elements and store its scale. */
 static inline void quantize_row(e4m3 *q, real *scale, const real *x, int32_t count)
 {
     real top = (real)0x1p-100;
     for (int32_t i = 0; i < count; i++)
-        if (!(fabs(x[i]) <= top)) /* takes a NaN, and nothing after it */
+        if (!(fabs(x[i]) <= top)) /* true for NaN, and for nothing after it */
             top = isnan(top) ? top : fabs(x[i]);
     *scale = power_of_two(top / 448);
     const real inverse = 1 / *scale;
@@ -74,11 +74,11 @@ static inline void quantize_row(e4m3 *q, real *scale, const real *x, int32_t cou
         q[i] = to_e4m3(x[i] * inverse);
 }
 
-/* The largest of top[0] and the scales of so many rows; nothing to do without top. */
+/* Raise top[0] to the largest of the scales of `rows` rows; do nothing if top is NULL. */
 static inline void keep_top(real *top, const real *scale, int32_t rows)
 {
     for (int32_t n = 0; top && n < rows; n++)
-        if (!(scale[n] <= *top)) /* takes a NaN, and nothing after it */
+        if (!(scale[n] <= *top)) /* true for NaN, and for nothing after it */
             *top = isnan(*top) ? *top : scale[n];
 }
 

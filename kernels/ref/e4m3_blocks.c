@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref.h"
 
-/* Above 2^-127, as a byte; 255: no number. */
+/* Return the exponent of a scale as a byte, with a bias of 127; 255 for infinity and NaN. */
 static uint32_t exponent_of(real x)
 {
     int exponent;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * e5m2.h: numbers as e5m2, the upper half of a float16, rounded at random. Both builds of a reference draw:
- * in double an array holds the numbers that the bytes of the other stand for.
+ * e5m2.h: E5M2 numbers, the upper half of a float16, with stochastic rounding. Both builds of a reference round: in
+ * double, an array holds the values of the bytes that it holds in float.
  */
 #ifndef NOJIT_REF_E5M2_H
 #define NOJIT_REF_E5M2_H
 
 #include "ref.h"
 
-/* The bits of the nearest float16, ties to even; a NaN is all digits. */
+/* Return the bits of the nearest float16, ties to even; NaN becomes all ones. */
 static inline uint16_t float16_bits(float x)
 {
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
@@ -20,11 +20,12 @@ static inline uint16_t float16_bits(float x)
         return sign | 0x7c00;
     if (size < 0x1p-14f) /* subnormal: steps of 2^-24 */
         return sign | (uint16_t)rintf(size * 0x1p24f);
-    const float fraction = frexpf(size, &exponent); /* 0.5 and above */
+    const float fraction = frexpf(size, &exponent); /* in [1/2, 1) */
     return (uint16_t)(sign | (((exponent + 13) << 10) + (int)rintf(fraction * 2048)));
 }
 
-/* To an e5m2 neighbour: away from zero with the probability that is the lower half of the float16, in 256ths. */
+/* Round to one of the two neighbouring E5M2 numbers: away from zero with a probability equal to the lower half of the
+ * float16, in 256ths. */
 static inline uint8_t e5m2_at_random(float x, uint32_t random8)
 {
     return isnan(x) ? 0x7f : (uint8_t)((float16_bits(x) + random8) >> 8);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemv.h: what the references of gemv_norm and gemv_norm_swiglu share.
+ * gemv.h: code shared by the references of gemv_norm and gemv_norm_swiglu.
  */
 #ifndef NOJIT_REF_GEMV_H
 #define NOJIT_REF_GEMV_H
@@ -9,7 +9,7 @@
 
 enum { GEMV_ROWS = 16 };
 
-/* Reciprocal root of each of M <= GEMV_ROWS rows. */
+/* Compute the reciprocal root of each of M <= GEMV_ROWS rows. */
 static void reciprocal_roots(real *r, const real *x, int M, int32_t C, float eps)
 {
     for (int m = 0; m < M; m++) {
@@ -20,7 +20,7 @@ static void reciprocal_roots(real *r, const real *x, int M, int32_t C, float eps
     }
 }
 
-/* A row, normalised by r and g, times a row of weights. */
+/* Return the dot product of a row, normalized by r and g, with a row of weights. */
 static real normed_dot(const real *x, real r, const real *g, const real *w, int32_t C)
 {
     real sum = 0;

@@ -5,15 +5,15 @@
 
 enum { STREAM = 3, COLUMNS_OF_A_CALL = 16 };
 
-/* One for all rows: 2^-8 of the least power of two from x on. */
+/* Return the scale of all rows: 2^-8 of the least power of two that is at least x. */
 static real scale_of_gradient(real x)
 {
     int exponent;
-    const real fraction = frexp(x, &exponent); /* from 1/2 on, below 1 */
+    const real fraction = frexp(x, &exponent); /* in [1/2, 1) */
     return ldexp((real)1, (fraction == (real)0.5 ? exponent - 1 : exponent) - 8);
 }
 
-/* From the last column on: g may lie at the end of s. */
+/* Round the gradient of a row, from the last column to the first: g may lie at the end of s. */
 static void round_row(e5m2 *g, const real *s, int32_t row, int32_t Vs, const int32_t *key)
 {
     uint32_t random[4];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kd_row.h: a row of kd_head: its losses, and its logits' gradient in their place.
+ * kd_row.h: a row of kd_head: its losses, and its gradient in place of the logits.
  */
 #ifndef NOJIT_REF_KD_ROW_H
 #define NOJIT_REF_KD_ROW_H
 
 #include "softmax.h"
 
-/* s becomes scale (softmax(s) - onehot(target)). Returns the cross-entropy. */
+/* Replace s by scale (softmax(s) - onehot(target)). Return the cross-entropy. */
 static inline real cross_entropy(real *s, int32_t target, int32_t V, real scale)
 {
     const struct softmax q = softmax_of(s, V, 1);
@@ -17,8 +17,8 @@ static inline real cross_entropy(real *s, int32_t target, int32_t V, real scale)
     return loss;
 }
 
-/* One token: logarithms of its probabilities p of the teacher, q of the student, and of the
- * m = beta p + (1 - beta) q that both are compared with. */
+/* One token: the logarithms of its probabilities p (teacher) and q (student), and of m = beta p + (1 - beta) q, with
+ * which both are compared. */
 struct token {
     real log_p, log_q, log_m;
 };
@@ -32,14 +32,14 @@ static inline struct token token_of(const struct softmax *teacher, const struct 
         r.log_m = r.log_q;
     else if (beta == 1)
         r.log_m = r.log_p;
-    else if (d > 0) /* over the larger of p and q: nothing overflows */
+    else if (d > 0) /* relative to the larger of p and q, so that nothing overflows */
         r.log_m = r.log_p + log(beta + (1 - beta) * exp(-d));
     else
         r.log_m = r.log_q + log1p(beta * expm1(d));
     return r;
 }
 
-/* p (log p - log m), and 0 log 0 is 0 */
+/* Return p (log p - log m), where 0 log 0 is 0. */
 static inline double kl_term(real p, real log_p, real log_m)
 {
     return p > 0 ? (double)(p * (log_p - log_m)) : 0;
@@ -51,7 +51,7 @@ struct distilled {
     double kd, entropy; /* sums over V */
 };
 
-/* s becomes its gradient, times scale. */
+/* Compute the losses of a row, and replace s by its gradient, times scale. */
 static inline struct distilled distil(real *s, const real *t, int32_t target, int32_t V, real tau,
                                       real ratio, real beta, real scale)
 {
@@ -68,7 +68,7 @@ static inline struct distilled distil(real *s, const real *t, int32_t target, in
             from_q += kl_term(exp(x.log_q), x.log_q, x.log_m);
         r.entropy -= kl_term(p, x.log_p, 0);
     }
-    /* Weights of the two; at the ends the other one is 0. */
+    /* Weights of the two divergences. At the ends of beta one divergence is 0, and the other has weight 1. */
     const real weight_p = beta == 0 ? 1 : beta, weight_q = beta == 1 ? 1 : 1 - beta;
     r.kd = (double)weight_p * from_p + (double)weight_q * from_q;
     for (int32_t v = 0; v < V; v++) {
@@ -81,7 +81,8 @@ static inline struct distilled distil(real *s, const real *t, int32_t target, in
     return r;
 }
 
-/* A row of Vs columns, the last of which are no tokens. t NULL: there is no teacher; target < 0: no loss. */
+/* Compute a row of Vs columns, of which the last Vs - V are not tokens. If t is NULL there is no teacher; if target < 0
+ * there is no loss. */
 static inline struct distilled distil_row(real *s, const real *t, int32_t target, int32_t V,
                                           int32_t Vs, real tau, real ratio, real beta, real scale)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kv_cache_q8.h: kv_cache.h of bytes, with a scale for the key and one for the value of each position.
+ * kv_cache_q8.h: the 8-bit cache: kv_cache.h with bytes, and with two scales per position, for the key and the value.
  */
 #ifndef NOJIT_KV_CACHE_Q8_H
 #define NOJIT_KV_CACHE_Q8_H
 
 #include "kv_cache.h"
 
-/* Levels of x[n], `stride` bytes apart, in float32 as on a GPU; gives their scale. */
+/* Store the levels of x[n], `stride` bytes apart, computed in float32 as on a GPU. Return their scale. */
 static inline real levels_of(int8_t *to, int64_t stride, const real *x, int n)
 {
     float most = 0;

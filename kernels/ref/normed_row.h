@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * normed_row.h: a row of an RMS norm.
+ * normed_row.h: RMS norm of a row.
  */
 #ifndef NOJIT_REF_NORMED_ROW_H
 #define NOJIT_REF_NORMED_ROW_H
@@ -9,7 +9,7 @@
 
 enum { C_MAX = 10240 };
 
-/* y = x r w; returns r, the reciprocal root. */
+/* Compute y = x r w. Return r, the reciprocal root. */
 static inline real normed_row(real *y, const real *x, const real *w, int32_t C, float eps)
 {
     real sum = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * philox.h: random words as a function of their place.
+ * philox.h: random words as a function of their position.
  */
 #ifndef NOJIT_REF_PHILOX_H
 #define NOJIT_REF_PHILOX_H
 
 #include "ref.h"
 
-/* Philox4x32-10 with counter (block mod 2^32, block / 2^32, c2, c3) and key (k0, k1). */
+/* Compute Philox4x32-10 with counter (block mod 2^32, block / 2^32, c2, c3) and key (k0, k1). */
 static inline void philox(uint64_t block, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1,
                           uint32_t out[4])
 {

@@ -3,7 +3,7 @@
 
 enum { HALF_MAX = 128 }; /* D <= 256 */
 
-/* One head: d is the gradient of y on entry, of x on return; dw gains its share. */
+/* Compute one head: d holds the gradient of y on entry, and of x on return. Its share is added to dw. */
 static void back_norm_rotate(real *d, real *dw, const real *x, const real *w, real r,
                              const real *co, const real *si, int32_t D)
 {

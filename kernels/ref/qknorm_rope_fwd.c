@@ -3,7 +3,7 @@
 
 enum { HALF_MAX = 128 }; /* D <= 256 */
 
-/* One head: u = x r w, rotated into y. Returns r. */
+/* Compute one head: u = x r w, rotated into y. Return r. */
 static real norm_rotate(real *y, const real *x, const real *w, const real *co, const real *si,
                         int32_t D, real eps)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ref.h: what every reference in this folder includes. A reference is the specification of its op:
- * plain C, same arguments in the same order as the kernel. It is compiled twice: NJ_REAL_DOUBLE
- * gives the oracle of the tests (suffix _f64), otherwise the CPU backend (suffix _f32, OpenMP).
+ * ref.h: included by every reference in this folder. A reference is the specification of its op: plain C, with the
+ * kernel's arguments in the same order. It is compiled twice: with NJ_REAL_DOUBLE as the oracle of the tests (suffix
+ * _f64), and without as the CPU backend (suffix _f32, OpenMP).
  *
- * Threads share rows, heads, tiles or partial sums, never one sum: results do not depend on how
- * many there are. Where a contract allows an output to equal an input, an element is read before it
- * is written.
+ * Threads divide rows, heads, tiles or partial sums, never one sum, so results do not depend on their number. Where a
+ * contract allows an output to equal an input, an element is read before it is written.
  */
 #ifndef NOJIT_REF_H
 #define NOJIT_REF_H
@@ -16,7 +15,7 @@
 #include <string.h>
 #include <tgmath.h> /* exp(real) is expf or exp */
 
-#undef I /* of <complex.h>; a dimension here */
+#undef I /* from <complex.h>; a dimension here */
 
 #include "base/step_state.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rope.h: the angle of a rotation, part of its specification: the product of position and frequency
- * rounded to float32, as kernels and transformers compute it, also where everything after it is
- * double. At position 32767 the rounding is 1e-3 radians, and a model knows the rounded angles.
+ * rope.h: the angle of a RoPE rotation. Its rounding is part of the specification: the product of position and
+ * frequency is rounded to float32, as in the kernels and in transformers, even where the rest is double. At position
+ * 32767 the rounding is 1e-3 radians, and models are trained with the rounded angles.
  */
 #ifndef NOJIT_REF_ROPE_H
 #define NOJIT_REF_ROPE_H
@@ -14,7 +14,7 @@ static inline real rope_angle(int32_t pos, real inv_freq)
     return (float)pos * (float)inv_freq;
 }
 
-/* An element of a head and its partner, half a head behind. */
+/* Rotate an element of a head and its partner, half a head later. */
 static inline void rope_pair(real *lo, real *hi, real co, real si)
 {
     const real a = *lo, b = *hi;

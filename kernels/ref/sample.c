@@ -3,7 +3,7 @@
 
 enum { OF_GROUP = 0x73616d70, OF_TOKEN = 0x746f6b6e, TOKENS = 8, GROUPS_OF_A_CALL = 4 };
 
-/* A row of logits: those below `least` and from `end` on take no part. */
+/* A row of logits. Logits below `least` and those from `end` on take no part. */
 struct row {
     const real *x;
     real least;
@@ -12,7 +12,8 @@ struct row {
     uint32_t pos, number, seed_low, seed_high;
 };
 
-/* Weights and scores are double also in float: the noise of a likely group is -log of a small number. */
+/* Weights of the tokens of a group. They and the scores are double even in the float build: the noise of a likely group
+ * is -log of a small number. */
 struct weights {
     double of[TOKENS], sum, largest;
 };
@@ -25,7 +26,7 @@ static uint32_t word_of(const struct row *r, int64_t block, uint32_t stream, int
     return w[which];
 }
 
-/* exp((x - largest) / tau), where tau is 0 its limit: 1 for the largest. */
+/* Return exp((x - largest) / tau); its limit if tau is 0, which is 1 for the largest. */
 static double weight_of(double x, double largest, float tau)
 {
     if (x == largest)
@@ -33,7 +34,7 @@ static double weight_of(double x, double largest, float tau)
     return tau == 0 ? 0 : exp((x - largest) / (double)tau);
 }
 
-/* Not what is NaN. */
+/* Return whether a logit takes part; NaN does not. */
 static int takes_part(const struct row *r, real x)
 {
     return x >= r->least;
@@ -64,7 +65,7 @@ static double score_of(const struct row *r, int64_t q, const struct weights *w)
     return w->largest / (double)r->tau + log(w->sum) + noise;
 }
 
-/* A token of the group by its weight; at tau 0 the first of the largest. */
+/* Draw a token of the group by weight; at tau 0 the first of the largest. */
 static int32_t draw(const struct row *r, int64_t q)
 {
     const struct weights w = weigh(r, q);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref.h"
 
-/* Which tokens of a row count, and as what. */
+/* The tokens of a row that count, and their weights. */
 struct counted {
     const real *x;
     int32_t V;
-    real least, top; /* lowest logit that counts; the largest */
-    float tau;       /* 0: a token counts 1, else exp((x - top) / tau) */
+    real least, top; /* lowest logit that counts; largest logit */
+    float tau;       /* 0: each token counts 1; otherwise exp((x - top) / tau) */
 };
 
-/* The value that stands at a place in the order of all floats; beyond the infinities they go on. */
+/* Return the value with a given rank in the order of all floats; ranks beyond the infinities give infinity. */
 static real value_at(uint32_t place)
 {
     const uint32_t bits = place >> 31 ? place ^ UINT32_C(0x80000000) : ~place;
@@ -20,10 +20,10 @@ static real value_at(uint32_t place)
     return (real)value;
 }
 
-/* What the tokens count whose logit is value or more. */
+/* Return the total weight of the tokens whose logit is at least `value`. */
 static double measure(const struct counted *c, real value)
 {
-    double sum = 0; /* also in float: V may be 150,000 */
+    double sum = 0; /* double in both builds: V may be 150,000 */
     for (int32_t v = 0; v < c->V; v++) {
         const real x = c->x[v] == c->x[v] ? c->x[v] : -INFINITY;
         if (x >= value && x >= c->least)
@@ -32,7 +32,7 @@ static double measure(const struct counted *c, real value)
     return sum;
 }
 
-/* The highest value from which on tokens count `enough`. A bit of its place at a time. */
+/* Return the highest value such that the tokens from it upwards weigh `enough`, one bit of its rank at a time. */
 static real highest(const struct counted *c, double enough)
 {
     uint32_t place = 0;

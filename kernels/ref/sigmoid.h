@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sigmoid.h: 1 / (1 + e^-x). In float32 it is arithmetic alone, so that a loop over it becomes
- * vector code: with libm's expf the CPU backend spends a fifth of a small model's training in it.
+ * sigmoid.h: 1 / (1 + e^-x). In float32 it is arithmetic only, so that a loop over it is vectorized: with libm's expf,
+ * the CPU backend would spend a fifth of a small model's training here.
  */
 #ifndef NOJIT_REF_SIGMOID_H
 #define NOJIT_REF_SIGMOID_H
@@ -17,8 +17,8 @@ static inline real sigmoid(real x)
 
 #else
 
-/* e^x = 2^n e^r, |r| <= ln(2) / 2: Taylor's series of degree 7 is exact to float32. Beyond +-87
- * sigmoid is 0 or 1 to float32, so x may be cut there. */
+/* Return the sigmoid from e^x = 2^n e^r, |r| <= ln(2) / 2, for which Taylor's series of degree 7 is exact to float32.
+ * Beyond +-87 the sigmoid is 0 or 1 to float32, so x is clamped there. */
 static inline real sigmoid(real x)
 {
     const float round = 0x1.8p23f; /* a float this large has no fraction left */
@@ -35,7 +35,7 @@ static inline real sigmoid(real x)
     e = 1 + r * (1.0f / 3) * e;
     e = 1 + r * (1.0f / 2) * e;
     e = 1 + r * e;
-    /* Bits, as NaN has no whole number that it could be converted to; e is NaN then. */
+    /* In bits, because NaN cannot be converted to an integer; e is NaN in that case. */
     uint32_t bits;
     float power;
     memcpy(&bits, &shifted, sizeof bits);

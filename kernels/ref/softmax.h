@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * softmax.h: softmax(x / tau) as log probabilities (x - max) / tau - log_sum.
+ * softmax.h: softmax(x / tau) as log probabilities: (x - max) / tau - log_sum.
  */
 #ifndef NOJIT_REF_SOFTMAX_H
 #define NOJIT_REF_SOFTMAX_H
@@ -9,7 +9,7 @@
 
 struct softmax {
     real max, tau, log_sum;
-    int32_t argmax; /* the lowest index of equals */
+    int32_t argmax; /* the lowest index among equals */
 };
 
 static inline struct softmax softmax_of(const real *x, int32_t V, real tau)
@@ -21,7 +21,7 @@ static inline struct softmax softmax_of(const real *x, int32_t V, real tau)
             r.argmax = v;
         }
     }
-    double sum = 0; /* also in float: V may be 150,000 */
+    double sum = 0; /* double in both builds: V may be 150,000 */
     for (int32_t v = 0; v < V; v++)
         sum += (double)exp((x[v] - r.max) / tau);
     r.log_sum = (real)log(sum);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softmax.h"
 
-/* What a row's losses and its gradient are made of. */
+/* The parts of a row's losses and of its gradient. */
 struct row {
     struct softmax hard, student, teacher;
     double tv, entropy;
@@ -13,7 +13,8 @@ static struct row row_of(const real *s, const real *t, int32_t V, real tau)
     struct row r = {.hard = softmax_of(s, V, 1),
                     .student = softmax_of(s, V, tau),
                     .teacher = softmax_of(t, V, tau)};
-    double behind = 0; /* the student's share of the tokens that the teacher has more probable */
+    /* the student's total probability of the tokens to which the teacher gives more */
+    double behind = 0;
     for (int32_t v = 0; v < V; v++) {
         const real log_p = log_prob(&r.teacher, t[v]), p = exp(log_p);
         const real q = exp(log_prob(&r.student, s[v]));
@@ -27,7 +28,7 @@ static struct row row_of(const real *s, const real *t, int32_t V, real tau)
     return r;
 }
 
-/* s becomes its gradient, times scale. */
+/* Replace s by its gradient, times scale. */
 static void make_gradient(const struct row *r, real *s, const real *t, int32_t target, int32_t V,
                           real tau, real ratio, real scale)
 {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemm.cuh: products whose results are worked on before they are stored. One warpgroup copies tiles
-// of both factors to shared memory with TMA, two multiply them, 64 rows each. Blocks
-// come in clusters of two, one above the other: each fetches half of the tile of b for both. Blocks
-// stay, and take one tile of the result after the other.
+// gemm.cuh: GEMMs whose results are processed before they are stored. One warpgroup copies tiles of both factors to
+// shared memory with TMA; two multiply them, 64 rows each. Blocks form clusters of two, one above the other: each
+// fetches half of the tile of b for both. Blocks are persistent, and compute one tile of the result after another.
 //
-// Shared memory is a ring of stages. A full stage goes to both warpgroups, an empty one back to the
-// first.
+// Shared memory is a ring of stages. A full stage goes to both multiplying warpgroups, an empty one back to the first.
 #ifndef NOJIT_GEMM_CUH
 #define NOJIT_GEMM_CUH
 
@@ -23,7 +21,7 @@ static __device__ __forceinline__ void barrier_init(uint32_t barrier, int arriva
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
 
-// Arrives, and makes the phase last until so many bytes have been copied.
+// Arrive, and extend the phase until so many bytes have been copied.
 static __device__ __forceinline__ void barrier_expect(uint32_t barrier, int bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
@@ -39,9 +37,8 @@ static __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t p
                  : "memory");
 }
 
-// Arrives at the same barrier of a block of the cluster. What has to be seen there was read by
-// products that are done, not written: no fence beyond the block is needed, and one would cost as
-// much as a stage.
+// Arrive at the same barrier in another block of the cluster. The data that must be visible there was read, by products
+// that are complete, not written: no fence beyond the block is needed, and one would cost as much as a stage.
 static __device__ __forceinline__ void barrier_arrive(uint32_t barrier, int block)
 {
     asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -64,7 +61,7 @@ static __device__ __forceinline__ int cluster_block()
 
 // ---- TMA ----
 
-// Starts the copy of the tile at (row, column) of an array; what lies outside of it becomes zero.
+// Start the copy of the tile at (row, column) of an array; elements outside of the array become zero.
 static __device__ __forceinline__ void tile_copy(uint32_t to, const nj_tiles &array, int row,
                                                  int column, uint32_t barrier)
 {
@@ -74,7 +71,7 @@ static __device__ __forceinline__ void tile_copy(uint32_t to, const nj_tiles &ar
                  : "memory");
 }
 
-// The same to both blocks of the cluster.
+// Start the same copy to both blocks of the cluster.
 static __device__ __forceinline__ void tile_copy_both(uint32_t to, const nj_tiles &array, int row,
                                                       int column, uint32_t barrier)
 {
@@ -87,9 +84,9 @@ static __device__ __forceinline__ void tile_copy_both(uint32_t to, const nj_tile
 // ---- the ring ----
 
 struct ring {
-    uint32_t base; // of the stages; full and empty barriers lie behind them
+    uint32_t base; // address of the stages, which the full and empty barriers follow
     int stage;
-    uint32_t phase; // that a wait of this warpgroup ends with
+    uint32_t phase; // parity of the phase that a wait of this warpgroup ends with
 
     __device__ __forceinline__ ring(const unsigned char *shared, bool producer)
         : base(shared_address(shared) + 1023 & ~1023u), stage(0), phase(producer)
@@ -109,8 +106,8 @@ struct ring {
             phase ^= 1;
         }
     }
-    // By one thread, before anything else. A warpgroup gives a stage back to both blocks, since
-    // both write to it.
+    // Initialize the barriers; one thread calls this before anything else. A warpgroup returns a stage to both blocks,
+    // since both write to it.
     __device__ __forceinline__ void init()
     {
         for (int s = 0; s < STAGES; s++) {
@@ -121,16 +118,16 @@ struct ring {
     }
 };
 
-// A warpgroup that multiplies has read a stage.
+// Return a stage that a multiplying warpgroup has read.
 static __device__ __forceinline__ void stage_release(uint32_t empty)
 {
     if (threadIdx.x % WARPGROUP < 2)
         barrier_arrive(empty, threadIdx.x % 2);
 }
 
-// Which tiles a cluster works on: two tiles of rows, one of columns, in an order in which what runs
-// at a time shares rows and columns in the L2 cache; from the last to the first, so that the first
-// rows are there when the next product starts.
+// The order of the tiles that clusters compute, each of two tiles of rows and one of columns. Tiles that are computed
+// at the same time share rows and columns in the L2 cache. The order is from last to first, so that the first rows are
+// still cached when the next GEMM starts.
 struct tile_order {
     int pairs, columns;
 
@@ -138,7 +135,7 @@ struct tile_order {
         : pairs((rows + 2 * TILE_M - 1) / (2 * TILE_M)), columns((columns + width - 1) / width)
     {
     }
-    // The i-th, or false if there are not so many.
+    // Find the i-th tile; return false if there are not so many.
     __device__ __forceinline__ bool at(int i, int &pair, int &column) const
     {
         constexpr int GROUP = 16;
@@ -154,10 +151,11 @@ struct tile_order {
     }
 };
 
-// d = a b^T over `steps` stages.
+// Compute d = a b^T over `steps` stages.
 static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &r, int steps)
 {
-    constexpr uint32_t SHARED = 0x3ffff; // an address in a cluster has its block above
+    // an address in a cluster has the block's number above these bits
+    constexpr uint32_t SHARED = 0x3ffff;
     const int rows64 = (warpgroup_id() - 1) * (A_BYTES / 2);
     uint32_t before = 0;
     for (int k = 0; k < steps; k++) {
@@ -181,7 +179,7 @@ static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &
     stage_release(before);
 }
 
-// In one access; the compiler makes four of some.
+// Store 16 bytes in one access; the compiler would make four of some.
 static __device__ __forceinline__ void global_store16(lp *to, const uint32_t (&w)[4])
 {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
@@ -189,7 +187,7 @@ static __device__ __forceinline__ void global_store16(lp *to, const uint32_t (&w
                  : "memory");
 }
 
-// Exchanges b of the lanes without this bit with a of those with it.
+// Exchange b of the lanes without this bit with a of the lanes with it.
 static __device__ __forceinline__ void exchange(uint32_t &a, uint32_t &b, int bit)
 {
     const bool mine = lane_id() & bit;
@@ -198,7 +196,7 @@ static __device__ __forceinline__ void exchange(uint32_t &a, uint32_t &b, int bi
     b = mine ? b : other;
 }
 
-// Four words of each of four neighbouring lanes, of which lane t gets the t-th of each.
+// Transpose four words of each of four neighbouring lanes: lane t gets the t-th word of each.
 static __device__ __forceinline__ void quad_transpose(uint32_t (&w)[4])
 {
     exchange(w[0], w[2], 2);

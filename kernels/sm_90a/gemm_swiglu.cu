@@ -3,7 +3,7 @@
 
 constexpr int WIDTH = TILE_N / 2; // columns of act in a tile: one half of b is gate, the other up
 
-// Stores columns [32 q, 32 q + 32) of a tile of a 16-bit array, of rows g and g + 8 of each warp.
+// Store columns [32 q, 32 q + 32) of a tile of a 16-bit array, for rows g and g + 8 of each warp.
 template <typename Value>
 static __device__ __forceinline__ void store32(lp *row0, int64_t ld, int q, int rows, int columns,
                                                const Value &value)
@@ -21,7 +21,7 @@ static __device__ __forceinline__ void store32(lp *row0, int64_t ld, int q, int 
     }
 }
 
-// Gate and up are rounded before they are used, as they are where they are stored in between.
+// Return act(gate) up for two columns. Gate and up are rounded first, as if they were stored in between.
 static __device__ __forceinline__ uint32_t swiglu2(uint32_t gate, uint32_t up)
 {
     float g[2], u[2];
@@ -30,7 +30,7 @@ static __device__ __forceinline__ uint32_t swiglu2(uint32_t gate, uint32_t up)
     return pack2(g[0] * sigmoid(g[0]) * u[0], g[1] * sigmoid(g[1]) * u[1]);
 }
 
-// One thread fetches what the block multiplies.
+// Fetch the tiles that the block multiplies; one thread calls this.
 static __device__ __forceinline__ void fetch(ring &r, const tile_order &tiles, int steps, int I,
                                              const nj_tiles &x, const nj_tiles &w)
 {
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void fetch(ring &r, const tile_order &tiles, i
     }
 }
 
-// Stores 16 rows of a tile for each warp, of which `rows` and `columns` are in the arrays.
+// Store 16 rows of a tile per warp; `rows` and `columns` of the tile lie in the arrays.
 static __device__ __forceinline__ void store(lp *act, lp *gu, const float (&d)[TILE_N / 8][4],
                                              int I, int rows, int columns)
 {
@@ -98,5 +98,5 @@ static __device__ __forceinline__ void gemm_swiglu(T *act, T *gu, const T *, con
         registers_more();
         multiply(r, tiles, steps, act, gu, N, I);
     }
-    cluster_sync(); // nobody leaves while the other block may still write here
+    cluster_sync(); // no block exits while the other may still write to its shared memory
 }

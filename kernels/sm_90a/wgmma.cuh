@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wgmma.cuh: products of a warpgroup, four warps that own 64 rows together: d += a b. As in
-// mma.cuh a lane works on rows g and g+8 of its warp's 16, with g = lane/4, t = lane%4: d[n][0..1]
-// are columns 8n+2t, 8n+2t+1 of row g, d[n][2..3] of row g+8, and two neighbouring d[n] rounded to
-// lp are the a of a next product.
+// wgmma.cuh: matrix products d += a b of a warpgroup, four warps that own 64 rows together. As in mma.cuh, a lane works
+// on rows g and g+8 of its warp's 16, with g = lane/4, t = lane%4: d[n][0..1] are columns 8n+2t, 8n+2t+1 of row g,
+// d[n][2..3] of row g+8, and two neighbouring d[n], rounded to lp, are the operand a of a later product.
 //
-// Factors in shared memory lie in panels of 64 columns, a row of a panel is 128 bytes, and its
-// 16-byte chunks are exchanged by row so that neither way of reading them meets a bank twice.
-// Panels begin at multiples of 1024 bytes.
+// Factors in shared memory lie in panels of 64 columns. A row of a panel is 128 bytes, and its 16-byte chunks are
+// permuted by row, so that neither way of reading them has bank conflicts. Panels begin at multiples of 1024 bytes.
 //
-// Products run beside the code after them: what they read and write is left alone until
-// wgmma_wait().
+// Products run asynchronously: the data that they read and write must not be touched until wgmma_wait().
 #ifndef NOJIT_WGMMA_CUH
 #define NOJIT_WGMMA_CUH
 
@@ -18,14 +15,14 @@
 
 constexpr int PANEL = 64, WARPGROUP = 128;
 
-// Which of the block's warpgroups this is, known to the compiler to be the same in a warp.
+// Return the number of the warpgroup in the block, which the compiler knows to be the same in a warp.
 static __device__ __forceinline__ int warpgroup_id()
 {
     return __shfl_sync(0xffffffffu, threadIdx.x / WARPGROUP, 0);
 }
 
-// Starts the copy of ROWS rows from src on into panels; those from `rows` on become zero. THREADS
-// of the block work on it, which are all of it or a warpgroup.
+// Start the copy of ROWS rows from src on into panels; those from `rows` on become zero. THREADS threads take part: the
+// whole block or a warpgroup.
 template <int D, int ROWS, int THREADS = NJ_THREADS>
 static __device__ __forceinline__ void panels_load(lp *tile, const lp *src, int ld, int rows)
 {
@@ -39,19 +36,19 @@ static __device__ __forceinline__ void panels_load(lp *tile, const lp *src, int 
         cp16(tile + i * PANEL, src + (int64_t)i * ld, row + i < rows);
 }
 
-// Copies of this thread have arrived, and products may read them after the next barrier.
+// Wait until the copies of this thread have arrived; products may read them after the next barrier.
 static __device__ __forceinline__ void panels_wait()
 {
     cp_wait();
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// The copies that this thread started since the last call are a group ...
+// Make a group of the copies that this thread started since the last call.
 static __device__ __forceinline__ void panels_commit()
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
-// ... and the same for those of all groups but the last PENDING.
+// Do the same as panels_wait() for all groups but the last PENDING.
 template <int PENDING> static __device__ __forceinline__ void panels_wait_for()
 {
     asm volatile("cp.async.wait_group %0;\n"
@@ -59,25 +56,24 @@ template <int PENDING> static __device__ __forceinline__ void panels_wait_for()
                  : "memory");
 }
 
-// Describes panels of ROWS rows from a given row (a multiple of 8) on, for products along their
-// columns (a row is a row of a, or a column of b) ...
+// Return a descriptor of panels of ROWS rows, from a given row (a multiple of 8) on.
 template <int ROWS> static __device__ __forceinline__ uint32_t panels(const lp *tile)
 {
     return shared_address(tile) >> 4 | (ROWS * 128 >> 4) << 16;
 }
-// ... of which the k-th takes 16 columns, ...
+// Return the descriptor of the k-th 16 columns, for a product along the columns (a row is a row of a, or a column of
+// b).
 template <int ROWS> static __device__ __forceinline__ uint32_t columns16(uint32_t panels, int k)
 {
     return panels + ((k / 4 * ROWS * 128 + k % 4 * 32) >> 4);
 }
-// ... or along their rows (a row is a row of b), of which the k-th takes 16.
+// Return the descriptor of the k-th 16 rows, for a product along the rows (a row is a row of b).
 static __device__ __forceinline__ uint32_t rows16_of(uint32_t panels, int k)
 {
     return panels + (k * 16 * 128 >> 4);
 }
 
-// Sets the columns of rows g and g+8 that lie outside [from[0], to[0]] and [from[1], to[1]] to
-// minus infinity.
+// Set the columns of rows g and g+8 that lie outside [from[0], to[0]] and [from[1], to[1]] to minus infinity.
 template <int N>
 static __device__ __forceinline__ void mask(float (&d)[N][4], const int (&from)[2],
                                             const int (&to)[2])
@@ -94,7 +90,7 @@ static __device__ __forceinline__ void mask(float (&d)[N][4], const int (&from)[
     }
 }
 
-// A barrier of one of two warpgroups.
+// Synchronize one of two warpgroups.
 static __device__ __forceinline__ void warpgroup_sync(int warpgroup)
 {
     if (warpgroup == 0)
@@ -103,7 +99,7 @@ static __device__ __forceinline__ void warpgroup_sync(int warpgroup)
         asm volatile("bar.sync 2, %0;" ::"n"(WARPGROUP) : "memory");
 }
 
-// Two neighbouring d[n] as a of a next product.
+// Pack two neighbouring d[n] as the operand a of a later product.
 template <int N>
 static __device__ __forceinline__ void pack(uint32_t (&a)[N / 2][4], const float (&d)[N][4])
 {
@@ -124,7 +120,7 @@ static __device__ __forceinline__ void wgmma_commit()
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Keeps the compiler from moving the use of sums across this place.
+// Keep the compiler from moving uses of the sums across this place.
 template <int N> static __device__ __forceinline__ void keep(float (&d)[N][4])
 {
 #pragma unroll
@@ -135,7 +131,7 @@ template <int N> static __device__ __forceinline__ void keep(float (&d)[N][4])
     }
 }
 
-// All products but those of the last PENDING commits are done.
+// Wait until all products but those of the last PENDING commits are done.
 template <int PENDING> static __device__ __forceinline__ void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
@@ -159,9 +155,8 @@ template <int PENDING> static __device__ __forceinline__ void wgmma_wait()
            "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, "  \
            "%124, %125, %126, %127"
 
-// d = a b, or d += a b, N columns wide, over 16 columns of a, which are in panels or in registers.
-// B_ROWS: 1 where a row of the panels of b is a row of b, 0 where it is a column. X0 to X6: the
-// operands after the sums.
+// Define d = a b, or d += a b, N columns wide, over 16 columns of a, which lie in panels or in registers. B_ROWS is 1
+// if a row of the panels of b is a row of b, 0 if it is a column. X0 to X6 are the operands after the sums.
 #define NJ_WGMMA(N, D, R, X0, X1, X2, X3, X4, X5, X6)                                              \
     template <int B_ROWS>                                                                          \
     static __device__ __forceinline__ void wgmma(float(&d)[N / 8][4], uint32_t a, uint32_t b,      \
@@ -191,7 +186,7 @@ NJ_WGMMA(64, NJ_D32(0), NJ_R32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
 NJ_WGMMA(128, NJ_D64(0), NJ_R64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
 NJ_WGMMA(256, NJ_D128(0), NJ_R128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 
-// Starts d = a b^T over D columns of panels of ROWS_A and ROWS_B rows.
+// Start d = a b^T over D columns of panels with ROWS_A and ROWS_B rows.
 template <int D, int ROWS_A, int ROWS_B, int N>
 static __device__ __forceinline__ void start_product(float (&d)[N][4], uint32_t a, uint32_t b)
 {
@@ -201,7 +196,7 @@ static __device__ __forceinline__ void start_product(float (&d)[N][4], uint32_t 
     wgmma_commit();
 }
 
-// Starts d += a b over as many rows of b as a has columns.
+// Start d += a b over as many rows of b as a has columns.
 template <int N, int M>
 static __device__ __forceinline__ void start_sum(float (&d)[M][4], const uint32_t (&a)[N][4],
                                                  uint32_t b)

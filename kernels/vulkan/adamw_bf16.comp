@@ -2,14 +2,14 @@
 #include "philox.glsl"
 #include "step_state.glsl"
 
-// To a bfloat16 neighbour: away from zero with the probability that is the part cut off. Random bits
-// below the last digit kept carry into it as often.
+// Round to one of the two neighbouring bfloat16 numbers: away from zero with a probability equal to the part cut off.
+// Adding random bits below the last digit kept carries into it with that probability.
 float round_at_random(float x, uint random16)
 {
     return is_nan(x) ? x : uintBitsToFloat((floatBitsToUint(x) + random16) & 0xffff0000u);
 }
 
-// Element i of two to a word.
+// Return element i of an array with two elements per word.
 float pair_element(nj_i32 words, int64_t i)
 {
     const uint both = uint(from_i32(words, i / 2).v[0]);
@@ -18,10 +18,11 @@ float pair_element(nj_i32 words, int64_t i)
 
 uint upper_half(float x)
 {
-    return floatBitsToUint(x) >> 16 | (is_nan(x) ? 0x40u : 0u); // a NaN has its digits at the top
+    // the bits of a NaN may all be in the lower half
+    return floatBitsToUint(x) >> 16 | (is_nan(x) ? 0x40u : 0u);
 }
 
-// Two elements from i on, which is even; where the array ends between them, the rest of the word stays.
+// Store elements i, which is even, and i + 1. If the array ends between them, the rest of the word is kept.
 void store_pair(nj_i32 words, int64_t i, uint low, uint high)
 {
     nj_i32 to = from_i32(words, i / 2);

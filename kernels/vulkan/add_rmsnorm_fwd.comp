@@ -13,5 +13,5 @@ void nj_add_rmsnorm_fwd()
         put(to, c, v);
         sum += v * v;
     }
-    norm_row(n, to, sum, lane, width); // a thread reads what it wrote itself
+    norm_row(n, to, sum, lane, width); // a thread reads only what it wrote itself
 }

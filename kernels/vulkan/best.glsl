@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// best.glsl: the largest of the workgroup's values and its place, the lowest of equals.
+// best.glsl: the largest value of the workgroup and its index, the lowest among equals.
 
 shared int nj_places[NJ_THREADS];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// blocks.glsl: one element of a block of a quantised type, TYPE, whose numbers are those of
-// base/tensor_type.h. Values are those of kernels/ref/blocks.h, bit for bit.
+// blocks.glsl: one element of a block of quantized type TYPE, by the numbers of base/tensor_type.h. Values are bitwise
+// identical to those of kernels/ref/blocks.h.
 const int Q8_0 = 3, Q4_0 = 4, Q4_1 = 5, Q5_0 = 6, Q5_1 = 7, Q2_K = 8, Q3_K = 9, Q4_K = 10,
           Q5_K = 11, Q6_K = 12, IQ4_NL = 13, IQ4_XS = 14, NF4 = 15, I4_32 = 16, I4_128 = 18,
           F8_32 = 19;
@@ -16,8 +16,8 @@ const float nf4_values[16] = float[](
     -1.0, -0.69619280, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.091050036, 0.0,
     0.079580300, 0.16093020, 0.24611230, 0.33791524, 0.44070983, 0.56261700, 0.72295684, 1.0);
 
-// Byte i of the block that begins at byte nj_block_at of the data. Without the remainder of 64-bit
-// integers: an H100 with driver 580.159 got wrong bytes that way.
+// First byte of the block in `data`. byte_at() returns byte i of the block, and avoids remainders of 64-bit integers:
+// they gave wrong bytes on an H100 with driver 580.159.
 int64_t nj_block_at;
 
 int byte_at(int i)
@@ -31,7 +31,7 @@ int signed_byte(int i)
     return byte_at(i) << 24 >> 24;
 }
 
-// 2^n, of a normal float.
+// Return 2^n, which must be a normal float.
 float power_of_two(int n)
 {
     return uintBitsToFloat(uint(n + 127) << 23);
@@ -53,8 +53,8 @@ int bits_at(int i)
     return byte_at(i) | byte_at(i + 1) << 8 | byte_at(i + 2) << 16 | byte_at(i + 3) << 24;
 }
 
-// n times the float of these bits. One that is denormal a driver may take for zero, though the product is not: then it
-// is its digits times 2^-149.
+// Return n times the float with these bits. A driver may take a subnormal float for zero even if the product is normal;
+// in that case the float is computed as its digits times 2^-149.
 float times(float n, int bits)
 {
     precise float x = n * intBitsToFloat(bits);
@@ -65,7 +65,7 @@ float times(float n, int bits)
     return bits < 0 ? -x : x;
 }
 
-// The low nibbles of 16 bytes, then the high ones.
+// Return nibble e of 16 bytes: the low nibbles first, then the high ones.
 int nibble(int i, int e)
 {
     return byte_at(i + e % 16) >> e / 16 * 4 & 15;
@@ -76,13 +76,13 @@ int fifth_bit(int i, int e)
     return (byte_at(i + e / 8) >> e % 8 & 1) << 4;
 }
 
-// The quarter of a byte, of 32 for each 128 elements, that element e has.
+// Return the two bits of element e; each 32 bytes hold 128 elements.
 int quarter(int i, int e)
 {
     return byte_at(i + 32 * (e / 128) + e % 32) >> 2 * (e % 128 / 32) & 3;
 }
 
-// Two numbers of four bits a byte, the first in the low bits.
+// Return the 4-bit number of element e: two per byte, the first in the low bits.
 int half_byte(int i, int e)
 {
     return byte_at(i + e / 2) >> e % 2 * 4 & 15;
@@ -110,7 +110,7 @@ float element_q2_k(int e)
     return half_at(80) * float(s & 15) * float(quarter(16, e)) - half_at(82) * float(s >> 4);
 }
 
-// Scales have six bits: four of the first eight bytes, two of the last four.
+// Return an element of Q3_K. Its scales have six bits: four from the first eight bytes, two from the last four.
 float element_q3_k(int e)
 {
     const int j = e / 16, high = byte_at(e % 32) >> e / 32 & 1;
@@ -119,7 +119,7 @@ float element_q3_k(int e)
     return half_at(108) * float(scale - 32) * float(quarter(32, e) - (high != 0 ? 0 : 4));
 }
 
-// Six bits each, of 12 bytes: the scale of group g and what is subtracted.
+// Return an element of Q4_K or Q5_K. Group g has a 6-bit scale and a 6-bit minimum, packed in 12 bytes.
 float element_q45_k(int e)
 {
     const int g = e / 32, l = e % 32, s = 4, low = TYPE == Q5_K ? 48 : 16;
@@ -155,7 +155,7 @@ float element_i4(int e)
     return byte_at(3) != 0 ? times(n, byte_at(0) << 16 | byte_at(1) << 24) : n * half_at(0);
 }
 
-// e4m3: four bits of exponent, biased by 7, and three of mantissa.
+// Return an element of E4M3: four bits of exponent, biased by 7, and three of mantissa.
 float element_f8(int e)
 {
     const int bits = byte_at(4 + e), exponent = bits >> 3 & 15, digits = bits & 7;

@@ -3,7 +3,7 @@
 
 const float LOSS_SCALE_MAX = 65536.0;
 
-// 1 - beta^updates without cancellation.
+// Return 1 - beta^updates without cancellation.
 float bias_correction(float beta, float updates)
 {
     return -nj_expm1(updates * nj_log(beta));

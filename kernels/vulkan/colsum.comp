@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block has 8 columns; thread r of a column adds up the rows r, r + ROWS, ...
+
+// A block has 8 columns; thread r of a column adds rows r, r + ROWS, ...
 const int COLUMNS = 8, ROWS = NJ_THREADS / COLUMNS;
 
 void nj_colsum()

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// common.glsl: what every shader of an op has: arrays behind addresses, sums over a workgroup, and
-// the functions of mathematics that drivers give with too few digits. Their order of operations is
-// pinned by `precise`, so that one device gives one result.
+// common.glsl: code of every op's shader: arrays behind addresses, sums over a workgroup, and mathematical functions
+// that drivers provide with too few digits. `precise` fixes their order of operations, so that one device always gives
+// the same result.
 #extension GL_EXT_buffer_reference2 : require
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_scalar_block_layout : require
@@ -11,7 +11,7 @@
 #extension GL_EXT_shader_16bit_storage : require
 #endif
 
-// Before loops over arrays that are to stay in registers.
+// Used before loops over arrays that must stay in registers.
 #define NJ_UNROLL [[unroll]]
 
 layout(local_size_x = NJ_THREADS) in;
@@ -25,7 +25,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer nj_i32
     int v[];
 };
 
-// The array from element i on: rows of an array begin beyond what 32 bits count.
+// Return the array from element i on: rows of an array may begin beyond the range of 32-bit offsets.
 nj_f32 from(nj_f32 a, int64_t i)
 {
     return nj_f32(uint64_t(a) + 4ul * uint64_t(i));
@@ -35,16 +35,16 @@ nj_i32 from_i32(nj_i32 a, int64_t i)
     return nj_i32(uint64_t(a) + 4ul * uint64_t(i));
 }
 
-// Rounds to bfloat16, to nearest even, as the upper half of a float.
+// Round to bfloat16, to nearest even: the upper half of a float.
 uint to_bf16(float x)
 {
     const uint bits = floatBitsToUint(x);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return bits >> 16 | 0x40u; // a NaN has its digits at the top
+        return bits >> 16 | 0x40u; // the bits of a NaN may all be in the lower half
     return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
 }
 
-// Arrays of the key's type T: float32, or bfloat16 in memory alone. All arithmetic is in float32.
+// Arrays of the key's type T: float32, or bfloat16, which exists only in memory. All arithmetic is in float32.
 #ifdef NJ_LP
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer nj_t
 {
@@ -60,7 +60,7 @@ void put(nj_t a, int i, float x)
 {
     a.v[i] = uint16_t(to_bf16(x));
 }
-// x as it is read back
+// Return x as it is read back after a store.
 float as_t(float x)
 {
     return uintBitsToFloat(to_bf16(x) << 16);
@@ -88,7 +88,7 @@ nj_t from_t(nj_t a, int64_t i)
     return nj_t(uint64_t(a) + T_BYTES * uint64_t(i));
 }
 
-// Optional arguments may be NULL. A macro, as functions of references cannot be overloaded.
+// True if an optional argument is not NULL. This is a macro because functions of references cannot be overloaded.
 #define given(a) (uint64_t(a) != 0ul)
 
 #define MINUS_INFINITY uintBitsToFloat(0xff800000u)
@@ -106,8 +106,8 @@ int ceil_div(int a, int b)
 
 shared float nj_sums[NJ_THREADS];
 
-// The sum over each group of `width` threads, a power of two, in one order, for all of the group. All
-// threads of the workgroup call it.
+// Return the sum over each group of `width` threads, a power of two, in a fixed order, to all of the group. All threads
+// of the workgroup call it.
 float group_sum(float x, int width)
 {
     const int at = thread() % width;
@@ -136,8 +136,8 @@ bool is_finite(float x)
     return (floatBitsToUint(x) & 0x7f800000u) != 0x7f800000u;
 }
 
-// e^x = 2^n e^r with |r| <= ln(2) / 2, where Taylor's series of degree 7 is exact to float32. The
-// power of two is applied in two steps: results below the smallest normal number count as 0.
+// Return e^x = 2^n e^r with |r| <= ln(2) / 2, for which Taylor's series of degree 7 is exact to float32. The power of
+// two is applied in two steps, and results below the smallest normal number may become 0.
 float nj_exp(float x)
 {
     if (is_nan(x))
@@ -158,7 +158,7 @@ float nj_exp(float x)
            uintBitsToFloat(uint(whole - first + 127) << 23);
 }
 
-// e^x - 1 without cancellation near 0.
+// Return e^x - 1 without cancellation near 0.
 float nj_expm1(float x)
 {
     if (abs(x) > 0.5)
@@ -174,7 +174,7 @@ float nj_expm1(float x)
     return x * e;
 }
 
-// log(1 + f) of f in [sqrt(1/2) - 1, sqrt(2) - 1], by the series of 2 artanh(f / (2 + f)).
+// Return log(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1], by the series of 2 artanh(f / (2 + f)).
 float nj_log1p_small(float f)
 {
     const precise float s = f / (2.0 + f), z = s * s;
@@ -188,7 +188,7 @@ float nj_log1p_small(float f)
     return 2.0 * s + 2.0 * s * z * sum;
 }
 
-// Of normal numbers; 0 gives minus infinity.
+// Return log(x) for a normal number; minus infinity for 0.
 float nj_log(float x)
 {
     if (x == 0.0)
@@ -210,8 +210,8 @@ float nj_log1p(float f)
     return nj_log(1.0 + f);
 }
 
-// Sine and cosine of angles up to 2^17. Drivers promise no digits outside of [-pi, pi]. pi / 2 is
-// split so that the products with its first two parts, of 8 bits each, are exact.
+// Compute sine and cosine of angles up to 2^17. Drivers guarantee no digits outside [-pi, pi]. pi / 2 is split so that
+// the products with its first two parts, of 8 bits each, are exact.
 void nj_sincos(float x, out float sin_x, out float cos_x)
 {
     const precise float n = floor(x * 0.636619747 + 0.5);

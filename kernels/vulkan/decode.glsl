@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// decode.glsl: partial results of attention over chunks of a slot's keys: D sums of values, the largest
-// score times log2(e), and the sum of exponentials.
+// decode.glsl: partial results of attention over chunks of a slot's keys: D sums of values, the largest score times
+// log2(e), and the sum of exponentials.
 const int CHUNK = 256, STATS = 2;
 const float LOG2_E = 1.44269504, LN_2 = 0.693147181;
 
@@ -9,7 +9,8 @@ struct part_stats {
     float top, sum;
 };
 
-// What both parts are to be multiplied by, so that they count from the larger of their tops.
+// Add the statistics of the next part, and return the factors by which both parts' sums must be multiplied to be
+// relative to the larger maximum.
 void part_add(inout part_stats total, part_stats next, out float old, out float its)
 {
     const float top = max(total.top, next.top);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "philox.glsl"
 
-// p 2^32, rounded down: p has 24 bits, so halves of 16 hold it.
+// Return p 2^32, rounded down. p has 24 bits, so it is computed in two halves of 16 bits.
 uint least_kept()
 {
     const float high = floor(p * 65536.0), low = floor((p * 65536.0 - high) * 65536.0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Block k has run k of equal ids, and so a row of the gradient for itself; later blocks have empty runs.
+
+// Sum run k of equal ids in block k, which alone writes their row of the gradient; later blocks have empty runs.
 void nj_embed_bwd()
 {
     const int begin = runs.v[block_x()], end = runs.v[block_x() + 1];

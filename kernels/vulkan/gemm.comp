@@ -1,15 +1,14 @@
 #version 460
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemm.comp: row-major C[M,N] = scale op(A) op(B) + beta C, in float32. A key of gemm.keys has a
-// macro for each word: KEY_nt, KEY_nn or KEY_tn; the types of operands and result KEY_f32, KEY_lp or
-// KEY_lp_f32, of which lp is bfloat16; and KEY_large.
+// gemm.comp: row-major C[M,N] = scale op(A) op(B) + beta C, in float32. A key of gemm.keys defines a macro for each of
+// its words: KEY_nt, KEY_nn or KEY_tn; KEY_f32, KEY_lp or KEY_lp_f32 for the types of operands and result, where lp is
+// bfloat16; and KEY_large.
 //
-// A workgroup has a tile of 16 SIDE squared. It goes along K by DEPTH at a time, in shared memory, of
-// which there are two buffers: one is read while the other is filled. A thread has SIDE x SIDE of the
-// tile, as quads of four adjacent columns; each sum goes over K in ascending order, in one thread, so
-// that the tile has no part in the bits. Rows are spelled out by macros: their sums are then values for
-// the driver, which no loop has to be unrolled for.
+// A workgroup has a tile of 16 SIDE squared. It advances along K by DEPTH at a time, in shared memory with two buffers:
+// one is read while the other is filled. A thread has SIDE x SIDE of the tile, as quads of four adjacent columns; each
+// sum runs over K in ascending order, in one thread, so the size of the tile does not affect the bits. Rows are
+// expanded by macros: their sums are then plain values to the driver, which has no loop to unroll.
 #extension GL_GOOGLE_include_directive : require
 #if defined(KEY_lp) || defined(KEY_lp_f32)
 #define NJ_LP
@@ -35,7 +34,7 @@ layout(push_constant, scalar) uniform nj_block
 
 #include "grid.glsl"
 
-// Which operand has K as its fastest index: A as [M, K], B as [N, K].
+// Whether K is the fastest index of an operand: A as [M, K], B as [N, K].
 #ifdef KEY_tn
 const bool A_ALONG_K = false;
 #else
@@ -47,7 +46,7 @@ const bool B_ALONG_K = true;
 const bool B_ALONG_K = false;
 #endif
 
-// X(part, i) of each row, X(part) of each quad of columns.
+// X(part, i) for each row, X(part) for each quad of columns.
 #define NJ_FOUR_ROWS(X, part) X(part, 0) X(part, 1) X(part, 2) X(part, 3)
 #ifdef KEY_large
 #define NJ_EACH_ROW(X) NJ_FOUR_ROWS(X, 0) NJ_FOUR_ROWS(X, 1)
@@ -94,11 +93,11 @@ bool quads_aligned(uint64_t base, int64_t ld, uint64_t bytes)
     return ((base | bytes * uint64_t(ld)) & (4ul * bytes - 1ul)) == 0ul;
 }
 
-// An operand as this thread loads it: of each tile a quad, from `outer` on in the direction of M or N
-// and from k on in that of K.
+// An operand as this thread loads it: one quad of each tile, from `outer` on in the direction of M or N and from k on
+// in that of K.
 struct operand {
     uint64_t at;
-    int64_t step; // bytes, to the quad of the next tile
+    int64_t step; // bytes to the quad of the next tile
     int outer, k;
     bool aligned;
 };
@@ -115,7 +114,7 @@ operand operand_of(uint64_t base, int64_t ld, int first, bool along_k)
     return r;
 }
 
-// The quad, with zeros for what lies outside; the next one follows.
+// Return the quad, with zeros outside of the array, and advance to the next.
 vec4 take_quad(inout operand r, int count, bool along_k)
 {
     const int room = along_k ? (r.outer < count ? K - r.k : 0) : (r.k < K ? count - r.outer : 0);
@@ -138,7 +137,7 @@ vec4 take_quad(inout operand r, int count, bool along_k)
     return x;
 }
 
-// Both quads go to a buffer, transposed where K is the fastest index.
+// Store both quads in a buffer, transposed if K is the fastest index.
 void share_quads(int buffer_of, vec4 a_quad, vec4 b_quad)
 {
     const int row = thread() / (DEPTH / 4), k = thread() % (DEPTH / 4) * 4;
@@ -162,7 +161,7 @@ void share_quads(int buffer_of, vec4 a_quad, vec4 b_quad)
     }
 }
 
-// The result's type, and a quad of it.
+// The type of the result, and access to a quad of it.
 #ifdef KEY_lp
 const uint64_t C_BYTES = 2ul;
 
@@ -235,7 +234,7 @@ void main()
     if (!nj_begin())
         return;
     const int m0 = block_y() * TILE, n0 = block_x() * TILE;
-    // 32 threads have 4 rows of quads and 8 columns of them: few different ones are read at a time.
+    // 32 threads have 4 rows of quads and 8 columns of them, so they read few different quads at a time.
     const int row = thread() / 64 * 4 + thread() % 32 / 8;
     const int column = thread() / 32 % 2 * 8 + thread() % 8;
     operand a_next = operand_of(a, lda, m0, A_ALONG_K), b_next = operand_of(b, ldb, n0, B_ALONG_K);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// glu.glsl: gated activations other than SiLU, by the numbers of base/activation.h: each x times a
-// weight of x, and the derivative of that product.
+// glu.glsl: gated activations other than SiLU, by the numbers of base/activation.h. Each is x times a weight of x; here
+// are that weight and the derivative of the product.
 const int GELU_TANH = 2;
 
-// 1 - erf(x) of x >= 0: below 2 by the series whose terms are all positive, else by the continued
+// Return 1 - erf(x) for x >= 0: below 2 by the series whose terms are all positive, otherwise by the continued
 // fraction. Errors are below 1e-7, relative to 1 and to the tail.
 float tail(float x)
 {
@@ -31,7 +31,7 @@ float glu_weight(float x)
     return x < 0.0 ? t : 1.0 - t;
 }
 
-// z: the weight of x
+// Return the derivative of x glu_weight(x), where z is the weight of x.
 float glu_slope(float x, float z)
 {
     if (ACT == GELU_TANH)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "glu.glsl"
 
-const int COLUMNS = 2048; // of a block
+const int COLUMNS = 2048; // columns of a block
 
 void nj_glu_bwd()
 {

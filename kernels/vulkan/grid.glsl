@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// grid.glsl: the block of a workgroup. Workgroups are dispatched as rows of as many as every driver
-// allows, of which the last row may have too many.
+// grid.glsl: the index of a workgroup's block. Workgroups are dispatched in rows of as many as every driver allows, and
+// the last row may have too many.
 uvec3 nj_block_index;
 
 bool nj_begin()
@@ -28,7 +28,7 @@ int block_z()
     return int(nj_block_index.z);
 }
 
-// Of ops on elements without order: thread of the whole grid, and how many there are.
+// For ops on unordered elements: the number of a thread in the whole grid, and the number of threads.
 int64_t flat_thread()
 {
     return int64_t(nj_block_index.x) * NJ_THREADS + thread();

@@ -2,8 +2,8 @@
 #include "softmax.glsl"
 #include "step_state.glsl"
 
-// One token: logarithms of its probabilities p of the teacher, q of the student, and of the
-// m = beta p + (1 - beta) q that both are compared with.
+// One token: the logarithms of its probabilities p (teacher) and q (student), and of m = beta p + (1 - beta) q, with
+// which both are compared.
 struct token {
     float log_p, log_q, log_m;
 };
@@ -16,14 +16,14 @@ token token_of(softmax teacher, softmax student, float t_logit, float s_logit)
         r.log_m = r.log_q;
     else if (beta == 1.0)
         r.log_m = r.log_p;
-    else if (d > 0.0) // over the larger of p and q: nothing overflows
+    else if (d > 0.0) // relative to the larger of p and q, so that nothing overflows
         r.log_m = r.log_p + nj_log(beta + (1.0 - beta) * nj_exp(-d));
     else
         r.log_m = r.log_q + nj_log1p(beta * nj_expm1(d));
     return r;
 }
 
-// Columns from `first` on hold no gradient.
+// Clear the columns from `first` on, which hold no gradient.
 void clear_row(nj_t row, int first)
 {
     for (int v = first + thread(); v < Vs; v += NJ_THREADS)
@@ -44,7 +44,7 @@ void cross_entropy(nj_t row, int hot, float scale)
 {
     const softmax q = row_softmax(row_top(row, V), row, V, 1.0);
     const float loss = -log_prob(q, get(row, hot));
-    barrier(); // all have read the logit of the target
+    barrier(); // all threads have read the logit of the target
     for (int v = thread(); v < V; v += NJ_THREADS)
         put(row, v, scale * (nj_exp(log_prob(q, get(row, v))) - (v == hot ? 1.0 : 0.0)));
     store_results(0.0, loss, 0.0, false);
@@ -70,7 +70,7 @@ void distil(nj_t row, nj_t teacher_row, int hot, float scale)
     const float weight_p = beta == 0.0 ? 1.0 : beta, weight_q = beta == 1.0 ? 1.0 : 1.0 - beta;
     store_results(weight_p * from_p + weight_q * from_q, -log_prob(hard, get(row, hot)),
                   information, student.argmax == teacher.argmax);
-    barrier(); // all have read the logit of the target
+    barrier(); // all threads have read the logit of the target
     for (int v = thread(); v < V; v += NJ_THREADS) {
         const token x = token_of(teacher, student, get(teacher_row, v), get(row, v));
         const float q = nj_exp(x.log_q);

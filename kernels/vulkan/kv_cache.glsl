@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kv_cache.glsl: the cache of one layer. Keys lie as [slot][key head][position][D], values as
-// [slot][key head][position / CACHE_BLOCK][D][CACHE_BLOCK] (decode.h).
+// kv_cache.glsl: the cache of one layer. Keys lie as [slot][key head][position][D], values as [slot][key head][position
+// / CACHE_BLOCK][D][CACHE_BLOCK] (base/decode.h).
 const int CACHE_BLOCK = 32;
 
 // Elements of the cache that one thread of a workgroup writes and others read.
@@ -36,19 +36,19 @@ void cache_store(nj_cache a, int i, float x)
 #endif
 }
 
-// Of one slot and key head: the same offset for keys and for values.
+// Return the offset of one slot and key head, the same for keys and values.
 int64_t cache_at(int of_slot, int group)
 {
     return (int64_t(of_slot) * K + group) * P * D;
 }
 
-// Dim d of a position's value: its offset in the values of the slot and head.
+// Return the offset of dim d of a position's value among the values of the slot and head.
 int value_at(int position, int d)
 {
     return (position / CACHE_BLOCK * D + d) * CACHE_BLOCK + position % CACHE_BLOCK;
 }
 
-// The key and the value of head `group` in a fused row go to a position of a slot.
+// Store the key and the value of head `group` of a fused row at a position of a slot.
 void cache_put(nj_t row, int of_slot, int position, int group)
 {
     const int64_t at = cache_at(of_slot, group);

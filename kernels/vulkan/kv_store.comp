@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kv_cache.glsl"
 
-const int ROWS = 32; // of a block
+const int ROWS = 32; // rows of a block
 
 void nj_kv_store()
 {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// norm.glsl: rows of a norm's forward pass. A block takes as many as the contract's grid says, each by
-// a group of its threads.
+// norm.glsl: rows of a norm's forward pass. A block takes as many as the contract's grid gives it, each by a group of
+// its threads.
 
 int norm_rows()
 {
     return C > 4096 ? 1 : C > 2048 ? 2 : C > 1024 ? 4 : 8;
 }
 
-// Normalises the row that lies in `row`, of which this thread has added up `sum` of the squares. A row
-// past the last takes part in the sums alone.
+// Normalize the row in `row`; `sum` is this thread's sum of squares. For a row past the last, only the sum is computed.
 void norm_row(int n, nj_t row, float sum, int lane, int width)
 {
     const float r = inversesqrt(group_sum(sum, width) / float(C) + eps);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// philox.glsl: random words as a function of their place.
+// philox.glsl: random words as a function of their position.
 
-// Philox4x32-10 with counter (block mod 2^32, block / 2^32, c2, c3).
+// Return Philox4x32-10 with counter (number mod 2^32, number / 2^32, c2, c3) and key (k0, k1).
 uvec4 philox(uint64_t number, uint c2, uint c3, uint k0, uint k1)
 {
     uvec4 c = uvec4(uint(number), uint(number >> 32), c2, c3);

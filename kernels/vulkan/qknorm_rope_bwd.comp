@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rope.glsl"
 
-// Block p has the rows p, p + P, ...; a team takes every TEAMS-th head of each and keeps sums for the
-// weights of queries and of keys, which are added up in the order of the teams at the end.
+// Block p has the rows p, p + P, ...; a team takes every TEAMS-th head of each, and sums the gradients of the weights
+// of queries and of keys. At the end these sums are added in the order of the teams.
 const int LANES = 32, TEAMS = NJ_THREADS / LANES, PAIRS = 256 / 2 / LANES; // D <= 256
 
 shared float nj_team_sums[TEAMS * 256];
 
-// The gradient of y becomes that of x. dw gains the head's share; r is 0 where there is no head.
+// Turn the gradient of y into that of x, and add the head's share to dw; r is 0 if there is no head.
 void back_head(nj_t d, nj_t row, nj_t w, float r, int position, int lane, inout float dw[2 * PAIRS])
 {
     const int half_d = D / 2;
@@ -39,7 +39,7 @@ void back_head(nj_t d, nj_t row, nj_t w, float r, int position, int lane, inout 
     }
 }
 
-// Sums of all teams, in their order, to the block's row.
+// Add the sums of all teams, in their order, and store them in the block's row.
 void store_sums(nj_f32 part, float dw[2 * PAIRS], int lane, int team)
 {
     const int half_d = D / 2;

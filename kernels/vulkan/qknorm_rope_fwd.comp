@@ -2,9 +2,9 @@
 #include "rope.glsl"
 
 const int ROWS = 4, LANES = 32,
-          TEAMS = NJ_THREADS / LANES; // of a block; a team takes a head at a time
+          TEAMS = NJ_THREADS / LANES; // per block; a team takes one head at a time
 
-// u = x r w, turned, for one head.
+// Compute u = x r w for one head, and rotate it.
 void norm_turn(nj_t to, nj_t row, nj_t w, float r, int position, int lane)
 {
     const int half_d = D / 2;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+
 // Block p has the rows p, p + P, ...; a thread has the same columns of each, and their sums.
 const int KEEP = 10240 / NJ_THREADS;
 

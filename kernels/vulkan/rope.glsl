@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rope.glsl: the rotation of one pair of elements, which lie half a head apart.
+// rope.glsl: RoPE of one pair of elements, which lie half a head apart.
 
-// The angle is the product of position and frequency, rounded to float32.
+// Compute sine and cosine of the angle, which is the product of position and frequency, rounded to float32.
 void rope_turn(int position, int i, out float sin_a, out float cos_a)
 {
     const precise float angle = float(position) * inv_freq.v[i];
     nj_sincos(angle, sin_a, cos_a);
 }
 
-// Turns pair i of a head forward, to the same bits in rope_fwd and in the decoder.
+// Rotate pair i of a head forward, with bitwise identical results in rope_fwd and in the decoder.
 void rope_pair(inout float lo, inout float hi, int position, int i)
 {
     float sin_a, cos_a;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rope.glsl"
 
-// Block p has the rows p, p + P, ...; a thread has the same pairs of each, and their sums.
+// Rotate the rows p, p + P, ... back in block p; a thread has the same pairs of each, and their sums.
 void nj_rope_bwd()
 {
     const int width = (H + 2 * K) * D, half_d = D / 2, turned = (H + K) * half_d;

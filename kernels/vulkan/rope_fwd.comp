@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rope.glsl"
 
-// Pairs of the query and key heads of a row.
+// Rotate the pairs of the query and key heads of a row.
 void rotate_row(nj_t row, int position)
 {
     const int half_d = D / 2;

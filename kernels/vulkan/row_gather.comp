@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-const int ROWS = 8; // of a block
+const int ROWS = 8; // rows of a block
 
 void nj_row_gather()
 {

@@ -7,8 +7,8 @@ const int TOKENS = 8, GROUPS_OF_A_CALL = 4, NONE = 0x7fffffff;
 const float UNIT = 2.32830644e-10; // 2^-32
 const float LOG_8 = 2.0795;        // rounded up
 
-// The Gumbel noise of a word: -log(-log(1 - u)), u = (word + 1/2) / 2^32. Near u = 0 and near 1 from
-// the side that keeps the digits.
+// Return the Gumbel noise of a word: -log(-log(1 - u)), u = (word + 1/2) / 2^32, with full precision both near u = 0
+// and near u = 1.
 float noise(uint word)
 {
     if (word < 0x40000000u)
@@ -16,7 +16,7 @@ float noise(uint word)
     return -nj_log(-nj_log((float(~word) + 0.5) * UNIT));
 }
 
-// The logit of token i of a group; -inf if it takes no part.
+// Return the logit of token i of a group; -inf if it takes no part.
 float logit(nj_t row, float least, int group, int i)
 {
     const int v = group * TOKENS + i;
@@ -32,7 +32,7 @@ float largest(nj_t row, float least, int group)
     return m;
 }
 
-// exp((x - m) / tau), where tau is 0 its limit: 1 for the largest.
+// Return exp((x - m) / tau); its limit if tau is 0, which is 1 for the largest.
 float weight(float x, float m)
 {
     if (x == m)
@@ -48,7 +48,7 @@ float weights(nj_t row, float least, int group, float m)
     return sum;
 }
 
-// A token of the group by its weight; at tau 0 the first of the largest.
+// Draw a token of the group by weight; at tau 0 the first of the largest.
 int draw(nj_t row, float least, int group, uint word)
 {
     const float m = largest(row, least, group);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tokens count, as logit or more than a value: 1 each, or with a temperature their probability
-// relative to that of the first.
+
+// Return the total weight of the tokens whose logit is at least `value`: 1 each, or with a temperature their
+// probability relative to that of the most probable.
 float measure(nj_t row, float value, float least, float top, float temperature)
 {
     float sum = 0.0;
@@ -12,7 +13,7 @@ float measure(nj_t row, float value, float least, float top, float temperature)
     return block_sum(sum);
 }
 
-// The value that stands at a place in the order of all floats; beyond the infinities they go on.
+// Return the value with a given rank in the order of all floats; ranks beyond the infinities give infinity.
 float value_at(uint place)
 {
     const uint bits = (place >> 31) != 0u ? place ^ 0x80000000u : ~place;
@@ -20,7 +21,7 @@ float value_at(uint place)
     return !is_nan(value) ? value : (place >> 31) != 0u ? -MINUS_INFINITY : MINUS_INFINITY;
 }
 
-// The highest value from which on tokens count `enough`. A bit of its place at a time.
+// Return the highest value such that the tokens from it upwards weigh `enough`, one bit of its rank at a time.
 float highest(nj_t row, float least, float top, float temperature, float enough)
 {
     uint place = 0u;

@@ -45,7 +45,7 @@ void nj_sample_next()
     const int step = counter.v[0];
     for (int m = thread(); m < R; m += NJ_THREADS)
         take(m, step);
-    barrier(); // all have read the step
+    barrier(); // all threads have read the step
     if (thread() == 0)
         counter.v[0] = step + 1;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax.glsl: softmax(x / tau) of a row as log probabilities (x - max) / tau - log_sum.
+// softmax.glsl: softmax(x / tau) of a row as log probabilities: (x - max) / tau - log_sum.
 
 #include "best.glsl"
 
 struct softmax {
     float top, tau, log_sum;
-    int argmax; // the lowest index of equals
+    int argmax; // the lowest index among equals
 };
 
-// The largest element and its place; log_sum is not there yet.
+// Find the largest element and its index; log_sum is not computed yet.
 softmax row_top(nj_t x, int count)
 {
     softmax r = softmax(get(x, 0), 1.0, 0.0, 0);
@@ -22,7 +22,7 @@ softmax row_top(nj_t x, int count)
     return r;
 }
 
-// The same row at a temperature.
+// Return the softmax of the same row at a temperature.
 softmax row_softmax(softmax r, nj_t x, int count, float tau)
 {
     float sum = 0.0;
@@ -38,7 +38,7 @@ float log_prob(softmax r, float x)
     return (x - r.top) / r.tau - r.log_sum;
 }
 
-// p (log p - log m), where 0 log 0 is 0
+// Return p (log p - log m), where 0 log 0 is 0.
 float kl_term(float p, float log_p, float log_m)
 {
     return p > 0.0 ? p * (log_p - log_m) : 0.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-const int COLUMNS = 2048; // of a block
+const int COLUMNS = 2048; // columns of a block
 
 void nj_swiglu_bwd()
 {

@@ -12,7 +12,7 @@ void store_results(float distance_tv, float loss, float teacher_entropy, bool sa
     agree.v[block_x()] = same ? 1.0 : 0.0;
 }
 
-// h = -1 where the teacher has the token more probable than the student, else 0; mean is that of h
+// Write the gradient. h is -1 where the teacher gives a token the higher probability, otherwise 0; `mean` is its mean
 // under the student.
 void make_gradient(nj_t row, nj_t teacher_row, softmax hard, softmax student, softmax teacher,
                    float mean, int hot, float scale)
@@ -44,7 +44,7 @@ void measure(nj_t row, nj_t teacher_row, int hot, float scale)
     information = block_sum(information);
     store_results(apart, -log_prob(hard, get(row, hot)), information,
                   student.argmax == teacher.argmax);
-    barrier(); // all have read the logit of the target
+    barrier(); // all threads have read the logit of the target
     if (gradient != 0)
         make_gradient(row, teacher_row, hard, student, teacher, -behind, hot, scale);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * apr_fixture.h: writes the APR file of a Hugging Face folder as aprender lays it out, and with faults. Layout,
- * checksum and the format's own blocks are written down here once more, so that the reader is not compared with
+ * apr_fixture.h: writes a Hugging Face folder as an APR file, laid out as aprender does it, optionally with faults.
+ * Layout, checksum and the format's own blocks are implemented here again, so that the reader is not compared with
  * itself.
  */
 #ifndef NOJIT_TESTS_APR_FIXTURE_H
@@ -33,18 +33,19 @@ enum apr_dtype {
 };
 
 struct apr_form {
-    int dtype;                    /* of matrices; all others are F32 */
-    bool halves;                  /* llama, too, rotates the halves of its heads */
-    bool copies_head;             /* a tied head is written out */
-    bool head_apart;              /* and differs */
-    float scale;                  /* of APR_Q8; 0: the usual one */
-    int names;                    /* 0: Hugging Face's; 1: without "model."; 2: GGUF's */
-    unsigned flags;               /* in the header, more than the usual one */
-    const char *change;           /* JSON: keys of the metadata with other values, null: left out */
-    const char *drop;             /* a tensor that is left out */
-    const char *extra;            /* one that is added, F32: 1 */
-    const float *divisors;        /* rope_freqs.weight, head_dim / 2 of them */
-    const struct gguf *tokenizer; /* NULL: none; whose tokenizer is taken over, as aprender does */
+    int dtype;             /* type of the matrices; all others are F32 */
+    bool halves;           /* heads rotate their halves, also for llama */
+    bool copies_head;      /* a tied head is written out as a tensor */
+    bool head_apart;       /* the written head differs from the embedding */
+    float scale;           /* scale of APR_Q8; 0: the usual one */
+    int names;             /* names of tensors: 0: Hugging Face's; 1: without "model."; 2: GGUF's */
+    unsigned flags;        /* extra flags in the header */
+    const char *change;    /* JSON: metadata keys with other values; null removes a key */
+    const char *drop;      /* tensor to leave out */
+    const char *extra;     /* tensor to add, F32 with value 1 */
+    const float *divisors; /* rope_freqs.weight, head_dim / 2 numbers */
+    /* file whose tokenizer is taken over, as aprender does; NULL: none */
+    const struct gguf *tokenizer;
 };
 
 struct apr_bytes {
@@ -90,7 +91,7 @@ static inline uint32_t apr_crc(const unsigned char *data, size_t bytes)
 
 /* ---- the file from its sections ---- */
 
-/* Writes both checksums anew, after a change. */
+/* Write both checksums again, after a change. */
 static inline void apr_seal(unsigned char *data, size_t bytes)
 {
     unsigned char covered[60];
@@ -129,7 +130,7 @@ static inline struct apr_bytes apr_file(unsigned flags, const char *metadata, un
 
 /* ---- metadata ---- */
 
-/* The lists of a GGUF file's tokenizer. */
+/* Copy the lists of a GGUF file's tokenizer into the metadata. */
 static inline void apr_put_tokenizer(json_t *m, const struct gguf *g)
 {
     static const char *const texts[][2] = {{"tokenizer.ggml.model", "tokenizer.model"},
@@ -179,7 +180,7 @@ static inline bool apr_has_pairs(const struct apr_form *f, const struct model_co
            (strcmp(c->model_type, "llama") == 0 || strcmp(c->model_type, "mistral") == 0);
 }
 
-/* To be freed. */
+/* Return the metadata as text; the caller frees it. */
 static inline char *apr_metadata(const struct apr_form *f, const struct model_config *c)
 {
     json_t *m = json_pack(
@@ -272,7 +273,7 @@ static inline void apr_put_values(struct apr_bytes *b, const struct apr_form *f,
     }
 }
 
-/* Elements as they go into the file: rows of a head's halves alternate where neighbours rotate. */
+/* Return the elements as the file has them: where RoPE rotates neighbours, the rows of a head's halves alternate. */
 static inline float *apr_values(const struct apr_form *f, const struct model_config *c,
                                 const struct tensor_spec *s, const struct tensor *t)
 {
@@ -374,7 +375,7 @@ static inline void apr_put_tensor(const struct apr_form *f, const struct model_c
     apr_pad(data);
 }
 
-/* The bytes of the file of the model in the folder `from`; to be freed. */
+/* Return the bytes of the file for the model in the folder `from`; the caller frees them. */
 static inline struct apr_bytes apr_of(const char *from, const struct apr_form *f)
 {
     struct model_config c;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * book.h: prompts for a decoder, and what it writes behind them. Who includes it says how many texts there are at most,
- * BOOK_TEXTS, and tokens of one, BOOK_TOKENS.
+ * book.h: prompts for a decoder, and the texts that it writes after them. The including file defines the largest number
+ * of texts, BOOK_TEXTS, and of tokens per text, BOOK_TOKENS.
  */
 #ifndef NOJIT_TESTS_BOOK_H
 #define NOJIT_TESTS_BOOK_H
 
 #include "engine_fixture.h"
 
-/* What came of some prompts. */
+/* The texts that some prompts led to. */
 struct book {
     const struct decode_prompt *prompt;
     int count, taken;
@@ -48,7 +48,7 @@ static int book_said(void *user, const struct decode_prompt *p, const int32_t *i
     return 0;
 }
 
-/* Prompts of 1, 2, ... tokens of their own. */
+/* Make prompts of 1, 2, ... tokens, all different. */
 static void make_prompts(struct decode_prompt *out, int32_t (*ids)[BOOK_TOKENS], int count)
 {
     for (int i = 0; i < count; i++) {

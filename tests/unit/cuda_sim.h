@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_sim.h: the CUDA backend on the simulated driver and cuBLASLt, which a test loads and sets.
+ * cuda_sim.h: the CUDA backend on the simulated driver and cuBLASLt, which a test loads and configures.
  */
 #ifndef NOJIT_TESTS_CUDA_SIM_H
 #define NOJIT_TESTS_CUDA_SIM_H
@@ -27,7 +27,7 @@ static void *load(const char *name, const char *symbol)
     return found;
 }
 
-/* A library that is loaded already is the one that its name opens. */
+/* Load the simulated libraries: dlopen() by name returns a library that is already loaded. */
 static int load_libraries(void **state)
 {
     (void)state;

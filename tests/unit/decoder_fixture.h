@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * decoder_fixture.h: the arrays of a decoder of three rows on a device, and the launches that store their keys and
+ * decoder_fixture.h: the arrays of a decoder with three rows on a device, and the launches that store their keys and
  * decode them.
  */
 #ifndef NOJIT_DECODER_FIXTURE_H
@@ -26,11 +26,11 @@ struct decoder {
     enum nj_dtype T;
     bool bytes;
     int size, heads,
-        key_heads; /* ROW and CACHE are the same with heads twice as wide and half as many */
+        key_heads; /* ROW and CACHE keep their sizes with heads twice as wide and half as many */
     void *qkv, *k, *v, *o, *slot, *pos;
     float *scales, *part, *floats;
-    const void *bias;      /* of the decoder: NULL where rows are rotated before */
-    const float *inv_freq; /* likewise */
+    const void *bias;      /* bias of the decoder; NULL: rows are rotated before */
+    const float *inv_freq; /* NULL: rows are rotated before */
 };
 
 static inline void *device_bytes(struct device *d, size_t bytes)
@@ -57,7 +57,7 @@ static inline void put(const struct decoder *c, void *to, const float *values, i
             0);
 }
 
-/* Copy rows, from the first on. */
+/* Copy rows, starting with the first. */
 static inline void put_rows(const struct decoder *c, const float *rows, int count)
 {
     put(c, c->qkv, rows, count * ROW);
@@ -113,7 +113,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                          0);
 }
 
-/* Store all keys but the newest of a row; the rest of the cache stays NaN. */
+/* Store all keys of a row except the newest; the rest of the cache stays NaN. */
 static inline void store(const struct decoder *c, int r, const float *rows)
 {
     int32_t slot[LONGEST], pos[LONGEST];

@@ -45,7 +45,7 @@ static float from_lp(uint16_t x, int f16)
     return out;
 }
 
-/* An array on the host, its values as the device sees them, and its copy on the device. */
+/* An array on the host, its values as the device stores them, and its copy on the device. */
 struct array {
     size_t count, bytes;
     enum nj_dtype dtype;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device_fixture.h: tests that run on every device that works here: on the CPU, and on a GPU if there is
- * one, by CUDA or by Vulkan. A GPU that is there and cannot be opened is a failure, and so is none with
- * CUDA where REQUIRE_GPU is set.
+ * device_fixture.h: tests that run on every device of this machine: the CPU, and a GPU if there is one, by CUDA or by
+ * Vulkan. A GPU that is present but cannot be opened is a failure; so is a missing CUDA GPU if REQUIRE_GPU is set.
  */
 #ifndef NOJIT_TESTS_DEVICE_FIXTURE_H
 #define NOJIT_TESTS_DEVICE_FIXTURE_H
@@ -27,7 +26,7 @@ struct device {
     int lp_is_f16, is_cpu, lp;
 };
 
-/* Whether this failure to open a device is no failure of a test. */
+/* Return whether a test may be skipped because a device failed to open in this way. */
 static inline bool may_be_absent(enum nj_device_kind kind, int rc)
 {
     return kind != NJ_DEVICE_CPU && (rc == NJ_E_NO_DEVICE || rc == NJ_E_DRIVER) &&
@@ -65,7 +64,7 @@ static inline int open_cuda(void **state)
     return open_device(state, NJ_DEVICE_CUDA);
 }
 
-/* Sanitizers watch what drivers that run on the CPU do in this process, too. */
+/* Skip under sanitizers: they would also check drivers that run on the CPU in this process. */
 static inline int open_vulkan(void **state)
 {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -93,7 +92,7 @@ static inline struct device *need(void **state)
     return d;
 }
 
-/* The number of tests that failed. */
+/* Run the tests on all devices and return the number of failed ones. */
 #define RUN_ON_DEVICES(tests)                                                                      \
     (cmocka_run_group_tests_name("GPU", tests, open_cuda, close_device) +                          \
      cmocka_run_group_tests_name("CPU", tests, open_cpu, close_device))

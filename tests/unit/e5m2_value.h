@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * e5m2_value.h: the number that the bits of an e5m2 element mean.
+ * e5m2_value.h: the value of an E5M2 byte.
  */
 #ifndef NOJIT_TESTS_E5M2_VALUE_H
 #define NOJIT_TESTS_E5M2_VALUE_H

@@ -27,7 +27,8 @@ enum { VOCAB = 61, TOKENS = 193, END_OF_TEXT = 60 };
 static nj_context *ctx;
 static char base[200];
 
-/* vocab 61 is no multiple of 8 and hidden 72 none of 64: logits have padded columns, arenas have gaps. */
+/* Sizes that do not divide: vocab 61 is no multiple of 8, so logits have padded columns; hidden 72 is no multiple of
+ * 64, so arenas have gaps. */
 static const struct model_config qwen2 = {
     .model_type = "qwen2",
     .hidden_size = 72,
@@ -109,7 +110,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-/* One token file of LLM.Q form: ids made from seed; the mask takes the loss of every fifth token away. */
+/* Write a token file in LLM.Q's format, with ids made from the seed. With a mask, every fifth token has no loss. */
 static void write_tokens(const char *name, uint32_t seed, bool masked, int last)
 {
     int32_t head[256] = {0};
@@ -170,7 +171,7 @@ static struct engine *open_engine(const char *student, const char *teacher,
     return e;
 }
 
-/* SIZE_MAX: the plan has none of that name. */
+/* Return the size of a region; SIZE_MAX if the plan has none with that name. */
 static inline size_t region_bytes(const struct plan *p, const char *name)
 {
     for (int i = 0; i < p->count; i++)
@@ -179,7 +180,7 @@ static inline size_t region_bytes(const struct plan *p, const char *name)
     return SIZE_MAX;
 }
 
-/* Name of the tensor that holds an element, or "padding". */
+/* Return the name of the tensor that contains an element, or "padding". */
 static inline const char *params_name_at(const struct params *p, int64_t element)
 {
     for (size_t i = 0; i < p->specs; i++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * engine_grad.h: the gradient that an engine computes of what it trains, and difference quotients of
- * its loss.
+ * engine_grad.h: the gradient that an engine computes for its trained parameters, and difference quotients of its loss.
  */
 #ifndef NOJIT_TESTS_ENGINE_GRAD_H
 #define NOJIT_TESTS_ENGINE_GRAD_H
@@ -18,7 +17,7 @@ static double loss_at(struct engine *e, struct batch_source *d)
     return r.loss;
 }
 
-/* Gradient of the loss over one pass of d, left in e->mem.grad. */
+/* Compute the gradient of the loss over one pass of d, and leave it in e->mem.grad. */
 static void gradient(struct engine *e, struct batch_source *d)
 {
     batches_seek(d, &(struct data_state){0});
@@ -28,7 +27,7 @@ static void gradient(struct engine *e, struct batch_source *d)
         valid += b.valid;
     batches_seek(d, &(struct data_state){0});
     e->mem.state[NJ_STEP_INV_VALID] = 1.0f / (float)valid;
-    e->teacher.apart = false; /* each micro-batch for itself */
+    e->teacher.apart = false; /* the teacher runs in each micro-batch separately */
     for (int i = 0; stage_next(e, d, 0, 0) == 0; i++) {
         struct work w = engine_work(e);
         w.add = i > 0;
@@ -49,8 +48,7 @@ static inline int64_t steepest(const float *grad, int64_t first, int64_t count)
 
 typedef double loss_fn(struct engine *e, struct batch_source *d);
 
-/* Central difference with one Richardson step: the error left is of order h^4 and
- * float32 rounding. */
+/* Return a central difference with one Richardson step: its error is of order h^4, plus float32 rounding. */
 static inline double difference(struct engine *e, struct batch_source *d, int64_t at, loss_fn *loss)
 {
     const float h = 8e-3f, w = e->mem.master[at];

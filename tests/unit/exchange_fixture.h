@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exchange_fixture.h: ranks as processes over loopback, and what each of them had to say.
+ * exchange_fixture.h: ranks as processes over loopback, and the messages of each.
  */
 #ifndef NOJIT_TESTS_EXCHANGE_FIXTURE_H
 #define NOJIT_TESTS_EXCHANGE_FIXTURE_H
@@ -22,14 +22,15 @@ struct member {
     const char *run, *lr;
     int listener, seconds;
     bool absent, other_version;
-    const struct result *follows; /* begins when that one has ended */
-    const struct result *late;    /* begins a while after that one */
-    const struct result *waited;  /* begins when that one has said that it waits */
+    const struct result *follows; /* rank to wait for: this one starts after it has ended */
+    const struct result *late;    /* rank to wait for: this one starts a while after it */
+    /* rank to wait for: this one starts when it has reported that it waits */
+    const struct result *waited;
 };
 static struct result {
     int rc;
     char text[1024], payload[EXCHANGE_PAYLOAD_BYTES];
-    char word[512]; /* about what it waits for */
+    char word[512]; /* name of the thing that the rank waits for */
     bool begun, stopping;
 } * result;
 
@@ -50,7 +51,7 @@ static char *greeting_of(const struct member *m, size_t *bytes)
     return data;
 }
 
-/* What a nojit with another version of the protocol says, and what it is told. */
+/* Send the greeting of a nojit with another version of the protocol, and receive the answer. */
 static int greet_by_other_version(const struct member *m, struct result *r)
 {
     int resolve;
@@ -114,7 +115,7 @@ static void member_run(const struct member *m, struct result *r, after_fn after)
     _exit(0);
 }
 
-/* Runs `count` processes of a run of `size`; none is left at the end. */
+/* Run `count` processes of a run of `size` ranks; none is left at the end. */
 static void run_on(int listener, int port, int count, int size, plant_fn plant, after_fn after)
 {
     pid_t child[MOST];

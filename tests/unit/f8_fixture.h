@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * f8_fixture.h: arrays of e4m3 and what goes with them, on any device. What e4m3 holds is decoded here on its own: 4
- * bits of exponent (bias 7), 3 of fraction, no infinity, NaN where all of them are set.
+ * f8_fixture.h: arrays of E4M3 numbers and their scales, on any device. E4M3 is decoded here independently: 4 bits of
+ * exponent (bias 7), 3 of fraction, no infinity, NaN if all of them are set.
  */
 #ifndef NOJIT_F8_FIXTURE_H
 #define NOJIT_F8_FIXTURE_H
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* Of rows and results. */
+/* Return the type of rows and results. */
 static inline enum nj_dtype dtype_of(const struct device *d)
 {
     return d->is_cpu ? NJ_F32 : NJ_LP;
@@ -41,7 +41,7 @@ static inline void *on_device(struct device *d, size_t bytes)
     return p;
 }
 
-/* Values as the device's type; x keeps what that holds. */
+/* Copy values to the device in its type; x becomes the rounded values. */
 static inline void *send(struct device *d, enum nj_dtype T, float *x, size_t count)
 {
     void *p = on_device(d, count * bytes_of(T));

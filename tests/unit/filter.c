@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * filter.c: part of every unit test program: `build/tests/test_x PATTERN` runs only the tests whose
- * names match.
+ * filter.c: linked into every unit test program: `build/tests/test_x PATTERN` runs only the tests whose names match.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* glibc gives a constructor the arguments of main. */
+/* glibc passes the arguments of main to a constructor. */
 __attribute__((constructor)) static void filter(int argc, char **argv)
 {
     if (argc > 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_fixture.h: writes the GGUF file of a Hugging Face folder as llama.cpp's converter lays it out, and with
- * faults. The order of rows is written down here once more, so that it is not compared with itself.
+ * gguf_fixture.h: writes a Hugging Face folder as a GGUF file, laid out as llama.cpp's converter does it, optionally
+ * with faults. The order of rows is implemented here again, so that it is not compared with itself.
  */
 #ifndef NOJIT_TESTS_GGUF_FIXTURE_H
 #define NOJIT_TESTS_GGUF_FIXTURE_H
@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A key that is left out, or has another value. */
+/* A key that is left out or gets another value. */
 struct gguf_change {
-    const char *key; /* NULL: the last */
+    const char *key; /* NULL ends the list */
     enum { CHANGE_DROP, CHANGE_U32, CHANGE_F32, CHANGE_TEXT, CHANGE_I32S, CHANGE_BOOL } to;
     double number;
     const char *text;
@@ -29,14 +29,14 @@ struct gguf_change {
 };
 
 struct gguf_form {
-    enum nj_tensor_type dtype;         /* of matrices; all others are F32 */
-    const struct mixture *mixture;     /* NULL, or has the types of matrices */
+    enum nj_tensor_type dtype;         /* type of the matrices; all others are F32 */
+    const struct mixture *mixture;     /* file type that gives the types of matrices, or NULL */
     bool fused;                        /* q, k and v in one tensor */
-    bool vocab_size;                   /* llama's files have the key */
+    bool vocab_size;                   /* write the key, as llama's files have it */
     const struct tokenizer *tokenizer; /* NULL: only the ids of config.json */
     const struct gguf_change *change;  /* NULL: none */
-    const char *drop, *extra;          /* a tensor that is left out, and one that is added */
-    const float *divisors;             /* other ones than the model's scaling has */
+    const char *drop, *extra;          /* tensor to leave out, tensor to add */
+    const float *divisors;             /* divisors other than those of the model's scaling */
     int divisor_count;
 };
 
@@ -101,7 +101,7 @@ static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
     gguf_put_changes(w, f);
 }
 
-/* Divisors as the converter computes them, in float32. */
+/* Compute the divisors as the converter does, in float32. */
 static inline void gguf_llama3_divisors(const struct model_config *c, float *out)
 {
     const struct rope_scaling *s = &c->rope_scaling;
@@ -117,7 +117,7 @@ static inline void gguf_llama3_divisors(const struct model_config *c, float *out
     }
 }
 
-/* The tensor as it goes into the file: rows of a head's halves alternate where the architecture has it so. */
+/* Write a tensor as the file has it: in some architectures the rows of a head's halves alternate. */
 static inline int gguf_write_tensor(struct gguf_writer *w, const struct model_config *c,
                                     const struct tensor_spec *spec, const struct tensor *t,
                                     enum nj_tensor_type dtype)
@@ -153,7 +153,7 @@ static inline enum nj_tensor_type gguf_type_of(const struct gguf_form *f,
     return spec->rank == 2 ? f->dtype : NJ_TYPE_F32;
 }
 
-/* In the converter's order of sizes; the parts of a fused tensor are neighbours. */
+/* Declare the tensors in the converter's order of sizes; the parts of a fused tensor are neighbours. */
 static inline size_t gguf_declare(const struct gguf_form *f, const struct model_config *c,
                                   const struct tensor_spec *spec, size_t specs,
                                   struct st_declared *out, char (*names)[128])
@@ -189,7 +189,7 @@ static inline size_t gguf_declare(const struct gguf_form *f, const struct model_
     return count;
 }
 
-/* Ends the writer, too. */
+/* Write all tensors and end the writer. */
 static inline int gguf_write_all(struct gguf_writer *w, const struct gguf_form *f,
                                  const struct model_config *c, const struct tensors *from,
                                  const struct tensor_spec *spec, size_t specs)
@@ -223,7 +223,7 @@ static inline int gguf_write_all(struct gguf_writer *w, const struct gguf_form *
     return rc;
 }
 
-/* path, from the model in the folder `from`. */
+/* Write the file at `path` for the model in the folder `from`. */
 static inline int gguf_of(const char *from, const char *path, const struct gguf_form *f)
 {
     struct model_config c;

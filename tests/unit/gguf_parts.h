@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_parts.h: splits a GGUF file as llama.cpp's splitter does: metadata in the first part, and in each what it
- * says of the whole.
+ * gguf_parts.h: splits a GGUF file as llama.cpp's splitter does: the metadata goes into the first part, and each part
+ * describes the whole.
  */
 #ifndef NOJIT_TESTS_GGUF_PARTS_H
 #define NOJIT_TESTS_GGUF_PARTS_H
@@ -48,7 +48,7 @@ static inline void parts_pad(FILE *f)
         putc(0, f);
 }
 
-/* Tensors from `first` to before `end`. */
+/* Write the tensors from `first` to before `end`. */
 static inline void parts_tensors(FILE *f, const struct gguf *g, size_t first, size_t end)
 {
     uint64_t offset = 0;
@@ -69,7 +69,7 @@ static inline void parts_tensors(FILE *f, const struct gguf *g, size_t first, si
     }
 }
 
-/* STEM-00001-of-0000N.gguf and so on; ends the program where that fails. */
+/* Write STEM-00001-of-0000N.gguf and so on; exit if that fails. */
 static inline void gguf_split(const char *path, const char *stem, int parts)
 {
     struct gguf g;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * golden_answers.h: of test_golden.c: the completions of cases.json as the data of a step.
+ * golden_answers.h: for test_golden.c: the completions of cases.json as the data of a step.
  */
 #ifndef NOJIT_TESTS_GOLDEN_ANSWERS_H
 #define NOJIT_TESTS_GOLDEN_ANSWERS_H
@@ -24,7 +24,7 @@ static int read_ids(const json_t *entry, const char *name, int32_t *out)
     return (int)json_array_size(ids);
 }
 
-/* Packed into the rows of a step. teacher: it reads prompts of its own. */
+/* Pack the completions into the rows of a step. With `teacher`, the teacher reads other prompts. */
 static struct batch_source *open_answers(const json_t *completions, const struct train_options *o,
                                          struct batch *rows, bool teacher)
 {
@@ -45,7 +45,7 @@ static struct batch_source *open_answers(const json_t *completions, const struct
         a->said_count = read_ids(entry, "completion", text[i][2]);
     }
     check_ok(answer_rows_make(answers, COMPLETIONS, o->seq_len, rows), "answers");
-    assert_in_range(rows->B, 3, ROWS_MOST); /* several in a row, and in both micro-batches */
+    assert_in_range(rows->B, 3, ROWS_MOST); /* several per row, and in both micro-batches */
     check_ok(data_none(o->seq_len, &none), "answers");
     struct batch_source *batches = data_batches(none);
     check_ok(answers_source_open(&batches, o->batch_size, o->seq_len, teacher, &source), "answers");

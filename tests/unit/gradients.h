@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gradients.h: what the tests of the references share: random inputs from a pool that each test
- * starts afresh, and gradients checked against central differences.
+ * gradients.h: code shared by the tests of the references: random inputs from a pool that each test resets, and
+ * gradients checked against central differences.
  */
 #ifndef NOJIT_TEST_GRADIENTS_H
 #define NOJIT_TEST_GRADIENTS_H
@@ -43,7 +43,7 @@ static inline double *zeros(size_t n)
     return x;
 }
 
-/* Mean 0, variance 1. */
+/* Return n random values with mean 0 and variance 1. */
 static inline double *random_values(size_t n)
 {
     double *x = zeros(n);
@@ -78,7 +78,7 @@ static inline void assert_all_close(const double *got, const double *want, size_
         assert_close(got[i], want[i], tolerance);
 }
 
-/* Compares the change of loss(args) along random directions of x[n] with grad. */
+/* Compare the change of loss(args) along random directions of x[n] with grad. */
 static inline void check_gradient(double (*loss)(void *args), void *args, double *x,
                                   const double *grad, size_t n)
 {

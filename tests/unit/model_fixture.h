@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * model_fixture.h: Hugging Face folders of small models, and configurations compared.
+ * model_fixture.h: Hugging Face folders of small models, and comparison of configurations.
  */
 #ifndef NOJIT_TESTS_MODEL_FIXTURE_H
 #define NOJIT_TESTS_MODEL_FIXTURE_H
@@ -10,7 +10,7 @@
 #include "model/tensor_names.h"
 #include "unit.h"
 
-/* Writes the folder of a model whose norms and biases are as random as its matrices. */
+/* Write the folder of a model whose norms and biases are random, too. */
 static inline void write_folder(const char *dir, const struct model_config *c)
 {
     struct tensor_spec *spec;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * nccl_ranks.h: ranks that are processes, on simulated GPUs with a simulated NCCL, and the bytes that they send each
- * other. What a rank finds wrong it prints, and ends with WRONG.
+ * other. A rank prints the faults that it finds, and exits with WRONG.
  */
 #ifndef NOJIT_TESTS_NCCL_RANKS_H
 #define NOJIT_TESTS_NCCL_RANKS_H
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 enum { RANKS_MOST = 8, WRONG = 100, BYTES = 4096 };
-/* Of a rank that would hang. Eight of them take a minute under the thread sanitizer on a busy machine. */
+/* Time after which a hanging rank is killed. Eight ranks take a minute under the thread sanitizer on a busy machine. */
 enum { LIMIT_SECONDS = 600 };
 
 static unsigned char id[NJ_COMM_ID_BYTES];
@@ -21,18 +21,20 @@ struct rank {
     nj_stream *s;
     nj_comm *c;
     int rank, ranks;
-    unsigned char *send, *recv, *host; /* of so many bytes for each rank; the last of the host */
+    /* buffers with that many bytes per rank; the last is on the host */
+    unsigned char *send, *recv, *host;
     size_t bytes;
 };
-typedef int rank_fn(struct rank *r); /* 1: as it must be */
+typedef int rank_fn(struct rank *r); /* returns 1 if all is right */
 struct scene {
     const char *name;
     int ranks;
-    const char *setting, *value; /* of the environment, of the last rank alone if `last` */
+    /* variable of the environment, for the last rank only if `last` */
+    const char *setting, *value;
     int last;
-    rank_fn *body;    /* with a communicator */
-    rank_fn *before;  /* instead, without one */
-    const char *says; /* for fails_with */
+    rank_fn *body;    /* runs with a communicator */
+    rank_fn *before;  /* runs instead of body, without a communicator */
+    const char *says; /* sentence that fails_with() expects */
 };
 static const struct scene *scene;
 
@@ -64,7 +66,7 @@ static inline int create(struct rank *r)
     return nj_comm_create(r->ctx, id, r->rank, r->ranks, &r->c);
 }
 
-/* Prints what is said, if that was not to be. */
+/* Print the error of the last call unless `fine`. Return `fine`. */
 static inline int unless(const struct rank *r, int fine)
 {
     if (!fine)
@@ -87,7 +89,7 @@ static inline int run_rank(int rank)
     return unless(&r, scene->body(&r)) ? 0 : WRONG;
 }
 
-/* As nj_comm_id() is asked by rank 0; what it sets is not to be there yet. */
+/* Make the identifier, as rank 0 calls nj_comm_id(); the environment that this sets must not be set already. */
 static inline void make_id(void)
 {
     nj_context *ctx = open_context(&cuda);
@@ -100,7 +102,7 @@ static inline void make_id(void)
     unsetenv("NCCL_RUNTIME_CONNECT");
 }
 
-/* status: of each rank; a signal counts as its negative number. */
+/* Run the ranks and store the exit status of each; a signal counts as its negative number. */
 static inline void run_ranks(const struct scene *of, int *status)
 {
     pid_t pid[RANKS_MOST];
@@ -142,7 +144,7 @@ static inline int fill(struct rank *r, unsigned char *to, size_t bytes, int turn
     return nj_copy(r->s, to, r->host, bytes);
 }
 
-/* `bytes` of the device are those that the rank had from `at` on. */
+/* Return whether `bytes` bytes on the device equal those of the rank from `at` on. */
 static inline int has(struct rank *r, const unsigned char *from, int rank, size_t at, int turn)
 {
     if (nj_copy(r->s, r->host, from, r->bytes) || nj_stream_sync(r->s))
@@ -170,7 +172,7 @@ static inline int exchange(struct rank *r)
 static inline int begin_all(void **state)
 {
     const int rc = scratch_begin(state);
-    setenv("TMPDIR", scratch, 1); /* where ranks meet */
+    setenv("TMPDIR", scratch, 1); /* the folder in which ranks meet */
     return rc ? rc : load_libraries(state);
 }
 

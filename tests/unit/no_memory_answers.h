@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * no_memory_answers.h: of test_no_memory.c: prompts; answers as rows, and in a file.
+ * no_memory_answers.h: for test_no_memory.c: prompts; answers as rows, and in a file.
  */
 #ifndef NOJIT_TESTS_NO_MEMORY_ANSWERS_H
 #define NOJIT_TESTS_NO_MEMORY_ANSWERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * no_memory_ranks.h: ranks that meet where an allocation is refused.
+ * no_memory_ranks.h: ranks that meet while an allocation is refused.
  */
 #ifndef NOJIT_TESTS_NO_MEMORY_RANKS_H
 #define NOJIT_TESTS_NO_MEMORY_RANKS_H
@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Made while nothing fails. */
+/* Made before allocations fail. */
 static char *greeting;
 static size_t greeting_size;
 
-/* Rank 0, when the other one has said all that it will. */
+/* Meet as rank 0, after the other one has sent all its messages. */
 static int meet_ranks(void)
 {
     const struct place first = {.size = 2};
@@ -44,7 +44,7 @@ static int meet_ranks(void)
     return rc;
 }
 
-/* Says all that rank 0 will, and waits for the end of the other. */
+/* Fork a rank 0 that sends all its messages, then waits until the other rank has ended. */
 static pid_t rank_0_that_shares(int listener)
 {
     const pid_t pid = fork();
@@ -56,7 +56,7 @@ static pid_t rank_0_that_shares(int listener)
     alarm(20);
     poll(&come, 1, 10000);
     const int fd = accept(listener, NULL, NULL);
-    for (int i = 0; i < 3; i++) /* of which two are shared */
+    for (int i = 0; i < 3; i++) /* two of them are shared */
         (void)frame_send(fd, FRAME_PAYLOAD, 0, "", 1, end);
     (void)frame_send(fd, FRAME_FINISHED, 0, "", 1, end);
     while (read(fd, &byte, 1) > 0)
@@ -64,7 +64,7 @@ static pid_t rank_0_that_shares(int listener)
     _exit(0);
 }
 
-/* Another rank, and what rank 0 sends it. */
+/* Meet as another rank, and receive from rank 0. */
 static int take_shared(void)
 {
     struct place second = {.rank = 1, .size = 2, .host = "127.0.0.1"};

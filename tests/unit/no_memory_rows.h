@@ -23,7 +23,7 @@ static void ignore_column(void *user, const char *column)
     (void)user, (void)column;
 }
 
-/* Reads the first rows of a file. */
+/* Read the first rows of a file. */
 static int read_parquet(const char *path)
 {
     enum { ROWS = 3 };
@@ -52,7 +52,7 @@ static int load_parquet(void)
     return rc != 0 ? rc : read_parquet("tests/golden/parquet/zstd.parquet");
 }
 
-/* Packs a text; returns the number of bytes. */
+/* Pack a text; return the number of bytes. */
 static size_t pack_text(bool gzip, const char *text, unsigned char *out, size_t room)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)text, .avail_in = (uInt)strlen(text)};
@@ -66,7 +66,7 @@ static size_t pack_text(bool gzip, const char *text, unsigned char *out, size_t 
     return room - z.avail_out;
 }
 
-/* A row of each shape that makes something of its own. */
+/* Rows of every shape whose reading allocates memory. */
 #define ROW_LINES                                                                                  \
     "{\"text\":\"one line of text\"}\n"                                                            \
     "{\"prompt\":\"caf\u00e9 one\",\"completion\":\" two\"}\n"                                     \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * refused_memory.h: an allocator that refuses on demand. The linker sends the allocations of a
- * program and of its static libraries (Jansson, libyaml, Oniguruma) here (--wrap); those inside libc
- * (but getline) and libgomp, which are shared, do not count.
+ * refused_memory.h: an allocator that refuses on demand. The linker redirects the allocations of a program and of its
+ * static libraries (Jansson, libyaml, Oniguruma) to it (--wrap). Allocations inside libc (except getline) and libgomp,
+ * which are shared libraries, are not counted.
  */
 #ifndef NOJIT_TESTS_REFUSED_MEMORY_H
 #define NOJIT_TESTS_REFUSED_MEMORY_H
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 static bool armed;
-static bool for_good; /* memory that has run out stays so; else one allocation fails */
+static bool for_good; /* all later allocations fail, too; otherwise only one */
 static long until;    /* allocations that still succeed */
-static long live;     /* blocks made and not given back while armed */
+static long live;     /* blocks allocated and not freed while armed */
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -100,7 +100,7 @@ char *__wrap_strndup(const char *text, size_t bytes)
     return refused() ? NULL : counted(__real_strndup(text, bytes));
 }
 
-/* libc makes the line; a line that fits into the one there is counts as an allocation, too. */
+/* libc allocates the line. A line that fits into the existing buffer counts as an allocation, too. */
 ssize_t __wrap_getdelim(char **line, size_t *room, int end, FILE *f)
 {
     const bool none = *line == NULL;
@@ -111,7 +111,7 @@ ssize_t __wrap_getdelim(char **line, size_t *room, int end, FILE *f)
     return got;
 }
 
-/* What the headers of glibc make of getline(). */
+/* glibc's headers replace getline() by this. */
 ssize_t __wrap___getdelim(char **line, size_t *room, int end, FILE *f)
 {
     return __wrap_getdelim(line, room, end, f);
@@ -128,7 +128,7 @@ void __wrap_free(void *block)
     __real_free(block);
 }
 
-/* Refuses allocation n, counted from 0, and every later one if stays_so; from now to the end. */
+/* From now on, refuse allocation n, counted from 0, and every later one if stays_so. */
 static void refuse_from(long n, bool stays_so)
 {
     live = 0;

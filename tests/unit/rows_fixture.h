@@ -28,7 +28,7 @@ static inline struct data *open_file(const char *path, const struct row_rules *r
     return d;
 }
 
-/* Writes what a file makes: the tokens of all its ids; targets with a loss stand in braces. */
+/* Write the documents of a file as text: the tokens of all ids, with braces around targets that have a loss. */
 static inline char *as_text(const char *path, const struct row_rules *rules,
                             const struct tokenizer *t, char *out, size_t room)
 {
@@ -41,7 +41,7 @@ static inline char *as_text(const char *path, const struct row_rules *rules,
     assert_in_range(tokens, 2, 512);
     for (int i = 0; i < tokens; i++) {
         const bool loss = i > 0 && b.target[i - 1] != IGNORED;
-        /* The last token is a target only. */
+        /* the last token is a target only */
         const int32_t id = i < tokens - 1 ? b.ids[i] : t->end_of_text;
         const char *text = tokenizer_token(t, id, &bytes, &special);
         n += (size_t)snprintf(out + n, room - n, "%s%.*s",

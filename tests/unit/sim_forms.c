@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_forms.c: forms with plain operands, over special and random values: for all lanes, and under
- * a predicate for every other. A row says what C makes of the sources: a, b, c, e are their low 32
- * bits, A, B, C all 64; f and d what they hold as floats. Of a predicate the lowest bit counts.
+ * sim_forms.c: instruction forms with plain operands, over special and random values, for all lanes and with a
+ * predicate for every other lane. A row gives the C expression of the result: a, b, c, e are the low 32 bits of the
+ * sources, A, B, C all 64; f and d are their values as floats. Only the lowest bit of a predicate counts.
  */
 #include "sim_kernel.h"
 
@@ -13,12 +13,12 @@ enum { BLOCKS = 2048, SAMPLES = 32 * BLOCKS, SOURCES = 4 };
 
 struct form {
     const char *text;
-    char sources; /* i integers, f floats, d doubles, h all values of 16 bits */
-    char result;  /* b bits, f float, d double: any NaN is as good; a float, nearly */
+    char sources; /* i integers, f floats, d doubles, h all 16-bit values */
+    char result;  /* b bits, f float, d double: any NaN equals any other; a float, approximately */
     uint64_t (*want)(const uint64_t *x);
 };
 
-/* A narrow code widened. */
+/* Widen a narrow code. */
 static uint64_t widened(uint64_t x, int mantissa, int bias, uint32_t infinity)
 {
     const uint32_t code = x & 0x7fff;
@@ -28,7 +28,7 @@ static uint64_t widened(uint64_t x, int mantissa, int bias, uint32_t infinity)
     return of_float((float)(x & 0x8000 ? -size : size));
 }
 
-/* Of a NaN and a number the number; of zeros the negative one. */
+/* Return the smaller number; of a NaN and a number the number, and of two zeros the negative one. */
 static float lesser(float x, float y)
 {
     if (isnan(x) || isnan(y))
@@ -67,7 +67,7 @@ static uint32_t chosen_bytes(uint32_t a, uint32_t b, uint32_t selector)
     return value;
 }
 
-/* Of two float16 codes. */
+/* Return the difference of two float16 codes. */
 static uint64_t half_difference(uint32_t a, uint32_t b)
 {
     return f16_want(to_float(widened(a, 10, 15, 0x7c00)) - to_float(widened(b, 10, 15, 0x7c00)));
@@ -327,7 +327,7 @@ static uint64_t make_source(char kind, size_t sample, int source)
         return source ? random : sample;
     if (kind == 'i')
         return special ? special_integers[pick % (sizeof special_integers / 8)]
-                       : random >> (random % 3 ? 0 : 40); /* some small */
+                       : random >> (random % 3 ? 0 : 40); /* some of them small */
     const float small =
         ldexpf((float)(int32_t)(random >> 32) * 0x1p-31f, (int)(random >> 2 & 63) - 32);
     const float x = special           ? special_floats[pick % (sizeof special_floats / 4)]
@@ -344,7 +344,7 @@ static char register_letter(char class)
     return class == 'l' ? 'd' : class;
 }
 
-/* "add.s32 %r9, %r0, %r1;", after a guard or none; returns the class of the result. */
+/* Write "add.s32 %r9, %r0, %r1;", optionally after a guard. Return the class of the result. */
 static char write_statement(char *to, size_t bytes, const struct sim_opcode *row, const char *guard)
 {
     const char result = row->operands[0];
@@ -356,8 +356,8 @@ static char write_statement(char *to, size_t bytes, const struct sim_opcode *row
     return result;
 }
 
-/* Sources in %d0 to %d3, %r0 to %r3, %h0 to %h3, %p0 to %p3; %d12: where the result goes; %p8: odd
- * lanes. The result's register begins as source 3. */
+/* Registers: sources are in %d0 to %d3, %r0 to %r3, %h0 to %h3, %p0 to %p3; %d12 is the address of the result; %p8 is
+ * set in odd lanes. The register of the result starts as source 3. */
 static const char form_head[] =
     "mov.u32 %r20, %tid.x; mov.u32 %r21, %ctaid.x; shl.b32 %r22, %r21, 5; or.b32 %r22, %r22, %r20;"
     "ld.param.u64 %d10, [k_0]; mul.wide.u32 %d11, %r22, 32; add.s64 %d11, %d10, %d11;"
@@ -395,7 +395,7 @@ static const char *form_tail(char class)
     }
 }
 
-/* What source 3 leaves in a register that nothing wrote. */
+/* Return the value of a register that starts as source 3 and is not written. */
 static uint64_t untouched(uint64_t x, char class)
 {
     return class == 'p' ? x & 1 : class == 'h' ? x & 0xffff : class == 'r' ? x & 0xffffffff : x;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_forms.h: what the tests of single forms share: random values, bits of floats, and narrow
- * floats found by search, not by shifts.
+ * sim_forms.h: code shared by the tests of single instruction forms: random values, bits of floats, and narrow floats
+ * found by search instead of shifts.
  */
 #ifndef NOJIT_TESTS_SIM_FORMS_H
 #define NOJIT_TESTS_SIM_FORMS_H
@@ -12,10 +12,10 @@
 
 struct sim_module;
 
-/* sim_forms.c: every form with plain operands, against C; seen is called for every module. */
+/* Run every form with plain operands against C (sim_forms.c); `seen` is called for every module. */
 void run_plain_forms(void (*seen)(const struct sim_module *module));
 
-/* sim_forms_sm90.c: those that sm_90 has of its own. */
+/* Run the forms that only sm_90 has (sim_forms_sm90.c). */
 void run_sm90_forms(void (*seen)(const struct sim_module *module));
 
 uint64_t next_random(void);
@@ -49,7 +49,7 @@ static inline uint64_t of_double(double x)
     return bits;
 }
 
-/* What a code of a narrow format stands for, infinity taken as the next power of two. */
+/* Return the value of a code of a narrow format; infinity counts as the next power of two. */
 static inline double narrow_value(uint32_t code, int mantissa, int bias)
 {
     const uint32_t fraction = code & ((1u << mantissa) - 1), exponent = code >> mantissa;
@@ -57,7 +57,7 @@ static inline double narrow_value(uint32_t code, int mantissa, int bias)
                     : ldexp(fraction, 1 - bias - mantissa);
 }
 
-/* The nearest code, of two the even one; none above `most`. */
+/* Return the nearest code, the even one of two equally near ones; never above `most`. */
 static inline uint64_t narrow_code(float x, int mantissa, int bias, uint32_t most)
 {
     const double size = fabs((double)x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim_forms_sm90.c: forms that sm_90 has of its own, against C: products of warpgroups, mbarriers, the
- * copy engine, clusters, and what all lanes of a warp agree on.
+ * sim_forms_sm90.c: forms that only sm_90 has, against C: GEMMs of warpgroups, mbarriers, TMA, clusters, and votes of
+ * the lanes of a warp.
  */
 #include "sim_kernel.h"
 
@@ -11,7 +11,7 @@
 
 enum { THREADS = 128, ROWS = 64, DEPTH = 16, COLUMNS_MAX = 256, A_BYTES = 8192, B_BYTES = 32768 };
 
-/* Where the byte of a row of 128 lies: chunks of 16 are exchanged by row. */
+/* Return the offset of a byte of a 128-byte row: its 16-byte chunks are permuted by row. */
 static size_t swizzled(size_t row, size_t byte)
 {
     return row * 128 + ((byte / 16) ^ (row % 8)) * 16 + byte % 16;
@@ -19,7 +19,7 @@ static size_t swizzled(size_t row, size_t byte)
 
 static const struct product {
     int n;
-    bool registers, rows, add; /* a in registers; a row of shared memory is one of b */
+    bool registers, rows, add; /* a comes from registers; a row of shared memory is a row of b */
 } products_of[] = {
     {32, false, false, false}, {32, false, true, true},    {64, false, false, true},
     {64, false, true, false},  {64, true, false, true},    {64, true, true, false},
@@ -27,13 +27,13 @@ static const struct product {
     {256, false, true, true},  {256, false, false, false},
 };
 
-/* Matrices of small numbers, and how they lie in memory: a begins at the second 16 columns of its panel,
- * b there or at row 16, its panels 4096 bytes apart. */
+/* Matrices of small numbers, and their layout in memory: a begins at the second 16 columns of its panel, b there or at
+ * row 16; its panels are 4096 bytes apart. */
 struct matrices {
     float a[ROWS][DEPTH], b[DEPTH][COLUMNS_MAX];
     unsigned char image[A_BYTES + B_BYTES];
     uint16_t fragments[THREADS][4][2];
-    float sums[THREADS][COLUMNS_MAX / 2]; /* before the product */
+    float sums[THREADS][COLUMNS_MAX / 2]; /* sums before the product */
 };
 
 static void put_bf16(unsigned char *to, float value)
@@ -62,7 +62,7 @@ static void fill(struct matrices *m, const struct product *p)
         m->sums[i % THREADS][i / THREADS] = (float)(next_random() % 1000) / 16;
 }
 
-/* The sums in %a0 and so on, each with what stands before and behind it. */
+/* Write the sums %a0 and so on, each formatted by `format`. */
 static size_t write_sums(char *to, size_t room, int n, const char *format)
 {
     size_t used = 0;
@@ -137,7 +137,7 @@ static void check_product(const struct product *p)
 
 enum { MAP_ROWS = 20, MAP_COLUMNS = 72, TILE_ROWS = 16, TILE_BYTES = TILE_ROWS * 128 };
 
-/* What a tile holds at (row, column) of an array whose element (i, j) is 1 + 100 i + j. */
+/* Return what a tile must hold at (row, column) of an array whose element (i, j) is 1 + 100 i + j. */
 static uint16_t element(int row, int column)
 {
     const bool inside = row >= 0 && row < MAP_ROWS && column >= 0 && column < MAP_COLUMNS;
@@ -156,9 +156,9 @@ static void check_tile(const unsigned char *tile, int row, int column)
         }
 }
 
-/* The first block fetches a tile for both; the second one two for itself, in the same and in the next
- * phase, the former from before the first row and column of the array. One thread of each waits in a
- * loop, then all of them. */
+/* The first block fetches a tile for both blocks. The second fetches two for itself, in the same and in the next phase;
+ * the first of these begins before the first row and column of the array. One thread of each block waits in a loop,
+ * then all of them. */
 static void check_copies(void)
 {
     uint16_t data[MAP_ROWS][MAP_COLUMNS];
@@ -230,7 +230,7 @@ static void check_votes(void)
 {
     struct sim_memory *memory = sim_memory_create();
     const uint64_t out = put(memory, NULL, 32 * 16);
-    /* All lanes, then each half with its own mask: lane 20 alone has the predicate. */
+    /* All lanes vote, then each half with its own mask: only lane 20 has the predicate. */
     const struct kernel_launch launch = {
         .body = "mov.u32 %r0, %tid.x; setp.eq.s32 %p0, %r0, 20; mul.lo.s32 %r1, %r0, 7;"
                 "and.b32 %r1, %r1, 31; sub.s32 %r1, %r1, 40; mov.u32 %r9, -1;"
@@ -259,7 +259,7 @@ static void check_warpgroups(void)
 {
     struct sim_memory *memory = sim_memory_create();
     const uint64_t out = put(memory, NULL, 256 * 4);
-    /* Each warpgroup turns its own words around, as often as its number says and once more. */
+    /* Each warpgroup reverses its own words, one more time than its number. */
     const struct kernel_launch launch = {
         .declarations = ".shared .align 16 .b8 s[1024];",
         .body = "mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 7; setp.eq.s32 %p0, %r1, 0;"

@@ -13,13 +13,13 @@
 
 enum { KERNEL_PARAMS_MAX = 6, KERNEL_TEXT_BYTES = 16384 };
 
-/* A launch of a kernel `k` of 64-bit parameters k_0, k_1, ... and a map k_map. */
+/* A launch of a kernel `k` with 64-bit parameters k_0, k_1, ... and a map k_map. */
 struct kernel_launch {
-    const char *bounds, *declarations, *body; /* the body need not end */
+    const char *bounds, *declarations, *body; /* the body need not end with ret */
     uint32_t grid, block, dynamic_shared_bytes;
     uint64_t params[KERNEL_PARAMS_MAX];
     int param_count;
-    const struct sim_tensor_map *map; /* or NULL */
+    const struct sim_tensor_map *map; /* map, or NULL */
     struct sim_limits limits;
     struct sim_memory *memory;
 };
@@ -30,7 +30,7 @@ static const struct sim_limits plenty = {.arch = 90,
                                          .shared_bytes_per_block = 227 << 10,
                                          .registers = 32};
 
-/* Registers that every kernel has. */
+/* Declarations of the registers that every kernel has. */
 #define KERNEL_REGISTERS                                                                           \
     ".reg .pred %p<10>; .reg .b16 %h<20>; .reg .b32 %r<60>; .reg .b64 %d<20>;\n"
 
@@ -51,7 +51,7 @@ static inline void kernel_text(const struct kernel_launch *launch, char *text)
     assert_true(used < KERNEL_TEXT_BYTES);
 }
 
-/* Rows of the table of opcodes that modules held. */
+/* Rows of the opcode table that modules have used. */
 static const struct sim_opcode *met[512];
 static size_t met_count;
 
@@ -75,10 +75,10 @@ static inline void note_met(const struct sim_module *module)
         }
 }
 
-/* Where a test wants to see what was decoded. */
+/* Called with each decoded module, if a test sets it. */
 static void (*kernel_seen)(const struct sim_module *module);
 
-/* Returns the bytes of the parameters, as they lie. */
+/* Return the parameter bytes, laid out as the launch passes them. */
 static inline size_t kernel_params(const struct kernel_launch *launch,
                                    const struct sim_entry *entry, unsigned char *params)
 {
@@ -92,7 +92,7 @@ static inline size_t kernel_params(const struct kernel_launch *launch,
     return offset + bytes;
 }
 
-/* 0, or -1 with the fault of the module or the launch. */
+/* Load and launch the kernel. Return 0, or -1 with the fault of the module or the launch. */
 static inline int kernel_run(const struct kernel_launch *launch, struct sim_fault *fault)
 {
     char text[KERNEL_TEXT_BYTES];
@@ -121,7 +121,7 @@ static inline void kernel_must_run(const struct kernel_launch *launch)
         fail_msg("%s\nin: %s", fault.text, launch->body);
 }
 
-/* New memory of the device with these bytes, or with none written. */
+/* Allocate device memory with these bytes, or with none written. */
 static inline uint64_t put(struct sim_memory *memory, const void *data, size_t bytes)
 {
     const uint64_t address = sim_memory_add(memory, bytes, false);
@@ -135,7 +135,7 @@ static inline uint64_t put(struct sim_memory *memory, const void *data, size_t b
     return address;
 }
 
-/* The bytes at an address, on the host. */
+/* Return the host address of the bytes at a device address. */
 static inline void *look(const struct sim_memory *memory, uint64_t address)
 {
     const struct sim_allocation *allocation = sim_memory_find(memory, address, 1);
@@ -143,17 +143,17 @@ static inline void *look(const struct sim_memory *memory, uint64_t address)
     return allocation->host + (address - allocation->address);
 }
 
-/* A fault in a kernel of two buffers, k_0: 32 words, written; k_1: 32 words, of which the first 16 are
+/* A fault planted in a kernel with two buffers: k_0 has 32 written words; k_1 has 32 words, of which the first 16 are
  * written. */
 struct planted {
-    const char *name, *wrong, *right; /* bodies: the twin runs */
+    const char *name, *wrong, *right; /* bodies: `wrong` must fail, its twin `right` must run */
     const char *declarations;
     uint32_t block;
     enum sim_fault_kind kind;
     const char *says;
 };
 
-/* base: what is not part of the row. */
+/* Run both bodies; `base` has the rest of the launch. */
 static inline int run_planted(const struct planted *p, struct kernel_launch base, const char *body,
                               struct sim_fault *fault)
 {

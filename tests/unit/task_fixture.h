@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * task_fixture.h: small tasks, for tests that read them many times.
+ * task_fixture.h: small tasks, for tests that read them repeatedly.
  */
 #ifndef NOJIT_TESTS_TASK_FIXTURE_H
 #define NOJIT_TESTS_TASK_FIXTURE_H
 
 #include "batch/task_rows.h"
 
-/* Of each kind. */
+/* One item of each kind. */
 #define TASK_LINES                                                                                 \
     "{\"context\":\"caf\u00e9 \",\"choices\":[\"one\",\"two\"],\"answer\":\"two\",\"id\":1}\n"     \
     "{\"messages\":[{\"role\":\"user\",\"content\":\"one\"}],\"answer\":\"two\","                  \
     "\"until\":[\"a\",\"b\"],\"task\":\"t\"}\n"
 
-/* Reads the tasks of a file and makes rows and a batch of them. */
+/* Read the tasks of a file and make rows and a batch from them. */
 static inline int read_tasks(const char *path, const struct tokenizer *t)
 {
     const struct tasks_options o = {.paths = &path, .path_count = 1, .vocab_size = t->vocab_size};

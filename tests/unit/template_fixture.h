@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * template_fixture.h: outputs of jinja2 that tests/golden/make_templates.py wrote.
+ * template_fixture.h: outputs of jinja2, written by tests/golden/make_templates.py.
  */
 #ifndef NOJIT_TESTS_TEMPLATE_FIXTURE_H
 #define NOJIT_TESTS_TEMPLATE_FIXTURE_H
@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-/* Says where two texts part. */
+/* Print the first difference of two texts. */
 static inline void say_difference(const char *name, size_t set, int rc,
                                   const struct template_text *text, const json_t *want)
 {
@@ -32,7 +32,7 @@ static inline bool text_is(const json_t *want, const char *text, size_t bytes)
            (bytes == 0 || memcmp(json_string_value(want), text, bytes) == 0);
 }
 
-/* Whether the marked parts are those behind the text in the list. */
+/* Return whether the marked parts equal those listed after the text. */
 static inline bool same_spans(const struct template_text *text, const json_t *want)
 {
     bool same = text->spans + 1 == json_array_size(want) && !text->spans_unknown;
@@ -42,7 +42,7 @@ static inline bool same_spans(const struct template_text *text, const json_t *wa
     return same;
 }
 
-/* Compares one output; returns whether it differs, after saying how. */
+/* Compare one output; print a difference, and return whether there is one. */
 static inline bool output_differs(const char *name, size_t set, int rc,
                                   const struct template_text *text, const json_t *want)
 {
@@ -55,7 +55,7 @@ static inline bool output_differs(const char *name, size_t set, int rc,
     return !same;
 }
 
-/* Runs a template on all sets of variables; returns how many outputs differ. */
+/* Run a template on all sets of variables; return how many outputs differ. */
 static inline int compare_template(const json_t *row, json_t *sets)
 {
     const char *name = json_string_value(json_object_get(row, "name"));
@@ -77,7 +77,7 @@ static inline int compare_template(const json_t *row, json_t *sets)
     return differ;
 }
 
-/* Compares a file of at least so many templates and sets of variables. */
+/* Compare a file with at least this many templates and sets of variables. */
 static inline void check_golden(const char *path, size_t templates, size_t sets)
 {
     json_t *root = json_load_file(path, 0, NULL), *row;

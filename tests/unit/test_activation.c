@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_activation.c: the references of gated activations against their formulas and difference
- * quotients, and every device's kernels at the ends of the number line.
+ * test_activation.c: the references of gated activations against their formulas and difference quotients, and every
+ * device's kernels at extreme values.
  */
 #include "device_fixture.h"
 
@@ -35,7 +35,7 @@ static double gelu_tanh(double x)
     return 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
 }
 
-/* Gates from -8 to 8, up 1. */
+/* Check gates from -8 to 8, with up = 1. */
 static void check_formula(int act, double (*formula)(double))
 {
     enum { GATES = 321 };
@@ -81,13 +81,13 @@ static void activation_gradients_are_derivatives(void **state)
         struct glu_args a = {act, random_values(N * 2 * I), random_values(N * I)};
         double *grad = copy(a.gu, N * 2 * I), *y = copy(a.dy, N * I), *want = zeros(N * I);
         nj_ref_glu_fwd_f64(act, want, a.gu, N, I);
-        nj_ref_glu_bwd_f64(act, grad, y, y, grad, N, I); /* in place, as the contract allows */
+        nj_ref_glu_bwd_f64(act, grad, y, y, grad, N, I); /* in place, which the contract allows */
         check_gradient(glu_loss, &a, a.gu, grad, N * 2 * I);
         assert_all_close(y, want, N * I, 1e-15);
     }
 }
 
-/* count elements of y as nj_ref_quantize_rows has them. */
+/* Check count elements of y against nj_ref_quantize_rows. */
 static void check_quantised(const double *q, double scale, const double *y, int count)
 {
     double top = 0;
@@ -142,8 +142,8 @@ static bool same(float got, float want)
     return isnan(want) ? isnan(got) : got == want && !signbit(got) == !signbit(want);
 }
 
-/* Gates, and what x f(x) and its derivative are there: of no finite gate a NaN. An infinite gate is
- * multiplied by 0, as PyTorch does it. */
+/* Gates, with the values of x f(x) and of its derivative there; NaN for gates that are not finite. An infinite gate is
+ * multiplied by 0, as in PyTorch. */
 static const struct {
     float gate, value, slope;
 } ends[] = {
@@ -159,7 +159,7 @@ static void check_ends(struct device *d, int act, float *gu, float *y, float *dy
     const int count = sizeof ends / sizeof *ends;
     for (int i = 0; i < count; i++) {
         host[i] = ends[i].gate;
-        host[ENDS + i] = host[2 * ENDS + i] = 1; /* up, dy */
+        host[ENDS + i] = host[2 * ENDS + i] = 1; /* up and dy */
     }
     assert_int_equal(nj_copy(d->s, gu, host, 2 * ENDS * sizeof *host), 0);
     assert_int_equal(nj_copy(d->s, dy, host + 2 * ENDS, ENDS * sizeof *host), 0);

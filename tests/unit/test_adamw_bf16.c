@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_adamw_bf16.c: AdamW on bfloat16 weights and moments, by the CPU backend: the update, and what
- * rounding at random must be: unbiased, drawn anew for each number and update, a function of seed,
- * update and element alone. Rounding to nearest fails where it should.
+ * test_adamw_bf16.c: AdamW on bfloat16 weights and moments, on the CPU backend: the update, and the properties of
+ * stochastic rounding: it is unbiased, drawn anew for each number and update, and a function of seed, update and
+ * element only. Rounding to nearest must fail the tests that it should.
  */
 #include "base/float16.h"
 #include "base/step_state.h"
@@ -19,7 +19,7 @@ static nj_stream *s;
 
 enum { N = 4096 };
 
-/* Weights, moments and gradients; numbers of a bfloat16 type are given as float. */
+/* Weights, moments and gradients; bfloat16 numbers are given as float. */
 struct arrays {
     float w[N], g[N];
     uint16_t m[N], v[N];
@@ -69,7 +69,7 @@ static void update(struct arrays *x, const struct numbers *o, float bias1, float
                      0);
 }
 
-/* Distance of two bfloat16 numbers of x's size. */
+/* Return the distance between bfloat16 numbers of x's size. */
 static double unit_of(double x)
 {
     return ldexp(1, ilogb(x) - 7);
@@ -95,7 +95,7 @@ static void bf16_updates_are_those_of_adamw(void **state)
     (void)state;
     struct numbers o = plain;
     o.lr = 0.01f;
-    o.decay = 25; /* a quarter of the weight: seen beside the rounding */
+    o.decay = 25; /* a quarter of the weight, large beside the rounding */
     o.n = 1003;
     o.n_decay = 501;
     for (int i = 0; i < N; i++) {
@@ -150,18 +150,18 @@ static void skipped_updates_change_nothing(void **state)
 
 enum { UPDATES = 16 };
 
-/* Every number is the same before rounding: a weight of `sign` less `part` of a unit, by decay, and
- * 1 less `part` in both moments. Means of what is stored. */
+/* Compute the means of what is stored. All numbers are equal before rounding: a weight of `sign` less `part` of a unit,
+ * by decay, and 1 less `part` in both moments. */
 static void means(double part, float sign, double mean[3])
 {
     struct numbers o = plain;
-    const double unit = 0x1p-8; /* below 1 */
+    const double unit = 0x1p-8; /* the unit below 1 */
     mean[0] = mean[1] = mean[2] = 0;
     o.lr = 1;
     o.decay = (float)(part * unit);
     o.beta1 = o.beta2 = (float)(1 - part * unit);
     o.n_decay = N;
-    o.eps = INFINITY; /* the moments stay out of the weight */
+    o.eps = INFINITY; /* keeps the moments out of the weight */
     for (int k = 1; k <= UPDATES; k++) {
         o.updates = (float)k;
         fill(&a, sign, sign, 1, 0);
@@ -174,8 +174,8 @@ static void means(double part, float sign, double mean[3])
     }
 }
 
-/* A draw is up with probability p, so the mean of n draws is off by sqrt(p (1 - p) / n) units; five
- * times that is the bound (by chance 6 in 10 million fail). To nearest, all are off by the same. */
+/* A draw is up with probability p, so the mean of n draws has a deviation of sqrt(p (1 - p) / n) units. The bound is
+ * five deviations (6 in 10 million fail by chance). Rounding to nearest would move all in the same direction. */
 static void rounding_to_bf16_is_unbiased(void **state)
 {
     (void)state;
@@ -197,12 +197,12 @@ static void rounding_to_bf16_is_unbiased(void **state)
     }
 }
 
-/* All three numbers lie half-way between their neighbours: which went up, as bits of 0 and 1. */
+/* Record which of three numbers, half-way between their neighbours, were rounded up, as bits. */
 static void coins(const struct numbers *like, uint8_t up[3][N])
 {
     struct numbers o = *like;
     o.beta1 = o.beta2 = 1 - 0x1p-9f;
-    o.lr = 0x1p-9f; /* times m / sqrt(v), about 1 */
+    o.lr = 0x1p-9f; /* times m / sqrt(v), which is about 1 */
     fill(&a, 1, 1, 1, 0);
     update(&a, &o, 1, 1);
     for (int i = 0; i < N; i++) {
@@ -212,7 +212,7 @@ static void coins(const struct numbers *like, uint8_t up[3][N])
     }
 }
 
-/* Of n pairs of coins half agree, give or take sqrt(n) / 2. */
+/* Half of n pairs of coins agree, give or take sqrt(n) / 2. */
 static void check_apart(const uint8_t *x, const uint8_t *y, int n, const char *what)
 {
     int same = 0;
@@ -264,7 +264,7 @@ static void draws_depend_on_seed_step_and_place_alone(void **state)
     coins(&o, other);
     for (int x = 0; x < 3; x++)
         assert_memory_equal(up[x], other[x], (size_t)o.n);
-    o.first = 500; /* a part of it */
+    o.first = 500; /* a part of the array */
     coins(&o, other);
     for (int x = 0; x < 3; x++)
         assert_memory_equal(up[x] + o.first, other[x], (size_t)o.n);
@@ -285,7 +285,7 @@ static void exact_bf16_values_stay(void **state)
         a.w[i] = isinf(f32_from_bf16(bits[i % COUNT])) ? 0 : f32_from_bf16(bits[i % COUNT]);
     }
     b = a;
-    o.eps = INFINITY; /* the moments, some of which have no root, stay out of the weight */
+    o.eps = INFINITY; /* keeps the moments, some of which have no root, out of the weight */
     update(&a, &o, 1, 1);
     for (int i = 0; i < N; i++) {
         assert_int_equal(a.m[i], b.m[i]);
@@ -305,15 +305,15 @@ static void exact_bf16_values_stay(void **state)
 
 /* ---- why ------------------------------------------------------------------------------------ */
 
-/* Rounds what a float32 AdamW left, to nearest. */
+/* Round the result of a float32 AdamW to nearest. */
 static void round_to_nearest(float *x, int n)
 {
     for (int i = 0; i < n; i++)
         x[i] = f32_from_bf16(bf16_from_f32(x[i]));
 }
 
-/* w^2 / 2 from 1, in steps of a thousandth: far less than half of the 2^-8 between 1 and the number
- * before it. One parameter in float32, rounded to nearest after each update or not at all. */
+/* Minimize w^2 / 2 from 1, in steps of a thousandth, far less than half of the 2^-8 between 1 and the number before it.
+ * There is one parameter in float32, which is rounded to nearest after each update or not at all. */
 static float descend(int steps, float beta2, bool nearest)
 {
     _Alignas(16) float w = 1, m = 0, v = 0, g;
@@ -353,9 +353,9 @@ static double mean_of(const float *x)
     return sum / N;
 }
 
-/* A step of size d is taken as whole units u with probability d / u, so k steps spread a parameter
- * by sqrt(k d u) at most; the mean of N of them by that over sqrt(N). Beside that the noise of v
- * makes steps longer by 3/8 of its variance, below 1 % (docs/objective.md). */
+/* A step of size d is taken as a whole unit u with probability d / u, so k steps spread a parameter by at most sqrt(k d
+ * u), and the mean of N parameters by that over sqrt(N). In addition, the noise of v lengthens steps by 3/8 of its
+ * variance, below 1 % (docs/objective.md). */
 static void small_bf16_steps_add_up(void **state)
 {
     (void)state;
@@ -376,7 +376,7 @@ static void small_bf16_steps_add_up(void **state)
     assert_true(want < 0.75 && descend(STEPS, o.beta2, true) == 1);
 }
 
-/* beta2 v lies within half a unit of v for beta2 = 0.999: to nearest it never falls. */
+/* beta2 v lies within half a unit of v for beta2 = 0.999, so rounded to nearest it never falls. */
 static void second_moments_fade(void **state)
 {
     (void)state;

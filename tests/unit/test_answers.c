@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_answers.c: answers to prompts as rows: a loss on each token of an answer and on no other, what the teacher reads
- * before it, how rows of answers and of files mix, and answers in a file.
+ * test_answers.c: answers to prompts as rows: a loss on each token of an answer and on no other, the teacher's own
+ * prompts, the mixing of rows of answers and of files, and answers in a file.
  */
 #include "batch/answers.h"
 #include "batch/answers_source.h"
@@ -12,7 +12,7 @@
 
 enum { ANSWERS = 40, LONGEST = 12 };
 
-/* Prompts, what the teacher reads, answers: no two answers have the same first token and length. */
+/* Prompts, the teacher's prompts, answers: no two answers have the same first token and length. */
 static int32_t words[ANSWERS][3][LONGEST];
 
 static void make_answers(struct answer *out, bool apart)
@@ -34,7 +34,7 @@ static void make_answers(struct answer *out, bool apart)
     }
 }
 
-/* What a model has read when it predicts what follows position i. */
+/* The tokens that a model has read when it predicts the token after position i. */
 struct context {
     const int32_t *ids;
     int count;
@@ -51,7 +51,7 @@ static struct context context_of(const int32_t *ids, const int32_t *pos, const i
     return (struct context){ids + doc_start[i], i - doc_start[i] + 1};
 }
 
-/* Whether it is a prompt and the first `said` tokens of the answer. */
+/* Return whether the context is a prompt and the first `said` tokens of its answer. */
 static bool is_context(const struct context *c, const int32_t *prompt, int count,
                        const struct answer *a, int said)
 {
@@ -60,7 +60,7 @@ static bool is_context(const struct context *c, const int32_t *prompt, int count
            memcmp(c->ids + count, a->said, (size_t)said * sizeof *prompt) == 0;
 }
 
-/* The answer of which position i of a row predicts a token, and which: by what both models have read. */
+/* Find, from what both models have read, the answer and the token that position i of a row predicts, and count it. */
 static void mark(const struct answer *answers, int (*seen)[LONGEST], const struct batch *b, int row,
                  int i)
 {
@@ -98,7 +98,8 @@ static void check_rows(const struct answer *answers, const struct batch *rows)
     for (int k = 0; k < ANSWERS; k++)
         for (int i = 0; i < answers[k].said_count; i++)
             losses -= seen[k][i];
-    assert_int_equal(losses, 0); /* each token of each answer once, the first and the last too */
+    /* each token of each answer once, including the first and the last */
+    assert_int_equal(losses, 0);
 }
 
 static void every_token_of_an_answer_has_a_loss(void **state)
@@ -121,7 +122,7 @@ static void every_token_of_an_answer_has_a_loss(void **state)
     }
 }
 
-/* A row has room for as many of the longest as fit beside each other; the shorter ones do not take more rows. */
+/* A row has room for as many of the longest answers as fit side by side; shorter ones do not need more rows. */
 static void rows_are_packed(void **state)
 {
     (void)state;
@@ -177,14 +178,14 @@ static void check_empty(const struct batch *b, int row)
         assert_true(b->target[i] == IGNORED && b->ids[i] == 0 && b->teacher_ids[i] == 0);
 }
 
-/* Rows of a file, one at a time. */
+/* Open a file's rows, one at a time. */
 static struct batch_source *open_plain(void)
 {
     const struct train_options o = {.seq_len = 24, .batch_size = 1};
     return open_tokens("tokens.bin", &o, false);
 }
 
-/* Of two batches of three rows the rows 1, 2 and 5 are answers, of which there are only two rows. */
+/* Rows 1, 2 and 5 of two batches of three rows are taken for answers, but there are only two rows of answers. */
 static void answers_take_the_place_of_rows(void **state)
 {
     (void)state;
@@ -231,7 +232,7 @@ static void answers_take_the_place_of_rows(void **state)
     batches_close(plain);
 }
 
-/* Where the teacher reads the same, its rows change nothing, whether they are apart or not. */
+/* If the teacher reads the same prompts, its rows change nothing, whether they are separate or not. */
 static void a_teacher_apart_that_reads_the_same_is_the_same(void **state)
 {
     (void)state;

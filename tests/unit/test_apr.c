@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_apr.c: the container of APR files: what comes back, and what lies.
+ * test_apr.c: the container of APR files: what is written is read back, and false statements are refused.
  */
 #include "apr_fixture.h"
 #include "base/float16.h"
@@ -17,9 +17,9 @@ static float number_of(size_t tensor, int64_t i)
     return (float)((i * 37 + (int64_t)tensor * 11) % 251 - 125) / 64;
 }
 
-/* A tensor of each type, in the order of names. */
+/* One tensor of each type, in the order of names. */
 static const struct {
-    const char *name, *type; /* as nojit has it */
+    const char *name, *type; /* name in nojit */
     int dtype;
     int64_t columns;
 } tensors[] = {
@@ -36,7 +36,7 @@ static struct tensor_spec spec_of(size_t t)
     return (struct tensor_spec){.rank = 2, .shape = {ROWS, tensors[t].columns}};
 }
 
-/* i has a scale that float16 can hold, as has j. */
+/* A file with tensor t. The scales of types i and j are exact in float16. */
 static struct apr_form form_of(size_t t)
 {
     return (struct apr_form){.scale = tensors[t].name[0] >= 'i' ? 0x1p-6f : 0};
@@ -72,7 +72,7 @@ static struct apr_bytes sound(void)
     return out;
 }
 
-/* By the format's own formulas. */
+/* Return an element by the format's own formulas. */
 static float expected(size_t t, const struct apr_bytes *values, int64_t i)
 {
     const unsigned char *at = values->data;
@@ -102,7 +102,8 @@ static void check_own_blocks(size_t t, const struct tensor *found, const struct 
     }
 }
 
-/* Blocks of ggml's types lie in the file as they are, those of APR's own are made while they are read. */
+/* Check a tensor: blocks of ggml's types lie in the file unchanged, those of APR's own types are made while it is
+ * read. */
 static void check_tensor(size_t t, const struct tensor *found)
 {
     struct apr_bytes values = values_of(t);
@@ -153,7 +154,7 @@ static void apr_files_come_back(void **state)
     apr_close(&a);
 }
 
-/* The number that the format's own types had before is theirs still. */
+/* The type numbers that an earlier version of the format used are still read. */
 static void old_numbers_of_types_are_read(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void old_numbers_of_types_are_read(void **state)
     apr_close(&a);
 }
 
-/* Of known bytes, and of more than a group of chunks, whatever the threads. */
+/* Checksums are correct for known bytes, and for more than a group of chunks, with any number of threads. */
 static void checksums_are_those_of_zlib(void **state)
 {
     (void)state;
@@ -208,7 +209,7 @@ static void damaged_apr_weights_are_found(void **state)
     apr_close(&a);
 }
 
-/* Every cut before the end of the data is seen without the checksum. */
+/* Every cut before the end of the data is noticed without the checksum. */
 static void cut_apr_files_are_refused(void **state)
 {
     (void)state;
@@ -231,12 +232,12 @@ static size_t find(const struct apr_bytes *b, const char *name)
     return 0;
 }
 
-/* Other bytes at a place, under checksums that are right. */
+/* Bytes are changed at a place, and the checksums corrected. */
 static void lying_apr_files_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *after; /* the name of a tensor; NULL: the file's start */
+        const char *after; /* name of a tensor; NULL: the start of the file */
         long offset;
         size_t bytes;
         uint64_t value;
@@ -308,7 +309,7 @@ static void lying_apr_files_are_refused(void **state)
     free(b.data);
 }
 
-/* One row of 4 elements, of 256 to be quantised. */
+/* One row of 4 elements, where quantization needs 256. */
 static void apr_lists_are_not_quantised(void **state)
 {
     (void)state;

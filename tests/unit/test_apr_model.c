@@ -46,7 +46,7 @@ static void write_apr(const char *file, const char *from, struct apr_form form)
     assert_int_equal(apr_write(at(file), apr_of(at(from), &form)), 0);
 }
 
-/* The values that a row has after the way through a type. */
+/* Round a row to the values that a type can store. */
 static void round_row(float *x, int64_t columns, int dtype)
 {
     static const struct {
@@ -83,7 +83,7 @@ static void check_tensor(const struct tensor *got, const struct tensor *want, in
     }
 }
 
-/* The same model from both. */
+/* Check that both give the same model. */
 static void check_same(const char *file, const char *dir, int dtype)
 {
     struct model_config a, b;
@@ -113,7 +113,7 @@ static void an_apr_file_is_the_folder_it_was_made_of(void **state)
         }
 }
 
-/* Of APR's own types: q and k, whose rows alternate, as well. */
+/* APR's own types, also for q and k, whose rows alternate. */
 static void own_blocks_come_in_hugging_faces_order(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void apr_tensors_have_either_name(void **state)
         }
 }
 
-/* As aprender's reader takes them. */
+/* Keys have the names that aprender's reader accepts. */
 static void apr_keys_have_other_names(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void apr_keys_have_other_names(void **state)
         write_apr("keys.apr", "qwen2", (struct apr_form){.change = changes[i]});
         check_same("keys.apr", "qwen2", APR_FILE_F32);
     }
-    /* heads that rotate halves need no import from GGUF */
+    /* rotation of halves needs no import from GGUF */
     write_apr("keys.apr", "llama", (struct apr_form){.halves = true});
     check_same("keys.apr", "llama", APR_FILE_F32);
     write_apr("keys.apr", "llama", (struct apr_form){.change = "{\"rope_type\":null}"});
@@ -371,7 +371,7 @@ static void apr_models_that_are_not_computed_are_refused(void **state)
     }
 }
 
-/* Where weights are read; what looks at headers alone does without. */
+/* Damage is noticed when weights are read; reading only the headers works. */
 static void damaged_apr_weights_are_refused(void **state)
 {
     (void)state;

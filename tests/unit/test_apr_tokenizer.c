@@ -11,7 +11,7 @@
 
 static const char text[] = "I'll be\n\n 12345 caf\xc3\xa9 <left> <|im_start|>x";
 
-/* A GGUF file that has a tokenizer and nothing else. */
+/* Write a GGUF file that contains only a tokenizer. */
 static void write_gguf(const char *golden)
 {
     struct tokenizer t;
@@ -28,7 +28,7 @@ static void write_gguf(const char *golden)
     tokenizer_close(&t);
 }
 
-/* t.apr with its metadata, changed. */
+/* Write t.apr with changed metadata. */
 static void write_apr(const char *change)
 {
     struct gguf g;
@@ -104,13 +104,13 @@ static void tokenizers_of_gguf_files_are_the_same(void **state)
         check_same_file(at("a/tokenizer.json"), at("b/tokenizer.json"));
         check_same_file(at("a/tokenizer_config.json"), at("b/tokenizer_config.json"));
     }
-    /* the template's other place, and another word for the kind, or none */
+    /* the other place of the template, and another word for the kind, or none */
     write_apr("{\"chat_template\":null,\"tokenizer.chat_template\":\"x\",\"tokenizer.model\":null,"
               "\"tokenizer.model_type\":\"BPE\"}");
     check_same("other names");
     write_apr("{\"tokenizer.model\":null}");
     check_same("no kind");
-    /* several ids, of which the first is taken */
+    /* several ids; the first is used */
     char list[64];
     struct tokenizer t;
     check_ok(tokenizer_open(at("t.gguf"), &t), "t.gguf");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_arch.c: models whose layers differ: which tensors they have, how many parameters, which layers are kept.
+ * test_arch.c: models whose layers differ: their tensors, their number of parameters, and selections of their layers.
  */
 #include "model/arch.h"
 #include "model/tensor_names.h"
 #include "unit.h"
 
-/* Layer 1 has a gated MLP alone, and layer 2 fewer heads, a wider MLP and no norms of queries and keys. */
+/* A model whose layer 1 is a gated MLP only, and whose layer 2 has fewer heads, a wider MLP and no norms of queries and
+ * keys. */
 static struct model_config mixed(void)
 {
     struct model_config c = {.hidden_size = 32,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_attn_decode.c: the references of the batched decoder, which are the oracles of its kernels: what a row gives
- * equals the last row of attention over its sequence, whatever the other rows are and however its keys are cut.
- * And on every device: that a row's bits do not depend on them either.
+ * test_attn_decode.c: the references of the batched decoder, the oracles of its kernels: a row's result equals the last
+ * row of attention over its sequence, whatever the other rows are and however its keys are chunked. On every device, a
+ * row's bits do not depend on those either.
  */
 #include "decoder_fixture.h"
 #include "gradients.h"
@@ -34,14 +34,14 @@ enum { D = 8, P = 1024, G = 6, R = 6, C = 4, TOKENS = 2000 };
 static const float SCALE = 0.3f;
 static const double UNTOUCHED = 12345;
 
-/* Rows, their slots and how many keys they see; the fourth has none. */
+/* Slots of the rows, and the number of keys each sees; the fourth row has none. */
 static const int32_t slots[R] = {3, 0, 5, -1, 1, 4}, lengths[R] = {257, 1, 256, 30, 1000, 255};
 
 struct sequences {
     int32_t H, K, width;
-    double *qkv[R]; /* of each row's sequence */
-    double *newest; /* their last rows */
-    double *k, *v;  /* the cache, with a slot more before the first */
+    double *qkv[R]; /* all rows of each sequence */
+    double *newest; /* the last row of each */
+    double *k, *v;  /* the cache, with one more slot before the first */
     size_t slot_size;
 };
 
@@ -53,7 +53,7 @@ static double *filled(size_t n, double x)
     return values;
 }
 
-/* Sequences with all keys but the newest in the cache, stored in an order of its own. */
+/* Make sequences, and store all keys except the newest in the cache, in a shuffled order. */
 static struct sequences begin(int32_t H, int32_t K)
 {
     struct sequences s = {.H = H, .K = K, .width = (H + 2 * K) * D};
@@ -69,7 +69,7 @@ static struct sequences begin(int32_t H, int32_t K)
         const size_t mark = pool_used;
         double *rows = zeros((size_t)((n + 1) * s.width));
         for (int32_t i = 0; i < n; i++) {
-            pos[i] = (i * 7 + 3) % n; /* no length less one is a multiple of 7 */
+            pos[i] = (i * 7 + 3) % n; /* no length minus one is a multiple of 7 */
             slot[i] = slots[r];
             memcpy(rows + i * s.width, s.qkv[r] + pos[i] * s.width,
                    (size_t)s.width * sizeof(double));
@@ -81,16 +81,16 @@ static struct sequences begin(int32_t H, int32_t K)
     return s;
 }
 
-/* Dim d of the value at position j, of a slot and head. */
+/* Return the index of dim d of the value at position j, for a slot and head. */
 static int32_t value_index(int32_t j, int32_t d)
 {
     return (j / CACHE_BLOCK * D + d) * CACHE_BLOCK + j % CACHE_BLOCK;
 }
 
-/* Whether all keys and values of the sequences lie in the cache, each at its position, and nothing else does. */
+/* Check that the cache holds all keys and values of the sequences, each at its position, and nothing else. */
 static void check_cache(const struct sequences *s)
 {
-    int32_t seen[G + 1] = {0}; /* by slot + 1: keys in it */
+    int32_t seen[G + 1] = {0}; /* keys found, by slot + 1 */
     for (int r = 0; r < R; r++)
         seen[slots[r] + 1] = slots[r] < 0 ? 0 : lengths[r];
     for (int32_t slot = -1; slot < G; slot++) {
@@ -156,7 +156,7 @@ static void decode_is_the_last_row(void **state)
     check_decode(6, 2);
 }
 
-/* Of rows of one to four chunks. */
+/* Rows have one to four chunks. */
 static void a_block_for_all_chunks_gives_the_same(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void a_block_for_all_chunks_gives_the_same(void **state)
     assert_memory_equal(one, two, sizeof one);
 }
 
-/* An angle of 0 turns nothing, and a bias of 0 adds nothing: that is what NULL stands for. */
+/* An angle of 0 and a bias of 0 stand for NULL: they change nothing. */
 static void rows_are_rotated_as_by_rope_fwd(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ enum {
 static int32_t k8[ELEMENTS / 4], v8[ELEMENTS / 4];
 static double scales[G * BYTES_K * P * 2];
 
-/* Key (which 0) or value (1), element i of position j, as its byte and as what that stands for. */
+/* Return element i of a key (which 0) or value (1) at position j as its byte and as its value. */
 static int8_t byte_at(int which, int32_t slot, int32_t kv, int32_t j, int i)
 {
     const int8_t *bytes = (const int8_t *)(which ? v8 : k8) + (slot * BYTES_K + kv) * P * D;
@@ -255,7 +255,7 @@ static void bytes_are_half_a_scale_away(void **state)
     }
 }
 
-/* Attention over the elements themselves gives the same. */
+/* Attention over the elements themselves gives the same result. */
 static void bytes_stand_for_elements(void **state)
 {
     (void)state;
@@ -346,7 +346,7 @@ static void check_alone(struct decoder *c, const float *newest)
     }
 }
 
-/* Of both caches, their scales, and what came out. */
+/* Results to compare: both caches, their scales, and the outputs. */
 struct kept {
     unsigned char k[CACHE * sizeof(float)], v[CACHE * sizeof(float)];
     unsigned char scales[CACHE / SIZE * 2 * sizeof(float)], o[ROWS * HEADS * SIZE * sizeof(float)];
@@ -423,7 +423,7 @@ static void check_rotations(struct decoder *c, const float *newest)
     }
 }
 
-/* With every kind of cache: all keys but those of the newest rows in it, the rest NaN. */
+/* Run with every kind of cache: it holds all keys except the newest of each row; the rest is NaN. */
 static void with_each_cache(struct device *d, int size,
                             void (*check)(struct decoder *c, const float *newest))
 {
@@ -468,7 +468,7 @@ static void a_row_is_bitwise_identical_in_any_batch(void **state)
     with_each_cache(need(state), SIZE, check_alone);
 }
 
-/* To the bit, in what comes out and in the cache. */
+/* The outputs and the cache are bitwise identical. */
 static void a_row_is_rotated_as_by_rope_fwd(void **state)
 {
     with_each_cache(need(state), SIZE, check_rotations);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_base.c: the small functions of base/ that all programs share.
+ * test_base.c: the small functions of base/, which all programs share.
  */
 #include "base/check.h"
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_case_sizes.c: what gen works out for the dims of a case, and what its function works out for
- * any dims, are the same.
+ * test_case_sizes.c: the sizes that gen computes for the dims of a case equal those that its function computes for any
+ * dims.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_changed.c: files that somebody changes while they are in use: a sentence, never the end of the
- * process without one.
+ * test_changed.c: files that are changed while they are in use cause an error message, never a crash.
  */
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -41,7 +40,7 @@ static struct data *open_ids(const char *path, int seq_len)
     return d;
 }
 
-/* Cut within a page, too, of which a mapped file would go on to show zeros. */
+/* The cut may be within a page, where a mapped file would show zeros. */
 static void shorter_token_files_are_told(void **state)
 {
     static const int left[] = {0, 1, 2 * TOKENS - 1};
@@ -64,7 +63,7 @@ static void shorter_token_files_are_told(void **state)
     }
 }
 
-/* What is read is the file that was checked. */
+/* The file that was checked is the one that is read. */
 static void a_replaced_token_file_stays(void **state)
 {
     struct batch b;
@@ -104,7 +103,7 @@ static void many_token_files_stay_open(void **state)
     data_close(d);
     limit.rlim_max = limit.rlim_cur = FILES / 2;
     pid_t child = fork();
-    if (child == 0) { /* for it the limit is final */
+    if (child == 0) { /* the child cannot raise its limit again */
         const char *path = at("many");
         const struct data_options o = {&path, 1, .seq_len = ROW, .batch_size = 1,
                                        .vocab_size = 1000};
@@ -189,7 +188,7 @@ static void shorter_weights_are_told(void **state)
     static const struct {
         const char *name;
         void (*write)(const char *path);
-        int (*hash)(const char *path, const char *cut); /* which is cut when it is open */
+        int (*hash)(const char *path, const char *cut); /* the file is cut after it was opened */
     } kinds[] = {{"w.safetensors", write_safetensors, hash_safetensors},
                  {"w.gguf", write_gguf, hash_gguf}};
     (void)state;

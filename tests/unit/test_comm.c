@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_comm.c: communicators of the CPU: what transfers bring, and ranks that are gone or do
- * something else. Each rank is a process; what it finds wrong is its exit status.
+ * test_comm.c: communicators of the CPU: the results of transfers, and ranks that have ended or make other calls. Each
+ * rank is a process, and reports faults by its exit status.
  */
 #include "nojit.h"
 #include "unit.h"
@@ -20,7 +20,7 @@ struct rank {
     nj_comm *c;
     int rank, ranks;
 };
-/* Returns an exit status. */
+/* The body of a rank; returns its exit status. */
 typedef int rank_fn(struct rank *r);
 
 static int begin(struct rank *r)
@@ -43,7 +43,7 @@ static int run_rank(int rank, int ranks, rank_fn *body)
     return status;
 }
 
-/* Status of each; a signal counts as its negative number. */
+/* Run the ranks and store the exit status of each; a signal counts as its negative number. */
 static void run_ranks(int ranks, rank_fn *body, int *status)
 {
     pid_t pid[RANKS_MOST];
@@ -73,7 +73,7 @@ static void all_end_well(int ranks, rank_fn *body)
         assert_int_equal(status[rank], 0);
 }
 
-/* Told apart by rank and place. */
+/* Return a byte that identifies its rank and place. */
 static unsigned char byte_at(int rank, size_t at)
 {
     return (unsigned char)((size_t)rank * 37 + at * 11 + at / 257);
@@ -131,7 +131,7 @@ static int cast(struct rank *r, size_t bytes, int root)
     return wrong ? WRONG : 0;
 }
 
-/* One after another, of sizes that take one piece and several. */
+/* Make all transfers in turn, with sizes of one and of several pieces. */
 static int all_transfers(struct rank *r)
 {
     static const size_t sizes[] = {16, 4096, BYTES + 16};
@@ -155,7 +155,7 @@ static void bytes_arrive_in_the_order_of_ranks(void **state)
         all_end_well(ranks, all_transfers);
 }
 
-/* 1: NJ_E_DEVICE with a sentence that holds the part. */
+/* Return 1 if the call failed with NJ_E_DEVICE and a sentence that contains the part. */
 static int failed_with(const struct rank *r, int rc, const char *part)
 {
     return rc == NJ_E_DEVICE && strstr(nj_context_error(r->ctx), part) != NULL;
@@ -170,7 +170,7 @@ static int one_is_killed(struct rank *r)
                                                                                            : WRONG;
 }
 
-/* Killed while its parent has not asked how it ended. */
+/* The rank is killed, and its parent has not collected its status. */
 static void a_rank_that_is_gone_ends_the_others(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_compilers.c: settings that forbid the driver's JIT, and compilers that are mapped all the same.
+ * test_compilers.c: settings that forbid the driver's JIT, and the detection of compilers that are mapped nevertheless.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void the_jit_is_forbidden_by_both_settings(void **state)
     assert_int_equal(nj_forbid_jit(), 0);
 }
 
-/* Map a file of that name twice, from a folder that is removed again. */
+/* Map a file with that name twice, from a folder that is then removed. */
 static void map_file(const char *name, void *maps[2])
 {
     char folder[] = "/tmp/test-compilers-XXXXXX", path[128];
@@ -68,7 +68,7 @@ static void compilers_that_are_mapped_are_named(void **state)
     (void)state;
     assert_int_equal(nj_mapped_compilers(names, sizeof names), 0);
     assert_string_equal(names, "");
-    map_file("libnvrtcish.so", maps[0]); /* not one: the name goes on otherwise */
+    map_file("libnvrtcish.so", maps[0]); /* not a compiler: its name only begins like one */
     assert_int_equal(nj_mapped_compilers(names, sizeof names), 0);
     map_file("libnvrtc.so.13", maps[1]);
     assert_int_equal(nj_mapped_compilers(names, sizeof names), 1);

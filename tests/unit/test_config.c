@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_config.c: configurations as transformers 4 and 5 write them, refusals, what is derived.
+ * test_config.c: configurations as transformers 4 and 5 write them, refusals, derived values.
  */
 #include "base/families.h"
 #include "io/json_text.h"
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-/* The fields that a reader must get right, without braces, so that cases can add to them. */
+/* The fields that a reader must handle, without braces, so that cases can add to them. */
 #define SIZES                                                                                      \
     "\"hidden_size\":128,\"intermediate_size\":256,\"num_hidden_layers\":2,"                       \
     "\"num_attention_heads\":2,\"vocab_size\":264"
@@ -49,7 +49,7 @@ static void families_imply_their_switches(void **state)
     assert_int_equal(c.max_positions, 2048);
 }
 
-/* A window that every key lies in is none; a file that is written says so. */
+/* A window that contains every position counts as none, and a file that is written says so. */
 static void windows_beyond_the_positions_are_none(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void activations_are_read_and_written(void **state)
     }
 }
 
-/* Files as SmolLM2-135M and Mistral-7B-v0.3 have them. */
+/* The files of SmolLM2-135M and Mistral-7B-v0.3. */
 static void published_files_are_read(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void fields_of_config_json_are_read(void **state)
     assert_true(c.rope_scaling.factor == 0);
 }
 
-/* transformers 4 and 5 say the same in two ways. */
+/* transformers 4 and 5 write the same RoPE settings in two ways. */
 static void both_spellings_of_rope_are_read(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void both_spellings_of_rope_are_read(void **state)
     assert_true(c.rope_theta == 1e6 && c.rope_scaling.factor == 0);
 }
 
-/* As transformers 5 reads them. */
+/* The files are read as transformers 5 reads them. */
 static void the_object_of_rope_that_counts_is_read(void **state)
 {
     (void)state;
@@ -226,7 +226,7 @@ static void dropout_that_is_not_done_is_said_once(void **state)
     notes_to(NULL);
 }
 
-/* Each is what transformers writes, what a later version may write, or what a program adds. */
+/* Each field is one that transformers writes, a later version may write, or another program adds. */
 static void fields_that_change_nothing_are_read(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void other_configurations_are_refused(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         check_refused(read_json(refused[i].json, &c), refused[i].code, refused[i].part,
                       refused[i].json);
-        assert_non_null(strstr(fail_text(), scratch)); /* names the file */
+        assert_non_null(strstr(fail_text(), scratch)); /* the message names the file */
     }
     check_refused(config_read(at("missing"), &c), NJ_E_IO, "missing/config.json: No such file",
                   "missing folder");
@@ -423,7 +423,8 @@ static void written_files_say_what_transformers_reads(void **state)
             fail_msg("%s is not in %s", lines[i], text);
 }
 
-/* Some layers of a model, as `init --layers` takes them; the rest of what its file says may matter elsewhere. */
+/* Some layers of a model are copied, as `init --layers` does; other fields of the file are kept, since other programs
+ * may need them. */
 static void copied_files_say_what_theirs_do(void **state)
 {
     (void)state;

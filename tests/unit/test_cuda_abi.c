@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_cuda_abi.c: holds runtime/cuda/api.h against NVIDIA's headers: constants and layouts when it
- * is compiled, exported names when it runs. Parameter lists are not compared: handles are void * in
- * api.h. Without the headers (-I of the toolkit's include folder) those tests are skipped.
+ * test_cuda_abi.c: compares runtime/cuda/api.h with NVIDIA's headers: constants and layouts at compile time, exported
+ * names at run time. Parameter lists are not compared: handles are void * in api.h. Without the headers (-I of the
+ * toolkit's include folder) these tests are skipped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,8 +115,7 @@ SAME(nvlsCTAs, nvls_ctas);
 static void names_are_those_that_the_libraries_export(void **state)
 {
     (void)state;
-    /* Headers of the toolkit rename a function to its current version with a macro; the expansion
-     * is the symbol. */
+    /* The toolkit's headers rename a function to its current version with a macro, whose expansion is the symbol. */
 #define ROW(result, name, symbol, params) assert_string_equal(EXPANDED(name), symbol);
     NJ_DRIVER_SYMBOLS(ROW)
     NJ_CUBLASLT_SYMBOLS(ROW)

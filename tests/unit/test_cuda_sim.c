@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_cuda_sim.c: the CUDA backend on the simulated driver and cuBLASLt: what it asks of them, what it
- * says when one of their functions fails, and that nothing is left behind then. What a GPU computes is
- * test_device.c's and the harness's.
+ * test_cuda_sim.c: the CUDA backend on the simulated driver and cuBLASLt: its calls, its messages when one of their
+ * functions fails, and that nothing is left allocated then. test_device.c and the harness check what a GPU computes.
  */
 #include "cuda_sim.h"
 
@@ -47,9 +46,9 @@ static void opening_loads_every_kernel(void **state)
 static void opening_says_what_fails(void **state)
 {
     static const struct {
-        const char *function; /* of the driver, that fails with error */
+        const char *function; /* function of the driver that fails with `error` */
         int error;
-        const char *setting, *value; /* or an environment variable */
+        const char *setting, *value; /* or a variable of the environment */
         int ordinal, code;
         const char *says;
     } cases[] = {
@@ -104,7 +103,7 @@ static void code_that_is_not_for_the_gpu_is_refused(void **state)
     assert_int_equal(sim->live, 0);
 }
 
-/* Several GPUs: the first is taken; if it has no code, the sentence names one that has. */
+/* The first of several GPUs is used; if this build has no code for it, the message names one that it has code for. */
 static void another_gpu_that_fits_is_named(void **state)
 {
     (void)state;
@@ -118,7 +117,7 @@ static void another_gpu_that_fits_is_named(void **state)
     ctx = open_context(&cuda);
     assert_int_equal(nj_context_device(ctx)->sm, 89);
     nj_context_destroy(ctx);
-    /* The second of what is left is not GPU 1 of the machine. */
+    /* the second of the visible GPUs is not GPU 1 of the machine */
     setenv("NOJIT_SIM_DEVICE", "sm_86,sm_86,rtx4090", 1);
     setenv("CUDA_VISIBLE_DEVICES", "0,2", 1);
     assert_int_equal(nj_context_create(&ctx, &cuda), NJ_E_NO_CODE);
@@ -133,7 +132,7 @@ static void count_any_line(void *user, const char *line)
 
 static void a_gpu_that_does_not_tell_gets_device_memory(void **state)
 {
-    enum { ARCH_AND_SIZE = 3 }; /* attributes asked for before */
+    enum { ARCH_AND_SIZE = 3 }; /* attributes that are read before this */
     int lines = 0;
     const struct nj_options o = {
         .device = NJ_DEVICE_CUDA, .log = count_any_line, .log_user = &lines};
@@ -164,7 +163,7 @@ static int launch_add(struct things *t)
     return nj_add(t->s, NJ_F32, &(struct nj_add){.y = p, .a = p + 4096, .b = p + 8192, .n = 1000});
 }
 
-/* The first error, or 0. */
+/* Use everything once. Return the first error, or 0. */
 static int use_everything(struct things *t)
 {
     float ms;
@@ -191,7 +190,7 @@ static int use_everything(struct things *t)
 static void drop(struct things *t)
 {
     nj_graph_destroy(t->graph);
-    nj_stream_destroy(t->s); /* ends a capture, in which nothing may be freed */
+    nj_stream_destroy(t->s); /* ends a capture, during which nothing may be freed */
     nj_event_destroy(t->from);
     nj_event_destroy(t->to);
     nj_free(t->ctx, NJ_MEM_DEVICE, t->device);
@@ -209,9 +208,9 @@ static void launches_reach_the_driver(void **state)
     void *first;
     assert_true(id >= 0);
     assert_int_equal(use_everything(&t), 0);
-    assert_int_equal(sim->launches, 1 + 2); /* those captured count when the graph runs */
+    assert_int_equal(sim->launches, 1 + 2); /* captured launches count when the graph runs */
     assert_int_equal(nj_graph_launch(t.graph, t.s), 0);
-    assert_int_equal(sim->launches, 1 + 2); /* nobody waited yet */
+    assert_int_equal(sim->launches, 1 + 2); /* nobody has waited yet */
     assert_int_equal(nj_stream_sync(t.s), 0);
     assert_int_equal(sim->launches, 1 + 2 + 2);
     assert_string_equal(sim->launch.entry, nj_kernels[id].entry);
@@ -266,7 +265,7 @@ static void every_failure_is_told(void **state)
         {"cuGraphLaunch", 3, NJ_E_DEVICE, "nj_graph_launch"},
         {"cuLaunchKernelEx", 3, NJ_E_DEVICE, "add.f32"},
         {"cuStreamSynchronize", 3, NJ_E_DEVICE, "bytes of device memory"},
-        {"cuMemGetInfo_v2", 3, 0, ""}, /* the allocation after it is tried */
+        {"cuMemGetInfo_v2", 3, 0, ""}, /* the allocation that follows is still tried */
         {"cuCtxSetCurrent", 3, NJ_E_DEVICE, "GPU context current"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -280,8 +279,8 @@ static void every_failure_is_told(void **state)
     }
 }
 
-/* Wherever the context cannot be made current, the call ends there; only the question for free memory
- * goes on without an answer. */
+/* A call ends where the context cannot be made current; only the question for free memory continues without an
+ * answer. */
 static void a_context_that_is_gone_is_told_by_every_call(void **state)
 {
     enum { MOST = 40 };
@@ -347,7 +346,7 @@ static void memory_is_zeroed_wherever_it_is(void **state)
         assert_int_equal(nj_stream_sync(t.s), 0);
         for (int k = 0; k < 5000; k++)
             assert_int_equal(((char *)t.host)[k], 0);
-        if (i != 1) { /* what the driver says; the host's memory where it is shared */
+        if (i != 1) { /* the memory that the driver reports; the host's memory if it is shared */
             assert_int_equal(nj_context_budget(t.ctx), before - 5000);
             assert_int_equal(nj_context_device(t.ctx)->budget_bytes, at_first);
         }
@@ -355,8 +354,8 @@ static void memory_is_zeroed_wherever_it_is(void **state)
     }
 }
 
-/* Managed memory goes on where cuMemAlloc stops (here at once). Nothing touches what is only zeroed, so
- * the host need not have as much. */
+/* Managed memory is available where cuMemAlloc fails (here immediately). Memory that is only zeroed is not touched, so
+ * the host may have less. */
 #ifndef __SANITIZE_THREAD__
 static void a_gb10_gives_40_gb(void **state)
 {
@@ -391,11 +390,11 @@ static struct nj_gemm product(enum nj_gemm_kind kind, float beta)
     return g;
 }
 
-/* Rows and columns change places on their way to the library: whole numbers, so sums are exact. */
+/* The library gets rows and columns exchanged. The numbers are integers, so sums are exact. */
 static void products_are_asked_for_as_they_are_meant(void **state)
 {
     (void)state;
-    setenv("NOJIT_MEMORY", "managed", 1); /* which the host sees, too */
+    setenv("NOJIT_MEMORY", "managed", 1); /* memory that the host sees, too */
     struct things t = {.ctx = open_context(&cuda)};
     float *a, *b, *c;
     assert_int_equal(nj_stream_create(t.ctx, &t.s), 0);
@@ -472,7 +471,7 @@ static void products_that_fail_are_told(void **state)
     (void)state;
 }
 
-/* Where memory for all three arrays is short, timing goes on with less of it. */
+/* If there is too little memory for all three arrays, timing uses less. */
 static void timing_works_in_little_memory(void **state)
 {
     (void)state;
@@ -504,8 +503,7 @@ static void a_choice_is_kept_in_a_file(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* What a file holds selects among the algorithms that the library lists, and is otherwise as if it were
- * not there. */
+/* A choice in a file selects among the algorithms that the library lists; any other is ignored. */
 static void a_choice_that_is_not_listed_is_made_again(void **state)
 {
     (void)state;
@@ -554,8 +552,8 @@ static void a_choice_says_whether_it_has_a_workspace(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* The simulation is a GPU of sm_90, and once of sm_75; builds with other ARCHS or with ONLY have no code
- * for it. */
+/* Return whether this build has code for the simulated GPU, an sm_90 and once an sm_75; builds with other ARCHS or with
+ * ONLY do not. */
 static bool has_code_for_the_simulation(void)
 {
     char why[NJ_SENTENCE_BYTES];
@@ -585,7 +583,8 @@ int main(void)
         cmocka_unit_test_setup(a_context_that_is_gone_is_told_by_every_call, afresh),
         cmocka_unit_test_setup(a_lost_device_stays_lost, afresh),
         cmocka_unit_test_setup(memory_is_zeroed_wherever_it_is, afresh),
-#ifndef __SANITIZE_THREAD__ /* which shadows every mapped byte with more than this machine has */
+/* the thread sanitizer shadows every mapped byte with more memory than this machine has */
+#ifndef __SANITIZE_THREAD__
         cmocka_unit_test_setup(a_gb10_gives_40_gb, afresh),
 #endif
         cmocka_unit_test_setup(products_are_asked_for_as_they_are_meant, afresh),

@@ -22,7 +22,7 @@ static struct data_options options(const char *const *paths, size_t count, int s
                                  .vocab_size = 264};
 }
 
-/* Opens one path with the byte tokenizer. */
+/* Open one path with the byte tokenizer. */
 static struct data *open_one(const char *path, int seq_len, int batch, uint64_t seed, bool once)
 {
     struct data *d = NULL;
@@ -155,7 +155,7 @@ static void token_files_are_read(void **state)
         hash = data_hash(d);
         data_close(d);
     }
-    /* All of them as one stream: a file starts a document. */
+    /* The files form one stream: each file starts a document. */
     struct data *d = open_one(at("tokens"), 23, 1, 0, false);
     struct batch b;
     assert_int_equal(data_tokens(d), 24);
@@ -188,7 +188,7 @@ static void masks_ignore_targets(void **state)
 
 /* ---- order ---- */
 
-/* Text whose window i starts with the letter 'A' + i. */
+/* Write a text whose window i starts with the letter 'A' + i. */
 static void write_letters(const char *path, int windows, int seq_len)
 {
     FILE *file = fopen(path, "wb");
@@ -224,7 +224,7 @@ static void each_epoch_is_a_permutation(void **state)
             assert_string_not_equal(order[i], order[j]);
 }
 
-/* Checkpoints of one version go on in the next: the order of a seed stays what it is. */
+/* The order of a seed never changes, so that a later version can resume a checkpoint of an earlier one. */
 static void order_is_a_promise(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void positions_resume(void **state)
         assert_int_equal(batches_next(data_batches(d), &b), 0);
         assert_memory_equal(b.ids, ids[i], sizeof ids[i]);
     }
-    /* How windows are grouped into batches does not change their order. */
+    /* The grouping of windows into batches does not change their order. */
     data_close(d);
     d = open_one(at("r.txt"), S, 1, 5, false);
     for (int i = 0; i < STEPS * B; i++) {
@@ -447,7 +447,7 @@ static void text_needs_a_tokenizer(void **state)
     struct data_options o = options(paths, 1, 4, 1);
     check_refused(data_open(&o, &t, &d), NJ_E_UNSUPPORTED, "t.txt: text needs a tokenizer", "text");
 
-    /* Token files work, and its end of text ends their documents. */
+    /* Token files work, and their end of text ends documents. */
     static const uint16_t ids[6] = {5, 6, 7, 8, 9, 10};
     struct batch b;
     write_bytes(at("t.u16"), ids, sizeof ids);
@@ -483,7 +483,7 @@ static void bytes_are_their_own_ids(void **state)
     free(ids);
 }
 
-/* Text by any other name, if somebody names it; a character may lie across the bytes that are looked at. */
+/* A file with any name is read as text if it is named; a character may cross the end of the bytes that are examined. */
 static void named_files_are_text(void **state)
 {
     static char text[(1 << 16) + 8];
@@ -501,9 +501,9 @@ static void named_files_are_text(void **state)
     data_close(d);
 }
 
-/* Text longer than the pieces in which it is encoded. */
-/* A model's end of text may lie beyond its tokenizer's table, and beyond 16 bits; one that is no id
- * of 32 bits is none. */
+/* The text is longer than the pieces in which it is encoded. */
+/* A model's end of text may be larger than its tokenizer's table, and than 16 bits; a number that does not fit 32 bits
+ * is no id. */
 static void end_of_text_keeps_its_value(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_decode.c: prompts continued by the decoder: the logits of a forward pass, texts that do not depend on what is
- * written beside them, and how texts end.
+ * test_decode.c: prompts continued by the decoder: its logits equal those of a forward pass, texts do not depend on
+ * those written beside them, and all ways in which texts end.
  */
 #include "engine/engine.h"
 #include "net/forward.h"
@@ -42,7 +42,7 @@ static struct train_options options_of(int rows, int positions)
     return o;
 }
 
-/* Of the last of `count` ids, by a forward pass over all of them. */
+/* Compute the logits of the last of `count` ids by a forward pass over all of them. */
 static void forward_logits(struct engine *e, const int32_t *ids, int count, double *out)
 {
     struct work w = engine_work(e);
@@ -81,7 +81,8 @@ static void logits_are_those_of_a_forward_pass(void **state)
             assert_int_equal(b.length[0], 30);
             float logits[VOCAB];
             memcpy(logits, e->mem.decoder.logits, sizeof logits);
-            memcpy(&ids[length], b.text[0], sizeof(int32_t) * 29); /* the last one was not fed */
+            /* the last one was not an input */
+            memcpy(&ids[length], b.text[0], sizeof(int32_t) * 29);
             forward_logits(e, ids, length + 29, want);
             for (int v = 0; v < VOCAB; v++)
                 largest = fmax(largest, fabs(want[v]));
@@ -91,7 +92,7 @@ static void logits_are_those_of_a_forward_pass(void **state)
         }
 }
 
-/* Keys beyond the first 256 are in chunks of their own, whose sums are merged. */
+/* Keys after the first 256 are in separate chunks, whose sums are merged. */
 static void contexts_of_several_chunks_are_those_of_a_forward_pass(void **state)
 {
     (void)state;
@@ -122,8 +123,8 @@ static void contexts_of_several_chunks_are_those_of_a_forward_pass(void **state)
     }
 }
 
-/* Rounded to 1/254 of the largest element of a head, keys and values move the logits by a few thousandths of their
- * size, and take a quarter of float32's memory. */
+/* Keys and values are rounded to 1/254 of the largest element of a head. This moves the logits by a few thousandths of
+ * their size, and takes a quarter of float32's memory. */
 static void a_cache_of_bytes_is_close(void **state)
 {
     (void)state;
@@ -153,7 +154,7 @@ static void a_cache_of_bytes_is_close(void **state)
     assert_int_equal(memory[0], 4 * memory[1]);
 }
 
-/* The likeliest of the last logits is what temperature 0 takes. */
+/* Temperature 0 takes the most likely token of the last logits. */
 static void greedy_takes_the_likeliest(void **state)
 {
     (void)state;
@@ -169,7 +170,8 @@ static void greedy_takes_the_likeliest(void **state)
     engine_destroy(e);
 }
 
-/* Makes the logits after these tokens, as transformers penalizes them: each once, however often it is there. */
+/* Compute the logits after these tokens with the penalty of transformers: once per distinct token, however often it
+ * occurs. */
 static void penalized_logits(struct engine *e, const int32_t *ids, int count, double factor,
                              double *out)
 {
@@ -182,7 +184,7 @@ static void penalized_logits(struct engine *e, const int32_t *ids, int count, do
             out[v] = out[v] < 0 ? out[v] * factor : out[v] / factor;
 }
 
-/* Logits above and below 0 are each changed in their way, in the slot of a text that had the same tokens, too. */
+/* Logits above and below 0 change in different ways; the slot was used before by a text with the same tokens. */
 static void a_penalty_lowers_what_was_there(void **state)
 {
     (void)state;
@@ -223,7 +225,7 @@ static void check_penalized(struct engine *e, const int32_t *ids, int count, dou
                  count, largest);
 }
 
-/* More prompts than slots, so that a text does not inherit what another one has had. */
+/* There are more prompts than slots; a text must not inherit the tokens of the one before it in its slot. */
 static void repeated_tokens_are_penalized(void **state)
 {
     (void)state;
@@ -273,7 +275,7 @@ static void texts_do_not_depend_on_their_neighbours(void **state)
     }
 }
 
-/* With a number of its own, a prompt has a text of its own. */
+/* A prompt with another number leads to another text. */
 static void numbers_make_texts_differ(void **state)
 {
     (void)state;
@@ -352,7 +354,7 @@ static void logits_that_are_not_finite_are_refused(void **state)
     engine_destroy(e);
 }
 
-/* A training step and a text share their memory, and neither sees the other. */
+/* A training step and the decoder share memory, and neither affects the other. */
 static void training_and_texts_take_turns(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_dequantize.c: blocks of every quantised type, as every device expands them, against what ggml's Python
- * package or a formula in numpy makes of them (tests/golden/make_blocks.py, which describes the file).
+ * test_dequantize.c: blocks of every quantized type, as each device expands them, against the values of ggml's Python
+ * package or of a formula in numpy (tests/golden/make_blocks.py, which describes the file).
  */
 #include "device_fixture.h"
 
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* As in make_blocks.py. */
+/* the number in make_blocks.py */
 enum { BLOCKS = 6 };
 enum { FIRST = NJ_TYPE_Q8_0, BYTES_MOST = BLOCKS * 210, ELEMENTS_MOST = BLOCKS * 256 };
 
@@ -50,7 +50,7 @@ static int read_golden(void **state)
     return 0;
 }
 
-/* What the device makes of the type's golden blocks: M rows, by index if there is one, of R rows. */
+/* Expand the type's golden blocks on the device: M of R rows, by index if there is one. */
 static void expand(struct device *d, enum nj_dtype T, int type, int M, int R, const int32_t *index,
                    void *host, size_t bytes)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_device.c: memory, copies, events, graphs, matrix products and heads normed in place on
- * every device that works here: the CPU, and a GPU if there is one. Link it as a program is linked:
- * generated objects, blobs.o, libnojit.a.
+ * test_device.c: memory, copies, events, graphs, GEMMs and heads normalized in place, on every device of this machine:
+ * the CPU, and a GPU if there is one. It is linked as a program is: generated objects, blobs.o, libnojit.a.
  *
- * A product is held against a loop in double with the bound that any order of summation meets:
- * |got - want| <= (K + 2) u sum |a b| + rounding of the result.
+ * A GEMM is compared with a loop in double, with a bound that holds for any order of summation: |got - want| <= (K + 2)
+ * u sum |a b| + rounding of the result.
  */
 #include "device_arrays.h"
 
@@ -34,7 +33,7 @@ static void memory_is_zeroed_and_aligned(void **state)
             assert_int_equal(nj_stream_sync(d->s), 0);
             for (size_t k = 0; k < sizes[i]; k++)
                 assert_int_equal(host[k], 0);
-            memset(host, 0xff, 100003); /* dirty it for the next round */
+            memset(host, 0xff, 100003); /* make it dirty for the next round */
             assert_int_equal(nj_copy(d->s, ptr, host, sizes[i]), 0);
             assert_int_equal(nj_stream_sync(d->s), 0);
             nj_free(d->ctx, NJ_MEM_DEVICE, ptr);
@@ -76,7 +75,7 @@ static void copies_go_in_every_direction(void **state)
     nj_free(d->ctx, NJ_MEM_DEVICE, NULL);
 }
 
-/* More than a backend can have on its way at a time, to and from memory that is not pinned. */
+/* Copies are larger than what a backend can have in flight, to and from memory that is not pinned. */
 static void large_copies_are_whole(void **state)
 {
     enum { BYTES = (20 << 20) + 3, AT = 5 };
@@ -137,7 +136,7 @@ static void events_time_the_work_between_them(void **state)
     nj_event_destroy(to);
 }
 
-/* Far more is enqueued on one stream than the other could wait for by chance. */
+/* Far more work is enqueued on one stream than the other could wait for by chance. */
 static void a_stream_waits_for_another(void **state)
 {
     enum { BYTES = 1 << 20, TIMES = 50 };
@@ -155,7 +154,8 @@ static void a_stream_waits_for_another(void **state)
     assert_int_equal(nj_event_create(d->ctx, &e), 0);
     assert_int_equal(nj_stream_wait(NULL, e), NJ_E_ARG);
     assert_int_equal(nj_stream_wait(second, NULL), NJ_E_ARG);
-    assert_int_equal(nj_stream_wait(second, e), 0); /* of no record: nothing to wait for */
+    /* no event was recorded: nothing to wait for */
+    assert_int_equal(nj_stream_wait(second, e), 0);
     memset(host, 1, BYTES);
     assert_int_equal(nj_copy(first, b, host, BYTES), 0);
     for (int i = 0; i < TIMES; i++) {
@@ -208,7 +208,7 @@ static void check_element(const struct nj_gemm *g, const struct array *a, const 
         size += fabs((double)g->beta * (double)before);
     }
     bound = (g->K + 2) * 0x1p-23 * size;
-    /* The library may round the product before it adds C, and then the sum. */
+    /* The library may round the product before it adds C, and then round the sum. */
     if (g->c_dtype == NJ_LP)
         bound += (lp_is_f16 ? 0x1p-11 : 0x1p-8) * (fabs(want) + fabs(product) + bound);
     if (!(fabs((double)got - want) <= bound))
@@ -243,7 +243,7 @@ static void check_product(struct device *d, const struct nj_gemm *g)
             if (n < g->N)
                 check_element(g, &a, &b, before[i], c.value[i], m, n, d->lp_is_f16);
             else
-                assert_true(c.value[i] == before[i]); /* padding stays */
+                assert_true(c.value[i] == before[i]); /* padding is unchanged */
         }
     }
     free(before);
@@ -256,7 +256,7 @@ struct gemm_size {
     int32_t M, N, K, pad;
 };
 
-/* A GEMM of each size, kind and pair of types. */
+/* Check a GEMM of each size, kind and pair of types. */
 static void each_product(struct device *d, const struct gemm_size *size, size_t count,
                          void (*check)(struct device *d, struct nj_gemm g))
 {
@@ -281,7 +281,7 @@ static void each_product(struct device *d, const struct gemm_size *size, size_t 
     }
 }
 
-/* By itself, added to what is there, and scaled. */
+/* Check the GEMM alone, added to C, and scaled. */
 static void check_small_product(struct device *d, struct nj_gemm g)
 {
     check_product(d, &g);
@@ -299,7 +299,7 @@ static void gemms_agree_with_their_references(void **state)
     each_product(need(state), sizes, sizeof sizes / sizeof *sizes, check_small_product);
 }
 
-/* Some of its rows, and on Vulkan a few rows multiplied by themselves: the tile has no part in the bits. */
+/* Check some of its rows, and on Vulkan a few rows multiplied separately: the tile does not affect the bits. */
 static void check_large_product(struct device *d, struct nj_gemm g)
 {
     enum { FEW = 5 };
@@ -329,8 +329,8 @@ static void check_large_product(struct device *d, struct nj_gemm g)
     array_free(d, &few);
 }
 
-/* GEMMs large enough for another tile, or another algorithm: rows that begin at quads and end within one,
- * and others. */
+/* The GEMMs are large enough for another tile or another algorithm; some have rows that begin at quads and end within
+ * one. */
 static void a_large_gemm_agrees_with_its_reference(void **state)
 {
     static const struct gemm_size sizes[] = {{2047, 1025, 37, 0}, {2046, 1022, 38, 2}};
@@ -378,7 +378,7 @@ static void impossible_gemms_are_refused(void **state)
     REFUSED(kind, (enum nj_gemm_kind)3);
     REFUSED(c_dtype, NJ_LP);
     REFUSED(ab_dtype, (enum nj_dtype)3);
-    REFUSED(ab_dtype, NJ_F8); /* TN */
+    REFUSED(ab_dtype, NJ_F8); /* the kind is TN */
     REFUSED(c_dtype, NJ_F8);
     REFUSED(beta, NAN);
     REFUSED(scale, NAN);
@@ -391,7 +391,7 @@ static void impossible_gemms_are_refused(void **state)
     }
 }
 
-/* More shapes than the table starts with. */
+/* More shapes are used than the table has room for at first. */
 static void many_shapes_of_gemms_have_a_plan(void **state)
 {
     struct device *d = need(state);
@@ -408,7 +408,7 @@ static void many_shapes_of_gemms_have_a_plan(void **state)
     nj_free(d->ctx, NJ_MEM_DEVICE, p);
 }
 
-/* A graph gives the same bits as running directly, each time that it runs. */
+/* A graph gives the same bits as direct launches, each time it runs. */
 static void a_graph_repeats_its_launches(void **state)
 {
     struct device *d = need(state);
@@ -442,7 +442,7 @@ static void a_graph_repeats_its_launches(void **state)
     array_free(d, &want);
 }
 
-/* Heads normed and rotated where they lie have the bits of those written elsewhere. */
+/* Check that heads normalized and rotated in place have the bits of those written elsewhere. */
 static void check_heads_in_place(struct device *d, enum nj_dtype T)
 {
     enum { N = 5, H = 4, K = 2, D = 128, WIDTH = (H + 2 * K) * D };
@@ -473,7 +473,7 @@ static void check_heads_in_place(struct device *d, enum nj_dtype T)
         array_free(d, all[i]);
 }
 
-/* More blocks than Vulkan takes in one direction, and a last row of them that is not full. */
+/* There are more blocks than Vulkan takes in one direction, and their last row is not full. */
 static void a_launch_may_have_many_blocks(void **state)
 {
     enum { N = 65535 + 66, I = 8 };
@@ -527,7 +527,7 @@ static void every_kernel_is_loaded(void **state)
     const struct nj_device_info *info = nj_context_device(d->ctx);
     uint32_t wanted = 0;
 
-    if (d->kind == NJ_DEVICE_VULKAN) { /* pack-shaders says which there are */
+    if (d->kind == NJ_DEVICE_VULKAN) { /* pack-shaders lists the existing shaders */
         assert_true(info->kernels_loaded > 0 && info->kernels_loaded == info->modules_loaded);
         return;
     }
@@ -539,7 +539,7 @@ static void every_kernel_is_loaded(void **state)
     assert_true(info->gemm_library[0] && info->name[0] && info->multiprocessors > 0);
 }
 
-/* An op without a shader, of those that every CUDA GPU has. */
+/* Look for an op without a shader, among those that every CUDA GPU has. */
 static void a_missing_shader_is_named(void **state)
 {
     struct device *d = need(state);

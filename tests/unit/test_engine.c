@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_engine.c: what a training step, an evaluation, generation and a saved state promise.
+ * test_engine.c: guarantees of a training step, an evaluation, generation and a saved state.
  */
 #include "engine_fixture.h"
 
@@ -25,7 +25,7 @@ static float *copy_of(const float *x, int64_t n)
     return out;
 }
 
-/* Two passes over the data. */
+/* Train for two passes over the data. */
 static double train_some(struct engine *e, struct batch_source *d, int steps,
                          struct step_result *last)
 {
@@ -77,7 +77,8 @@ static void loss_is_its_parts(void **state)
         batches_close(d);
         engine_destroy(e);
     }
-    assert_true(kd[1] < 0.3 * kd[0] && kd[1] < 0.7 * kd[2]); /* the mixture lies between the two */
+    /* the mixture lies between the two */
+    assert_true(kd[1] < 0.3 * kd[0] && kd[1] < 0.7 * kd[2]);
     assert_true(kd[2] != kd[0]);
     assert_true(kd[3] > kd[0] && kd[3] < sqrt(kd[0] / 2)); /* Pinsker's inequality */
 }
@@ -87,7 +88,7 @@ static void every_tensor_moves(void **state)
     (void)state;
     const char *const models[] = {"qwen2", "qwen3", "teacher"};
     struct train_options o = small_options;
-    o.weight_decay = 0; /* it would move what has no gradient, too */
+    o.weight_decay = 0; /* decay would move parameters without a gradient, too */
     for (int k = 0; k < 3; k++) {
         struct engine *e = open_engine(models[k], NULL, &o);
         struct batch_source *d = open_tokens("tokens.bin", &o, false);
@@ -121,12 +122,14 @@ static void padding_stays_zero(void **state)
         checked++;
     }
     assert_int_equal(checked,
-                     3 * (128 - 72) + (4416 - VOCAB * 72)); /* three gains, the embedding */
+                     /* the padding of three norms and of the embedding */
+                     3 * (128 - 72) + (4416 - VOCAB * 72));
     batches_close(d);
     engine_destroy(e);
 }
 
-/* eps is large, so that an update does not amplify the rounding of gradients near zero. */
+/* Return the weights after training with a split of the batch. eps is large, so that an update does not amplify the
+ * rounding of gradients near zero. */
 static float *weights_of_split(int batch, int accum, const char *tokens, double *loss, int64_t *n)
 {
     struct train_options o = small_options;
@@ -172,8 +175,7 @@ static void splitting_changes_nothing(void **state)
         free(w[i]);
 }
 
-/* Both files differ in one token, which is nothing but a target; in the masked pair that target is
- * ignored. */
+/* The files differ in one token, which is only a target; in the masked pair that target is ignored. */
 static void ignored_rows_do_nothing(void **state)
 {
     (void)state;
@@ -215,7 +217,7 @@ static void resuming_continues_bit_for_bit(void **state)
 {
     (void)state;
     struct train_options o = small_options;
-    o.schedule = SCHEDULE_COSINE; /* the rate tells the steps apart */
+    o.schedule = SCHEDULE_COSINE; /* the learning rate differs from step to step */
     struct engine *e = open_engine("qwen2", "teacher", &o), *f;
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct data_state at;
@@ -243,7 +245,7 @@ static void resuming_continues_bit_for_bit(void **state)
     engine_destroy(f);
 }
 
-/* A bit in each part of the file, and a file cut short. */
+/* A bit is changed in each part of the file, and the file is cut short. */
 static void damaged_states_are_refused(void **state)
 {
     (void)state;
@@ -307,7 +309,7 @@ static void broken_weights_are_named_and_kept(void **state)
     assert_non_null(strstr(r.nonfinite, "model.layers.0.mlp.down_proj.weight"));
     assert_memory_equal(before, e->mem.master, (size_t)e->student.p.count * sizeof(float));
     e->mem.master[e->student.p.layer[0].wd + 5] = 0.01f;
-    step_ok(e, d, &r); /* nothing of the broken step is left */
+    step_ok(e, d, &r); /* nothing of the failed step is left */
     free(before);
     batches_close(d);
     engine_destroy(e);
@@ -333,7 +335,7 @@ static void an_evaluation_repeats_its_numbers(void **state)
     engine_destroy(f);
 }
 
-/* One batch holds all tokens, so that the values behind the percentiles are still there. */
+/* One batch holds all tokens, so that the values from which the percentiles come are still available. */
 static void evaluation_compares_tokens(void **state)
 {
     (void)state;
@@ -368,7 +370,7 @@ static void evaluation_compares_tokens(void **state)
     engine_destroy(alone);
 }
 
-/* What TVD is as an objective at temperature 1, and nothing else changes. */
+/* Acceptance is 1 minus the TVD that the objective measures at temperature 1; the other results are unchanged. */
 static void acceptance_is_one_minus_the_distance(void **state)
 {
     (void)state;
@@ -399,7 +401,7 @@ static void acceptance_is_one_minus_the_distance(void **state)
     }
 }
 
-/* What is computed again has the bits of what was kept, so training does, too; less memory is used. */
+/* Values that are computed again have the bits of the kept ones, so training is bitwise identical, with less memory. */
 static void recomputing_changes_nothing(void **state)
 {
     (void)state;
@@ -444,7 +446,7 @@ static size_t arena_used(const struct engine *e, const struct plan *p)
     return again.total_bytes;
 }
 
-/* Sum of the regions = total = what is carved; the last array ends where the arena does. */
+/* The sum of the regions equals the total and the bytes carved; the last array ends at the end of the arena. */
 static void plan_is_what_is_used(void **state)
 {
     (void)state;

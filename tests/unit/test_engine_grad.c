@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_engine_grad.c: the gradient that the engine computes is the derivative of the loss
- * that it reports.
+ * test_engine_grad.c: the gradient that the engine computes is the derivative of the loss that it reports.
  */
 #include "engine_grad.h"
 
-/* Larger weights give larger gradients, so that float32 differences can resolve them. Gains and
- * biases, all equal at first, become distinct. */
+/* Enlarge the weights, and with them the gradients, so that float32 differences can resolve them; make norms and
+ * biases, which are all equal at first, distinct. */
 static void spread_weights(struct engine *e)
 {
     uint32_t seed = 11;
@@ -19,8 +18,8 @@ static void spread_weights(struct engine *e)
     }
 }
 
-/* TVD has a kink wherever a token's p equals its q, and a difference quotient is off by what lies across one. A
- * teacher that is far surer than the student has few tokens near that. */
+/* Make the teacher far more confident than the student. TVD has a kink where a token's p equals its q, which falsifies
+ * a difference quotient; with such a teacher few tokens are near one. */
 static void sharpen_teacher(struct engine *e)
 {
     const struct net *n = &e->teacher.net;
@@ -33,7 +32,8 @@ static void check_gradient(const char *student, const char *teacher, float kd_ra
                            enum objective objective)
 {
     struct train_options o = small_options;
-    o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
+    /* the test calls gradient(), which adds, and logits must not lie in gradients */
+    o.grad_accum = 2;
     o.kd_ratio = kd_ratio;
     o.beta = beta;
     o.objective = objective;

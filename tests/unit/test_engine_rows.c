@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_engine_rows.c: rows without a target, rows that are padded, and rows that cannot be read, in a
- * training step.
+ * test_engine_rows.c: rows without a target, padded rows, and rows that cannot be read, in a training step.
  */
 #include "engine_fixture.h"
 
 #include <unistd.h>
 
-/* Two documents of a row each; the second one, or the first, has no loss. */
+/* Write two documents of one row each; the second, or the first, has no loss. */
 static void write_pair(const char *name, bool reversed, int32_t S)
 {
     int32_t head[256] = {0, 0, 2, 4, 2 * (S + 1), VOCAB, 1};
@@ -29,7 +28,7 @@ static void write_pair(const char *name, bool reversed, int32_t S)
     assert_int_equal(fclose(f), 0);
 }
 
-/* A micro-batch without a single target adds nothing, first or last; so does padding. */
+/* A micro-batch without a target adds nothing, whether first or last; neither does padding. */
 static void empty_micro_batches_do_nothing(void **state)
 {
     (void)state;
@@ -64,15 +63,15 @@ static void empty_micro_batches_do_nothing(void **state)
         assert_true(fabs(loss[k] - loss[0]) < 1e-6);
         for (size_t i = 0; i < bytes / sizeof(float); i++)
             assert_true(fabsf(w[k][i] - w[0][i]) < 1e-6f);
-        if (runs[k].batch == 1) /* the same products */
+        if (runs[k].batch == 1) /* the same GEMMs */
             assert_memory_equal(w[k], w[0], bytes);
     }
     for (int k = 0; k < 4; k++)
         free(w[k]);
 }
 
-/* Where every document fits into a row, each token sees what it sees alone: the losses are those of
- * rows with one document each. Wrapped rows cut documents, so theirs differ. */
+/* If every document fits into a row, each token sees only its own document: the losses equal those of rows with one
+ * document each. Wrapped rows cut documents, so their losses differ. */
 static void packed_documents_do_not_meet(void **state)
 {
     (void)state;
@@ -95,8 +94,8 @@ static void packed_documents_do_not_meet(void **state)
     engine_destroy(e);
 }
 
-/* Data that fail in the second micro-batch of the second step. Once they can be read again, that step is
- * the one that it would have been. */
+/* Reading fails in the second micro-batch of the second step. When data can be read again, that step gives the result
+ * that it would have had. */
 static void unread_rows_leave_the_step_before(void **state)
 {
     (void)state;
@@ -126,8 +125,8 @@ static void unread_rows_leave_the_step_before(void **state)
     assert_true(r[0].loss == r[1].loss && r[0].grad_norm == r[1].grad_norm);
 }
 
-/* A teacher runs over several micro-batches at once, of a step's six over three, and each gets its own rows. Products
- * of more rows may be summed in another order. */
+/* A teacher runs over several micro-batches at once, here two at a time for a step of six, and each gets its own rows.
+ * GEMMs with more rows may be summed in another order. */
 static void teachers_run_over_several_micro_batches(void **state)
 {
     (void)state;

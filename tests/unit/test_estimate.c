@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_estimate.c: the estimate of a step's time beside every step that was measured (docs/performance.md and
- * docs/quantised-teachers.md have the measurements). If it fails, `nojit plan --gpu` promises a speed that the same
+ * test_estimate.c: the estimated time of a step, compared with every measured step (docs/performance.md and
+ * docs/quantised-teachers.md have the measurements). If this fails, `nojit plan --gpu` predicts a speed that the same
  * shapes did not have. ROWS=1 prints the rows of docs/planning.md.
  */
 #include "engine/engine.h"
@@ -123,10 +123,10 @@ static void every_measured_step_is_within_its_range(void **state)
         sum += error;
     }
     assert_true(worst < 0.082);            /* as docs/planning.md says */
-    assert_true(fabs(sum / STEPS) < 0.02); /* neither too fast nor too slow on the whole */
+    assert_true(fabs(sum / STEPS) < 0.02); /* no bias towards fast or slow */
 }
 
-/* What options change of the work, they change of the estimate. */
+/* Options change the estimate as they change the work. */
 static void options_change_the_estimate(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void options_change_the_estimate(void **state)
     estimated(&m, &other);
     assert_true(other.seconds < 0.9 * plain.seconds);
     m.kind = 0;
-    m.gpu = "t4"; /* without an FP8 peak, which 16 bits do not need */
+    m.gpu = "t4"; /* a GPU without an FP8 peak, which 16 bits do not need */
     estimated(&m, &other);
     assert_true(other.seconds > 2 * plain.seconds && isfinite(other.seconds));
     /* two ranks: half of the micro-batches each */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_events.c: event files, read back by a reader that shares nothing with the writer.
+ * test_events.c: event files, read back by a reader that shares no code with the writer.
  */
 #include "record/events.h"
 #include "unit.h"
@@ -17,12 +17,12 @@ struct scalar {
 
 struct file {
     char version[32];
-    int64_t restart; /* step of a start of session, or -1 */
+    int64_t restart; /* step at which a session starts, or -1 */
     struct scalar scalar[64];
     size_t count, records;
 };
 
-/* CRC-32C by polynomial division, most significant bit first over reflected bytes. */
+/* CRC-32C by polynomial division, with reflected bytes. */
 static uint32_t reflect(uint32_t v, int bits)
 {
     uint32_t out = 0;
@@ -74,8 +74,8 @@ static uint64_t varint(struct message *m)
 
 struct piece {
     int field, wire;
-    uint64_t number;       /* of a varint or a fixed width */
-    struct message inside; /* of bytes */
+    uint64_t number;       /* value of a varint or of a fixed-width field */
+    struct message inside; /* content of a bytes field */
 };
 
 static bool next(struct message *m, struct piece *out)
@@ -167,7 +167,7 @@ static void read_file(const char *path, struct file *f)
     free(bytes);
 }
 
-/* Path of the newest file in NAME/runs. */
+/* Return the path of the newest file in NAME/runs. */
 static const char *newest(const char *name, size_t expected)
 {
     static char path[512];
@@ -222,7 +222,7 @@ static void scalars_of_events_come_back(void **state)
     }
 }
 
-/* A resumed run opens a second file, which says from where on it counts. */
+/* A resumed run opens a second file, which says at which step it continues. */
 static void a_resumed_run_goes_on_in_its_events(void **state)
 {
     (void)state;

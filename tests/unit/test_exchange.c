@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_exchange.c: ranks find each other, and differences and faults are named on every rank.
+ * test_exchange.c: ranks find each other, and differences and faults are reported on every rank.
  */
 #include "exchange_fixture.h"
 
@@ -26,7 +26,7 @@ static void over_ipv6(struct member *m, int i)
     snprintf(m->place.host, sizeof m->place.host, "::1");
 }
 
-/* A port that was free a moment ago. */
+/* Return a port that was free a moment ago. */
 static int free_port(void)
 {
     int port = 0;
@@ -62,7 +62,7 @@ static void rank_0_that_is_late_is_waited_for(void **state)
     check_all(3, 0, "");
 }
 
-/* Sizes about that of a frame, some of them taken late. */
+/* Share messages of about the size of a frame; some are received late. */
 static int share(struct exchange *x, int rank)
 {
     const size_t sizes[] = {1, 1023, 1024, 1025, 100000};
@@ -91,7 +91,7 @@ static void what_rank_0_shares_all_get(void **state)
     check_all(3, 0, "");
 }
 
-/* Rank 1 gets bytes of its own, rank 0 keeps its own. */
+/* Deal out bytes: rank 1 gets different ones, rank 0 keeps its own. */
 static int deal(struct exchange *x, int rank)
 {
     char data[5000] = "", all[8] = "";
@@ -118,7 +118,7 @@ static void each_gets_what_is_dealt_to_it(void **state)
     check_all(THREE, 0, "");
 }
 
-/* Rank 2 comes later than the others. */
+/* Pass several stages; rank 2 is later than the others. */
 static int stages(struct exchange *x, int rank)
 {
     int rc = 0;
@@ -251,7 +251,7 @@ static void a_taken_port_is_named(void **state)
     close(listener);
 }
 
-/* Something else that listens: answers, and waits for more. */
+/* Start a foreign server: it answers and waits for more. */
 static pid_t foreign_server(int *port)
 {
     static const char answer[] = "HTTP/1.1 400 Bad Request\r\n\r\n";
@@ -323,7 +323,7 @@ static int end_one(struct exchange *x, int rank)
     return poll_until_failure(x);
 }
 
-/* Its connection, half a frame on it, and a reset. */
+/* Send half a frame on the connection, then reset it. */
 static int reset_one(struct exchange *x, int rank)
 {
     static const unsigned char half[500] = {0x01, 0x46, 0x6a, 0x6e};

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8.c: products of rows as e4m3 (test_f8_rows.c), on the CPU and on a GPU if there is one that
- * has them. e5m2: 5 bits of exponent (bias 15), 2 of fraction.
+ * test_f8.c: GEMMs of E4M3 rows (test_f8_rows.c), on the CPU and on a GPU if one has them. E5M2 has 5 bits of exponent
+ * (bias 15), 2 of fraction.
  *
- * Products are of whole numbers from -2 to 2, K of them at most 512: no sum exceeds 2^11, so that
- * even an accumulator of 14 bits holds each sum exactly in any order. What is left is the product
- * with two scales and the rounding of the result.
+ * Elements are integers from -2 to 2, at most 512 per sum: no sum exceeds 2^11, so that even an accumulator of 14 bits
+ * holds each sum exactly in any order. Only the multiplication by two scales and the rounding of the result remain.
  */
 #include "base/float16.h"
 #include "e5m2_value.h"
 #include "f8_fixture.h"
 
-/* A factor of rows that the types of results hold: the scales differ by 2^10. */
+/* Return the scale of a row; results hold scales that differ by up to 2^10. */
 static float row_scale(int row)
 {
     return (float)(1 + row % 7) * powf(2, (float)(row % 11) - 12);
@@ -22,7 +21,7 @@ static int small_number(int i)
     return (int)((uint32_t)i * 2654435761u >> 16) % 5 - 2;
 }
 
-/* 0, 1, 2 as e4m3 and as e5m2; the sign is the highest bit. */
+/* Return 0, 1 or 2 with a sign, as E4M3 or E5M2; the sign is the highest bit. */
 static uint8_t encode(int x, bool e5m2)
 {
     static const uint8_t bits[][3] = {{0x00, 0x38, 0x40}, {0x00, 0x3c, 0x40}};
@@ -30,7 +29,7 @@ static uint8_t encode(int x, bool e5m2)
 }
 
 struct f8_matrix {
-    int rows, columns, ld, first; /* first: which numbers */
+    int rows, columns, ld, first; /* first: selects the numbers */
     uint8_t *q;
     float *scale;
     void *dq, *dscale;
@@ -52,7 +51,7 @@ static struct f8_matrix matrix_of(struct device *d, bool e5m2, int rows, int col
     m.q = malloc(bytes);
     m.scale = malloc((size_t)rows * sizeof *m.scale);
     assert_true(m.q && m.scale);
-    memset(m.q, 0x7f, bytes); /* what lies between rows is NaN */
+    memset(m.q, 0x7f, bytes); /* the gap between rows is NaN */
     for (int r = 0; r < rows; r++) {
         m.scale[r] = row_scale(r + first);
         for (int c = 0; c < columns; c++)
@@ -109,8 +108,8 @@ static void check_result(const struct device *d, const struct nj_gemm *g, const 
             for (int k = 0; k < g->K; k++)
                 sum +=
                     small_number(a->first + m * g->K + k) * small_number(b->first + n * g->K + k);
-            /* Exact sums; two scales and a copy of each operand may be rounded to float32 on the
-             * way, over K terms on the CPU. */
+            /* Sums are exact; two scales and a copy of each operand may be rounded to float32 on the way, over K terms
+             * on the CPU. */
             const double scale = (double)a->scale[m] * (double)b->scale[n], want = sum * scale;
             const double size = 4.0 * g->K * scale * (g->K + 4) * 0x1p-24;
             const double bound = size + unit * (fabs(want) + size) + (d->lp_is_f16 ? 0x1p-24 : 0);
@@ -124,7 +123,7 @@ static void check_result(const struct device *d, const struct nj_gemm *g, const 
     }
 }
 
-/* Twice with the same plan and other matrices: scales belong to a run, not to the plan. */
+/* Run the same plan twice with different matrices: scales belong to a run, not to the plan. */
 static void check_product(struct device *d, int M, int N, int K, int pad, enum nj_dtype T)
 {
     struct f8_matrix a = matrix(d, M, K, pad, 0), b = matrix(d, N, K, pad, 5);
@@ -147,7 +146,7 @@ static void check_product(struct device *d, int M, int N, int K, int pad, enum n
     matrix_free(d, &other);
 }
 
-/* Whose GEMMs take a scale per row; test_f8_scales.c has the others. */
+/* Skip unless the device's GEMMs take a scale per row; test_f8_scales.c tests the others. */
 static struct device *need_f8(void **state)
 {
     struct device *d = need(state);
@@ -178,7 +177,7 @@ static void f8_gemms_agree_with_their_references(void **state)
     }
 }
 
-/* Of each operand one scale, that of its first row, into sums that are added to where they are float32. */
+/* Check a GEMM with one scale per operand, that of its first row, added to float32 sums where results are float32. */
 static void check_one_scale(struct device *d, bool e5m2, int K, int pad, enum nj_dtype T)
 {
     enum { M = 48, N = 32 };
@@ -221,7 +220,7 @@ static void e5m2_gemms_agree_with_their_references(void **state)
         check_one_scale(d, true, 512, 512, NJ_LP);
 }
 
-/* Each of them times 1, the first of each row. */
+/* Each E5M2 number is multiplied by 1; it is the first of its row. */
 static void all_e5m2_numbers_are_multiplied(void **state)
 {
     enum { M = 256, N = 16, K = 16 };
@@ -250,7 +249,7 @@ static void all_e5m2_numbers_are_multiplied(void **state)
     matrix_free(d, &b);
 }
 
-/* A plan captured twice with other scales keeps both. */
+/* A plan captured twice with different scales keeps both. */
 static void a_graph_keeps_its_f8_scales(void **state)
 {
     struct device *d = need_f8(state);
@@ -285,7 +284,7 @@ static void a_graph_keeps_its_f8_scales(void **state)
         skip();
 }
 
-/* A scale that is no number makes its row, and only its row, none. */
+/* A scale that is NaN or infinite spoils its own row and no other. */
 static void a_broken_f8_row_is_seen(void **state)
 {
     struct device *d = need_f8(state);

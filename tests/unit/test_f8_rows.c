@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_rows.c: rows as e4m3, and as columns, on the CPU and on a GPU if there is one.
+ * test_f8_rows.c: rows as E4M3, and their transposition, on the CPU and on a GPU if there is one.
  */
 #include "f8_fixture.h"
 
-/* The nearest e4m3 number; of two as near, the one whose last bit is 0. */
+/* Return the nearest E4M3 number; of two equally near ones, the one whose last bit is 0. */
 static double nearest(double x)
 {
     double best = 0;
@@ -16,7 +16,7 @@ static double nearest(double x)
     return copysign(best, x);
 }
 
-/* top: in and out, or NULL. */
+/* Quantize rows. `top` is read and written, or NULL. */
 static void quantize_below(struct device *d, float *x, int rows, int columns, uint8_t *q,
                            float *scale, float *top)
 {
@@ -41,7 +41,7 @@ static void quantize(struct device *d, float *x, int rows, int columns, uint8_t 
     quantize_below(d, x, rows, columns, q, scale, NULL);
 }
 
-/* The largest is 448, so the scale is 1 and the numbers themselves are rounded. */
+/* The largest element is 448, so the scale is 1 and the numbers themselves are rounded. */
 static void rounding_to_f8_is_to_nearest_even(void **state)
 {
     enum { ROWS = 4, COLUMNS = 512 };
@@ -50,7 +50,7 @@ static void rounding_to_f8_is_to_nearest_even(void **state)
     static uint8_t q[ROWS * COLUMNS];
     float scale[ROWS];
     for (int i = 0; i < ROWS * COLUMNS; i++) {
-        /* Every e4m3 number, then what lies between it and the next: the middle, and beside it. */
+        /* Each E4M3 number, then three numbers between it and the next: the middle, and its two neighbours. */
         const int bits = i % COLUMNS / 4 < 126 ? i % COLUMNS / 4 : 125;
         const double low = decode((uint8_t)bits), high = decode((uint8_t)(bits + 1));
         const double part[] = {0, 0.5, 0.40625, 0.59375};
@@ -86,8 +86,8 @@ static void each_f8_row_has_its_scale(void **state)
         assert_true(top <= 448 * (double)scale[r] * (1 + 0x1p-23));
         assert_true(top > 224 * (double)scale[r]);
         for (int c = 0; c < COLUMNS; c++) {
-            /* Half a unit of e4m3, 2^-4 of what is normal and 2^-10 below, after an inverse and a
-             * product in float32. */
+            /* The bound is half a unit of E4M3, 2^-4 of a normal number and 2^-10 below, after an inverse and a
+             * multiplication in float32. */
             const double want = (double)x[r * COLUMNS + c] / (double)scale[r];
             const double bound = fmax(0x1p-4 * fabs(want), 0x1p-10) * (1 + 0x1p-20);
             if (!(fabs(decode(q[r * COLUMNS + c]) - want) <= bound))
@@ -96,7 +96,7 @@ static void each_f8_row_has_its_scale(void **state)
     }
 }
 
-/* Rows of zeros, of the smallest and the largest numbers, and rows that are broken. */
+/* Rows of zeros, of the smallest and largest numbers, and rows with NaN or infinity. */
 static void unusual_f8_rows_have_a_scale(void **state)
 {
     enum { ZERO, TINY, SMALL, HUGE_ONE, NOT_A_NUMBER, INFINITE, ROWS, COLUMNS = 64 };
@@ -119,10 +119,10 @@ static void unusual_f8_rows_have_a_scale(void **state)
         assert_true(scale[r] > 0 && isfinite(scale[r]));
     for (int c = 0; c < COLUMNS; c++) {
         assert_int_equal(q[ZERO * COLUMNS + c], 0);
-        /* Below 2^-100 a row may become zeros, but nothing else. */
+        /* A row below 2^-100 may become zeros, but nothing else. */
         const double back = decode(q[TINY * COLUMNS + c]) * (double)scale[TINY];
         assert_true(back == 0 || fabs(back - (double)tiny) <= 0x1p-20 * (double)tiny);
-        /* Powers of two, and so their scales: the largest that is not above 448 stands for them. */
+        /* A power of two, whose scale is one, too, is stored as the largest one that is not above 448. */
         assert_true(decode(q[SMALL * COLUMNS + c]) == 256);
         assert_true(decode(q[HUGE_ONE * COLUMNS + c]) == (c % 2 ? -256 : 256));
     }
@@ -131,7 +131,7 @@ static void unusual_f8_rows_have_a_scale(void **state)
     assert_true(isnan(decode(q[INFINITE * COLUMNS + 50])));
 }
 
-/* Of rows with scales 2^-5 to 2^4 in turn, of which one may be broken, after a scale before them. */
+/* Rows have scales from 2^-5 to 2^4 in turn; one may be broken; there is an earlier scale. */
 static void the_largest_f8_scale_is_kept(void **state)
 {
     enum { ROWS = 300, COLUMNS = 32, BROKEN = 77 };
@@ -152,7 +152,7 @@ static void the_largest_f8_scale_is_kept(void **state)
     }
 }
 
-/* Rows, and the same rows to which zeros are added. */
+/* The rows are compared with the same rows plus zeros. */
 static void a_norm_to_f8_rows_needs_no_sum(void **state)
 {
     enum { ROWS = 3, COLUMNS = 64, COUNT = ROWS * COLUMNS };
@@ -161,7 +161,7 @@ static void a_norm_to_f8_rows_needs_no_sum(void **state)
     static float x[COUNT], none[COUNT], gain[COLUMNS];
     uint8_t q[2][COUNT];
     float scale[2][ROWS], rstd[2][ROWS];
-    for (int i = 0; i < COUNT; i++) /* so small that eps counts */
+    for (int i = 0; i < COUNT; i++) /* so small that eps matters */
         x[i] = (float)sin(i * 1.7) * 0x1p-10f;
     for (int c = 0; c < COLUMNS; c++)
         gain[c] = (float)(1 + c % 3);
@@ -204,7 +204,7 @@ static void a_norm_to_f8_rows_needs_no_sum(void **state)
     nj_free(d->ctx, NJ_MEM_DEVICE, w);
 }
 
-/* Rows of some numbers as columns; q is [columns, rows]. */
+/* Transpose rows of numbers; q is [columns, rows]. */
 static void columns_of(struct device *d, const uint8_t *rows_q, const float *rows_scale, int rows,
                        int columns, uint8_t *q, float *scale)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_scales.c: rows of e4m3 as GPUs want them that take no scale per row: with one scale for all rows, and with
- * scales of blocks; and GEMMs that say which of these they take. What e4m3 holds, and where the scale of a block lies,
- * is written down here on its own.
+ * test_f8_scales.c: E4M3 rows for GPUs whose GEMMs take no scale per row: with one scale for all rows, and with scales
+ * of blocks; and GEMMs that report which of these they take. The value of an E4M3 byte and the place of a block's scale
+ * are computed here independently.
  */
 #include "device_fixture.h"
 #include "nojit_ops.h"
@@ -38,7 +38,7 @@ static double decode(uint8_t bits)
     return bits & 128 ? -size : size;
 }
 
-/* Rows with scales from 2^-5 to 1, which the last ones have already. */
+/* Rows have scales from 2^-5 to 1; the last ones have the common scale already. */
 static void rows_have_one_f8_scale(void **state)
 {
     enum { ROWS = 40, COLUMNS = 272, LAST = 30 };
@@ -51,7 +51,7 @@ static void rows_have_one_f8_scale(void **state)
         scale[r] = r < LAST ? powf(2, (float)(r / 6 - 5)) : 1;
     void *q = to_device(d, before, sizeof before), *s = to_device(d, scale, sizeof scale);
     void *t = to_device(d, NULL, sizeof top);
-    for (int turn = 0; turn < 2; turn++) /* the second changes nothing */
+    for (int turn = 0; turn < 2; turn++) /* the second turn changes nothing */
         if (nj_e4m3_top(d->s, NJ_F32, &(struct nj_e4m3_top){.top = t, .scale = s, .R = ROWS}) !=
                 0 ||
             nj_e4m3_rescale(d->s, NJ_F32,
@@ -70,7 +70,7 @@ static void rows_have_one_f8_scale(void **state)
     }
 }
 
-/* With a scale that is no number all rows stay what they are, so that it is found in its own. */
+/* If a scale is NaN or infinite, all rows stay unchanged, so that the fault stays in its row. */
 static void a_broken_f8_row_stays_alone(void **state)
 {
     struct device *d = need(state);
@@ -93,7 +93,8 @@ static void a_broken_f8_row_stays_alone(void **state)
     assert_true(now[0] == 0.5f && isnan(now[1]));
 }
 
-/* Of a row and a block of 32 columns, for a matrix that is so many tiles of 128 columns wide. */
+/* Return the place of the scale of a row and a block of 32 columns, in a matrix that is `tiles` tiles of 128 columns
+ * wide. */
 static size_t place_of(int row, int block, int tiles)
 {
     const int tile = row / 128 * tiles + block / 4, within = row % 128;
@@ -140,7 +141,7 @@ static float scale_at(int row)
     return powf(2, (float)(row % 9 - 4));
 }
 
-/* A matrix of numbers from -2 to 2, whose rows have scales; *blocks: these, as bytes of blocks. */
+/* Make a matrix of numbers from -2 to 2, whose rows have scales; *blocks gets these as bytes of blocks. */
 static void *matrix(struct device *d, int rows, void **blocks)
 {
     static const uint8_t bits[] = {0x00, 0x38, 0x40};
@@ -168,7 +169,7 @@ static void *matrix(struct device *d, int rows, void **blocks)
     return out;
 }
 
-/* Each sum is exact, and so is its product with powers of two; added to itself where C is kept. */
+/* Each sum is exact, and so is its product with powers of two. Where C is kept, it is added. */
 static void gemms_with_f8_scales_of_blocks_agree_with_their_references(void **state)
 {
     struct device *d = need(state);
@@ -198,7 +199,7 @@ static void gemms_with_f8_scales_of_blocks_agree_with_their_references(void **st
         nj_free(d->ctx, NJ_MEM_DEVICE, memory[i]);
 }
 
-/* Scales that a device's GEMMs do not take are refused when they are prepared. */
+/* Scales that the device's GEMMs do not take are refused when a GEMM is prepared. */
 static void other_f8_scales_are_refused(void **state)
 {
     struct device *d = need(state);

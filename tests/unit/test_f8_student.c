@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_student.c: a student that trains with FP8 GEMMs, on the CPU, which widens operands: what that changes
- * and what it must not change.
+ * test_f8_student.c: a student trained with FP8 GEMMs, on the CPU, which widens operands: effects that FP8 may and may
+ * not have.
  */
 #include "engine_fixture.h"
 
@@ -12,7 +12,7 @@ static struct train_options f8_options(int64_t least)
     return o;
 }
 
-/* Gradients of the first step, by a student of the shape "qwen3". */
+/* Return the gradients of the first step, for a student of the shape "qwen3". */
 static float *gradients_of(const struct train_options *o, struct engine **e)
 {
     *e = open_engine("qwen3", "teacher", o);
@@ -23,7 +23,7 @@ static float *gradients_of(const struct train_options *o, struct engine **e)
     return (*e)->mem.grad;
 }
 
-/* |a - b| / |b| of one tensor */
+/* Return |a - b| / |b| for one tensor. */
 static double apart(const float *a, const float *b, int64_t count)
 {
     double difference = 0, size = 0;
@@ -34,7 +34,7 @@ static double apart(const float *a, const float *b, int64_t count)
     return sqrt(difference / size);
 }
 
-/* An element of e4m3 is off by 3 % on average, and each gradient has passed several GEMMs. */
+/* An E4M3 element is off by 3 % on average, and each gradient has passed several GEMMs. */
 static void gradients_of_an_f8_student_are_near(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void gradients_of_an_f8_student_are_near(void **state)
     engine_destroy(e);
 }
 
-/* How much of b is in a. 1: a is not biased. */
+/* Return the share of b in a, which is 1 if a is not biased. */
 static double along(const float *a, const float *b, int64_t count)
 {
     double product = 0, size = 0;
@@ -70,7 +70,7 @@ static void gradients_of_the_head_are_near(void **state)
     struct train_options o = f8_options(1);
     struct engine *plain_engine, *e;
     o.batch_size = 8;
-    o.head_chunk = 120; /* which FP8 GEMMs cannot add up */
+    o.head_chunk = 120; /* FP8 GEMMs cannot add chunks */
     const float *plain = gradients_of(&o, &plain_engine);
     o.head_chunk = 128;
     const float *f8 = gradients_of(&o, &e);
@@ -83,7 +83,7 @@ static void gradients_of_the_head_are_near(void **state)
         if (!(off > 1e-4 && off < 0.2))
             fail_msg("%s: %g", p->spec[i].name, off);
     }
-    /* 0.001 measured; rounded to nearest 0.024, since most gradients of a row are equal in the first step */
+    /* measured 0.001; rounding to nearest gives 0.024, since most gradients of a row are equal in the first step */
     const double part = along(f8 + p->head, plain + p->head, head);
     if (!(fabs(part - 1) < 0.01))
         fail_msg("of the gradient of the head %g are left", part);
@@ -91,8 +91,8 @@ static void gradients_of_the_head_are_near(void **state)
     engine_destroy(e);
 }
 
-/* Of 61 tokens and a hidden size of 64: per row of a chunk 64 bytes of its gradient and as many of x, and 64
- * columns of w that are 64 long, against 256 of logits. */
+/* There are 61 tokens and a hidden size of 64. A row of a chunk needs 64 bytes for its gradient and 64 for x, and w has
+ * 64 columns of 64 bytes; the logits have 256 bytes per row. */
 static void gradients_of_the_head_need_room(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void gradients_of_the_head_need_room(void **state)
     }
 }
 
-/* Of the sizes of qwen3: O has 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96, the head 61 x 64. */
+/* Sizes of qwen3: O is 64 x 128, QKV 384 x 64, gate and up 192 x 64, down 64 x 96, the head 61 x 64. */
 static void small_matrices_are_left_out_of_f8(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void recomputing_changes_nothing_of_an_f8_student(void **state)
     }
 }
 
-/* Two steps, with the largest scales of rows overwritten between them or not. */
+/* Run two steps; the largest scales of rows are overwritten between them if asked. */
 static struct engine *two_steps(bool overwrite)
 {
     const struct train_options o = f8_options(1);
@@ -197,8 +197,8 @@ static void micro_batches_do_not_meet(void **state)
     engine_destroy(got);
 }
 
-/* Some GEMMs of a layer in FP8 and others not, an activation without a kernel of its own, adapters, several
- * micro-batches, no teacher: near the loss without FP8, and not the same. */
+/* The runs have some GEMMs of a layer in FP8 and others not, an activation without a kernel of its own, adapters,
+ * several micro-batches, no teacher. The loss is near that without FP8, but not equal. */
 static void all_kinds_of_runs_learn_in_f8(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static size_t bytes_of(const struct plan *p, const char *name, const char **with
     return 0;
 }
 
-/* In the teacher's logits where they have room: then a run takes no more memory than without FP8. */
+/* Operands lie in the teacher's logits if they fit; then a run takes no more memory than without FP8. */
 static void operands_lie_in_idle_logits(void **state)
 {
     (void)state;
@@ -263,8 +263,8 @@ static void operands_lie_in_idle_logits(void **state)
     assert_true(plan.total_bytes == plain.total_bytes);
 }
 
-/* A head of 4,000 x 64 with a chunk of 16 rows has 274,176 bytes; the scratch of a layer 4,744 per token, the gradients
- * of a layer 204,800, the logits 256,000. */
+/* A head of 4,000 x 64 with a chunk of 16 rows needs 274,176 bytes; the scratch memory of a layer 4,744 per token, the
+ * gradients of a layer 204,800, the logits 256,000. */
 static void operands_of_the_head_lie_in_idle_memory(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void operands_of_the_head_lie_in_idle_memory(void **state)
                 {2, 3, 2, NULL},
                 {8, 3, 2, "activations"}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        struct train_options o = f8_options(13000); /* the head alone */
+        struct train_options o = f8_options(13000); /* only the head */
         struct model_config c = qwen3;
         struct plan plan;
         const char *within = NULL;

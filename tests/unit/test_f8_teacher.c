@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_teacher.c: a teacher that multiplies e4m3, on the CPU, which widens operands: where its
- * weights lie, what it changes and what it must not change.
+ * test_f8_teacher.c: a teacher with FP8 (E4M3) GEMMs, on the CPU, which widens operands: the layout of its weights, and
+ * effects that FP8 may and may not have.
  */
 #include "engine_fixture.h"
 
@@ -20,7 +20,8 @@ static double value_of(char bits)
     return b & 128 ? -size : size;
 }
 
-/* Half a unit of e4m3, of what is normal or of the scale; a scale is rounded to float32. */
+/* Check a matrix: the bound is half a unit of E4M3, of a normal number or of the scale; a scale is rounded to
+ * float32. */
 static void check_matrix(const struct f8_matrix *m, const float *want, int rows, const char *what)
 {
     for (int r = 0; r < m->rows; r++) {
@@ -34,7 +35,7 @@ static void check_matrix(const struct f8_matrix *m, const float *want, int rows,
     }
 }
 
-/* Every matrix of the same teacher in float32, by the place that its own layout gives it. */
+/* Every matrix is compared with that of the same teacher in float32, whose layout differs. */
 static void weights_are_where_products_read_them(void **state)
 {
     (void)state;
@@ -61,7 +62,7 @@ static void weights_are_where_products_read_them(void **state)
     }
 }
 
-/* The same student's losses with the teacher as it is and in e4m3. */
+/* Evaluate the same student with the teacher in its own type and in E4M3. */
 static void eval_both(const char *student, const char *teacher, struct eval_result out[2])
 {
     for (int f8 = 0; f8 < 2; f8++) {
@@ -77,7 +78,7 @@ static void eval_both(const char *student, const char *teacher, struct eval_resu
     }
 }
 
-/* It differs, by far less than another model does. */
+/* The losses differ, by far less than with another model. */
 static void an_f8_teacher_changes_a_little(void **state)
 {
     (void)state;
@@ -88,14 +89,14 @@ static void an_f8_teacher_changes_a_little(void **state)
         eval_both("qwen2", models[k], other);
         assert_true(fabs(same[0].kd_loss) < 1e-7);
         assert_true(same[1].kd_loss > 1e-6 && same[1].kd_loss < 0.02 * other[0].kd_loss);
-        assert_true(same[1].ce_loss == same[0].ce_loss); /* the student's */
+        assert_true(same[1].ce_loss == same[0].ce_loss); /* the student's loss */
         assert_true(other[1].kd_loss != other[0].kd_loss);
         assert_true(fabs(other[1].kd_loss - other[0].kd_loss) < 0.1 * other[0].kd_loss);
     }
 }
 
-/* Weights large enough for activations to differ: rounding costs 0.009 nats/token, SiLU in place of
- * GELU 0.024. */
+/* Weights are large enough for activations to differ: rounding costs 0.009 nats per token, SiLU in place of GELU
+ * 0.024. */
 static void the_teacher_keeps_its_activation(void **state)
 {
     (void)state;
@@ -112,8 +113,8 @@ static void the_teacher_keeps_its_activation(void **state)
     engine_destroy(e);
 }
 
-/* Zeros are the same in e4m3, so a run must have the same bits: the teacher's pass leaves nothing in
- * the memory that it shares with the student's. */
+/* Zeros are the same in E4M3, so the run must have the same bits: the teacher's pass must not affect the memory that it
+ * shares with the student's. */
 static void a_teacher_of_zeros_is_the_same(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void broken_weights_of_an_f8_teacher_are_named(void **state)
     engine_destroy(e);
 }
 
-/* A byte an element and four a row, where float32 has four an element. */
+/* The weights take a byte per element and four per row; float32 takes four per element. */
 static void the_plan_of_an_f8_teacher_is_smaller_and_used(void **state)
 {
     (void)state;
@@ -226,7 +227,7 @@ static void evaluation_may_stop_early(void **state)
     engine_destroy(e);
 }
 
-/* A model whose file holds zeros behind its header. */
+/* Make a model whose file holds zeros after its header. */
 static void make_zeros(void)
 {
     uint64_t header;

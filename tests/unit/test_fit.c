@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_fit.c: the batch that --batch-size auto takes, against a search through all of them; and a run whose
- * memory other trainers got wrong.
+ * test_fit.c: the batch size that --batch-size auto chooses, compared with a search through all sizes; and memory that
+ * other trainers got wrong.
  */
 #include "engine/engine.h"
 #include "model/init.h"
@@ -34,7 +34,8 @@ static size_t planned(const struct model_config *s, const struct model_config *t
     return p.total_bytes;
 }
 
-/* Memory that follows the model's limit of 32,768 tokens instead of the run's 2,048 is several times this. */
+/* If memory followed the model's limit of 32,768 tokens instead of the run's 2,048, it would be several times as
+ * large. */
 static void half_a_billion_at_2048_needs_13_gb(void **state)
 {
     (void)state;
@@ -43,8 +44,8 @@ static void half_a_billion_at_2048_needs_13_gb(void **state)
     assert_true(planned(c, c, &training, 1) <= 13000000000u);
 }
 
-/* Heads are normed where the product wrote them if nobody reads them afterwards: what norms need then
- * are their gains and a root a row and head, not another 134 MB. */
+/* Heads are normalized in place if their values before the norm are not needed later. Norms then need only their
+ * weights, and a root per row and head, instead of another 134 MB. */
 static void an_evaluation_norms_heads_in_place(void **state)
 {
     (void)state;
@@ -75,8 +76,8 @@ static size_t region_of(const char *name, struct train_options o)
     return find_region(name, o).bytes;
 }
 
-/* While the head runs, gradients of the layers hold nothing if a step is one micro-batch: the student's
- * logits lie there, where they fit, which the plan says. Then chunks have twice the rows. */
+/* While the head runs, the gradients of the layers are unused if a step is one micro-batch. If the student's logits fit
+ * there, they lie there, as the plan shows, and chunks have twice the rows. */
 static void logits_lie_in_idle_gradients(void **state)
 {
     (void)state;
@@ -111,8 +112,8 @@ static void logits_lie_in_idle_gradients(void **state)
     }
 }
 
-/* The run of gradients that logits may use is that of the layers' matrices: all of them, and neither the
- * embedding nor a head of its own. */
+/* Logits may use the gradients of the layers' matrices, all of them, but not those of the embedding or of a separate
+ * head. */
 static void matrices_of_the_layers_lie_together(void **state)
 {
     (void)state;
@@ -134,8 +135,8 @@ static void matrices_of_the_layers_lie_together(void **state)
     }
 }
 
-/* The plan is not monotone in the batch, as the chunks of the head are equal, and logits are a region of
- * their own or not. So the search is held against all batches, at budgets around each plan. */
+/* Check the search against all batch sizes, at budgets around each plan. The plan is not monotone in the batch size,
+ * since the chunks of the head are equal, and logits may or may not need a region of their own. */
 static void check_largest(int vocab, bool must_fall)
 {
     enum { BATCHES = 40 };
@@ -162,7 +163,7 @@ static void check_largest(int vocab, bool must_fall)
         }
 }
 
-/* With 60,000 tokens logits never fit into gradients; with 72 those of up to 2,958 rows do. */
+/* With a vocabulary of 60,000, logits never fit into gradients; with 72, those of up to 2,958 rows do. */
 static void the_largest_batch_is_the_largest_that_fits(void **state)
 {
     (void)state;
@@ -189,7 +190,7 @@ static void limits_of_a_batch_hold(void **state)
     assert_int_equal(batch, 0);
 }
 
-/* The plan counts in the cells in which the run is laid out: that finds them as the plan did, not full. */
+/* The plan counts the cells in which the run is laid out, so the search sees the memory as the run will. */
 static void an_arena_in_cells_is_laid_out_as_planned(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_folder.c: finding models in the Hugging Face cache, output folders that appear whole or not
- * at all.
+ * test_folder.c: finding models in the Hugging Face cache, and output folders that appear complete or not at all.
  */
 #include "formats/model_path.h"
 #include "formats/side_files.h"
@@ -45,7 +44,7 @@ static void paths_are_taken_as_they_are(void **state)
     check_refused(model_resolve(at("model"), tiny, sizeof tiny), NJ_E_IO, "too long", "tiny");
 }
 
-/* A ~ that no shell has replaced, as in a file of variables, is the home. */
+/* A ~ that no shell has expanded, as in a file of variables, means the home folder. */
 static void a_home_in_a_variable_is_found(void **state)
 {
     char found[512], wanted[512];
@@ -88,7 +87,7 @@ static void cache_is_searched(void **state)
     }
 }
 
-/* A pipe without a writer is refused, not waited for. */
+/* A pipe without a writer is refused instead of waited for. */
 static void caches_hold_files(void **state)
 {
     char found[512];
@@ -203,7 +202,7 @@ static void chat_templates_that_stay_behind_are_said(void **state)
     notes_to(NULL);
 }
 
-/* A link out of the model's folder may lead to a secret, which the copy would publish. */
+/* A link out of the model's folder may lead to a secret, which copying would publish. */
 static void side_files_come_from_the_model(void **state)
 {
     (void)state;
@@ -231,7 +230,7 @@ static void side_files_come_from_the_model(void **state)
     check_ok(side_files_check(at("evil")), "size");
     unlink(at("evil/merges.txt"));
 
-    /* The copy is for nobody who could not read the original. */
+    /* The copy is readable only by those who could read the original. */
     write_text(at("evil/vocab.json"), "{}");
     assert_int_equal(chmod(at("evil/vocab.json"), 0600), 0);
     const mode_t mask = umask(022);
@@ -247,7 +246,7 @@ static void side_files_come_from_the_model(void **state)
     assert_int_equal(stat(at("taken-in/vocab.json"), &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
 
-    /* A snapshot of the cache is links to blobs of its model, and to no other's, whatever the cache lies in. */
+    /* A snapshot of the cache consists of links to blobs of its own model, wherever the cache lies. */
     make_path("snapshots/hub/models--A--B/snapshots/abc");
     make_path("snapshots/hub/models--A--B/blobs");
     make_path("snapshots/hub/models--A--C/blobs");
@@ -265,7 +264,7 @@ static void side_files_come_from_the_model(void **state)
                   "outside", "another model's");
 }
 
-/* Neither the file of a process of the same number that was killed nor a link is written to. */
+/* Neither a link nor a file of a killed process with the same number is written to. */
 static void files_of_a_folder_appear_whole(void **state)
 {
     (void)state;
@@ -316,7 +315,7 @@ static void folders_appear_whole(void **state)
     check_refused(begin_and_abort(at("runs/a/out")), NJ_E_IO, "not empty", "check");
     check_refused(begin_and_abort(at("runs/a/out/sub/x")), NJ_E_IO, "Not a directory", "file");
 
-    /* An empty folder may be given. */
+    /* An empty folder is accepted. */
     make_folder("empty");
     check_ok(begin_and_abort(at("empty")), "check");
     check_ok(folder_begin(&f, at("empty")), "begin");
@@ -335,8 +334,8 @@ static void folders_appear_whole(void **state)
     assert_int_equal(access(at("gone"), F_OK), -1);
 }
 
-/* A process of the same number, killed in a container or alive on another machine: its folder is not ours to
- * remove, and not in the way. */
+/* The folder of a process with the same number, killed in a container or alive on another machine, is neither removed
+ * nor in the way. */
 static void temporary_folders_of_others_stay(void **state)
 {
     (void)state;
@@ -358,7 +357,7 @@ static void temporary_folders_of_others_stay(void **state)
     assert_int_equal(access(at(temp), F_OK), 0);
 }
 
-/* Folders that were there stay, and so does what holds something. */
+/* Folders that existed before, and folders that are not empty, stay. */
 static void made_folders_go_again(void **state)
 {
     (void)state;
@@ -384,7 +383,7 @@ static void made_folders_go_again(void **state)
     assert_int_equal(access(at("mine"), F_OK), 0);
 }
 
-/* Somebody else took the name meanwhile: theirs stays, ours goes. */
+/* Another process took the name meanwhile: its folder stays, ours is removed. */
 static void taken_names_are_not_overwritten(void **state)
 {
     (void)state;
@@ -407,7 +406,7 @@ static void unwritable_places_are_refused(void **state)
     check_refused(begin_and_abort("/proc/out"), NJ_E_IO, "/proc/out: cannot create it", "/proc");
     check_refused(begin_and_abort("/proc/a/b/out"), NJ_E_IO, "/proc/a: cannot create", "deep");
     check_refused(begin_and_abort("/sys/a/b/out"), NJ_E_IO, "/sys/a: cannot create", "sys");
-    assert_null(strstr(fail_text(), "No such file")); /* it is a matter of rights */
+    assert_null(strstr(fail_text(), "No such file")); /* the cause is missing permission */
     check_refused(begin_and_abort(""), NJ_E_IO, "not usable as a folder name", "empty name");
     check_ok(begin_and_abort(at("new/deep/out")), "new");
     assert_int_equal(access(at("new"), F_OK), -1);
@@ -470,13 +469,13 @@ static void kept_in(const char *file, mode_t folder_mode, mode_t file_mode)
     assert_int_equal(chmod(at("cache/nojit"), folder_mode), 0);
 }
 
-/* Where others can write, what is found may be theirs. */
+/* In a folder where others can write, files may be forged. */
 static void caches_of_others_are_not_believed(void **state)
 {
     static const struct {
         mode_t folder, file;
         uid_t folder_owner, file_owner;
-        const char *why; /* "": it is used */
+        const char *why; /* reason; "": it is used */
     } cases[] = {
         {0700, 0600, 0, 0, ""},
         {0755, 0644, 0, 0, ""},
@@ -496,7 +495,7 @@ static void caches_of_others_are_not_believed(void **state)
         if (cases[i].folder_owner + cases[i].file_owner > 0 &&
             (geteuid() != 0 || chown(at("cache/nojit"), cases[i].folder_owner, 0) != 0 ||
              chown(at(file), cases[i].file_owner, 0) != 0))
-            continue; /* only root gives away */
+            continue; /* only root can change the owner */
         cache_folder(out, sizeof out, why, sizeof why);
         if ((why[0] == '\0') != (cases[i].why[0] == '\0') || !strstr(why, cases[i].why))
             fail_msg("case %zu: \"%s\", not \"%s\"", i, why, cases[i].why);

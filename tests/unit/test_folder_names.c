@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_folder_names.c: tensors of a folder get the names of its model, whoever saved them; which head counts;
- * what is no
- * weight.
+ * test_folder_names.c: tensors of a folder get their model's names, whichever program saved them; which head is used;
+ * tensors that are not weights.
  */
 #include "formats/safetensors.h"
 #include "io/notes.h"
@@ -19,8 +18,7 @@ static void hear(const char *sentence)
     snprintf(heard + used, sizeof heard - used, "%s\n", sentence);
 }
 
-/* Weights of two elements each, of consecutive values from the first on, in the order given; types of 4 or 8
- * bytes. */
+/* Weights of two elements each, with consecutive values, in the given order; types of 4 or 8 bytes. */
 struct row {
     const char *name, *type;
     float first;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_gemm_algorithms.c: on a GPU, every algorithm that cuBLASLt proposes for the GEMMs of a step gives the known
- * product, bit for bit; what comparing costs beside timing is said.
+ * product, bit for bit; the cost of comparing is printed beside that of timing.
  */
 #include "unit.h"
 
@@ -43,7 +43,7 @@ static struct nj_gemm shape_of(enum nj_gemm_kind kind, int M, int N, int K)
                             .ldc = N};
 }
 
-/* A shape that this GPU has no algorithm for counts as refused: FP8 falls to 16 bits there. */
+/* Prepare a GEMM. A shape without an algorithm on this GPU counts as refused: FP8 falls back to 16 bits there. */
 static void prepare(nj_context *ctx, const struct nj_gemm *g)
 {
     const struct nj_device_info *info = nj_context_device(ctx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gemm_check.c: cuBLASLt is not believed, on the simulated one: what every kind of GEMM must give is known, so
- * that an algorithm whose product is wrong is left out, wherever it is wrong; one that is listed and refuses to run
- * makes room for the next; and both are said.
+ * test_gemm_check.c: cuBLASLt's results are checked, here on the simulated one: the product of every kind of GEMM is
+ * known, so an algorithm with a wrong product is skipped, wherever the fault is; a listed algorithm that refuses to run
+ * is replaced by the next; both are reported.
  */
 #include "cuda_sim.h"
 
@@ -43,7 +43,7 @@ static struct nj_gemm shape_of(enum nj_gemm_kind kind, int M, int N, int K)
                             .ldc = N};
 }
 
-/* Prepares it; all of its algorithms give what is expected. */
+/* Prepare the GEMM; all its algorithms give the expected product. */
 static void expect_right(nj_context *ctx, const struct nj_gemm *g)
 {
     const struct nj_device_info *info = nj_context_device(ctx);
@@ -56,8 +56,8 @@ static void expect_right(nj_context *ctx, const struct nj_gemm *g)
         fail_msg("%s: %u checked; %s", text, info->gemms_checked - before, said);
 }
 
-/* Sizes without a common factor, gaps between rows, K beyond a whole turn of the pattern, rows as long as a period of
- * it. */
+/* Check sizes without a common factor, gaps between rows, K beyond a whole period of the pattern, and rows as long as
+ * its period. */
 static void expect_all_kinds(nj_context *ctx, enum nj_dtype operands, enum nj_dtype result)
 {
     static const struct {
@@ -123,7 +123,7 @@ static void the_product_of_every_kind_of_f8_gemm_is_known(void **state)
     nj_context_destroy(ctx);
 }
 
-/* Algorithm 2 is the first that is listed. */
+/* Expect a wrong algorithm to be skipped. Algorithm 2 is the first that is listed. */
 static void expect_left_out(const struct nj_options *o, const char *wrong, const char *where)
 {
     const struct nj_gemm g = shape_of(NJ_GEMM_NN, 70, 90, 30);
@@ -218,7 +218,7 @@ static void a_stored_choice_that_lies_is_made_again(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-/* What the GPU itself reports is no refusal, though it comes while an algorithm is tried. */
+/* A fault of the GPU is not taken for a refusal, even if it occurs while an algorithm is tried. */
 static void a_fault_of_the_gpu_is_no_refusal(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void a_fault_of_the_gpu_is_no_refusal(void **state)
     nj_context_destroy(ctx);
 }
 
-/* Of bfloat16 and float32, in tiles of 128 rows and 128 columns. */
+/* The GEMMs are bfloat16 and float32, in tiles of 128 rows and 128 columns. */
 static void a_thorough_look_meets_every_tile(void **state)
 {
     (void)state;
@@ -266,7 +266,7 @@ static void what_is_reported_of_a_version_is_known(void **state)
     static const struct {
         size_t version;
         int sm;
-        const char *says; /* NULL: nothing */
+        const char *says; /* NULL: no message */
     } cases[] = {
         {130501, 120, "cuBLASLt 13.5.1 on sm_120: reported: errors of memory"},
         {130501, 121,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gemm_table.c: chosen algorithms in a file: what is written is read, for the same device and
- * library only; torn and foreign files do no harm. On a GPU also that timing is not repeated.
+ * test_gemm_table.c: chosen algorithms in a file: they are read back for the same device and library only; torn and
+ * foreign files do no harm. On a GPU, also that timing is not repeated.
  */
 #include "unit.h"
 
@@ -15,8 +15,8 @@
 
 enum { RUNS = 2, WRITERS = 6, ROWS = 1000 };
 
-/* Calls of the runtime pass through here: shapes compared, and what had been flushed when a file got
- * its name. */
+/* Calls of the runtime are intercepted here: they count compared shapes, and record what had been flushed when a file
+ * was renamed. */
 static size_t compared;
 static int flushed, flushed_before_rename;
 
@@ -61,13 +61,13 @@ static void fill(unsigned char *choice, int seed)
         choice[i] = (unsigned char)(seed * 31 + i * 7);
 }
 
-/* A file with two choices. */
+/* Write a file with two choices. */
 static void write_two(const char *path)
 {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES];
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
 
-    unlink(path); /* what an earlier test left may be of another device */
+    unlink(path); /* an earlier test may have left the table of another device */
     fill(choice, 1);
     assert_int_equal(nj_gemm_choose(ctx, "NT one", choice), 0);
     fill(choice, 2);
@@ -89,7 +89,7 @@ static void a_written_table_of_gemms_is_read(void **state)
     fill(choice, 1);
     assert_memory_equal(nj_gemm_choice(ctx, "NT one"), choice, sizeof choice);
     assert_null(nj_gemm_choice(ctx, "NT"));
-    /* Again it adds nothing. */
+    /* Reading it again adds nothing. */
     assert_int_equal(nj_gemm_table_read(ctx, at("table")), 0);
     nj_context_destroy(ctx);
 }
@@ -108,7 +108,7 @@ static void the_first_choice_of_a_gemm_counts(void **state)
     nj_context_destroy(ctx);
 }
 
-/* Replaces the first `from` in the file. */
+/* Replace the first `from` in the file. */
 static void change(const char *path, const char *from, const char *to)
 {
     char text[4096] = "";
@@ -206,7 +206,7 @@ static void a_table_without_a_place_is_an_error(void **state)
     nj_context_destroy(ctx);
 }
 
-/* Writes a table of so many rows, and returns how many shapes are compared when it is read. */
+/* Write a table of so many rows. Return how many shapes are compared when it is read. */
 static size_t comparisons_of(int rows)
 {
     unsigned char choice[NJ_GEMM_CHOICE_BYTES] = {1};
@@ -258,7 +258,7 @@ static void files_that_are_no_table_of_gemms_are_refused(void **state)
     nj_context_destroy(ctx);
 }
 
-/* As runs do that begin together. */
+/* Two writers act like runs that start at the same time. */
 static void writers_of_a_table_keep_each_others_rows(void **state)
 {
     nj_context *ctx = open_context(NJ_DEVICE_CPU, 0);
@@ -338,7 +338,7 @@ static void the_timing_of_gemms_is_not_repeated(void **state)
     assert_memory_equal(choice[0], choice[1], sizeof choice[0]);
 }
 
-/* A choice that the library refuses is made again. */
+/* A choice that the library refuses is replaced. */
 static void a_bad_choice_of_a_gemm_is_made_again(void **state)
 {
     const struct nj_gemm g = {.kind = NJ_GEMM_NT,

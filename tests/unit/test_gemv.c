@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gemv.c: the references of the fused ops of decoding, which are the oracles of their kernels, give what the
- * ops give that they are made of.
+ * test_gemv.c: the references of the fused ops of decoding, the oracles of their kernels, equal the ops that they fuse.
  */
 #include "gradients.h"
 
@@ -18,7 +17,7 @@ enum { N = 11, C = 24, LD = 14, I = 7 };
 static const float EPS = 0.3f;
 static const double UNTOUCHED = 12345;
 
-/* x w^T, rows of w after each other. */
+/* Return x w^T. */
 static double *product(const double *x, const double *w, int M, int rows, int columns)
 {
     double *y = zeros((size_t)(M * rows));
@@ -28,7 +27,7 @@ static double *product(const double *x, const double *w, int M, int rows, int co
     return y;
 }
 
-/* Rows of different sizes, as a norm is to tell them apart. */
+/* Return rows of different sizes, so that a norm matters. */
 static double *rows_of_sizes(int M)
 {
     double *x = random_values((size_t)(M * C));

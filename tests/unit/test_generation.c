@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_generation.c: what generation_config.json says of stop tokens.
+ * test_generation.c: stop tokens in generation_config.json.
  */
 #include "text/generation.h"
 #include "tokenizer_fixture.h"
@@ -27,7 +27,7 @@ static void check_stops(const struct generation *g, const int32_t *want, int cou
             fail_msg("%s: stop id %d is %d, expected %d", what, i, g->stop[i], want[i]);
 }
 
-/* The ids of the files come first, then the tokenizer's; each is there once. */
+/* The ids of the files come first, then the tokenizer's; each occurs once. */
 static void stop_ids_are_merged(void **state)
 {
     (void)state;
@@ -46,7 +46,7 @@ static void stop_ids_are_merged(void **state)
         {"{\"eos_token_id\": [5, 3, 5, 4]}", NULL, {5, 3, 4, text, turn}, 5},
         {"{\"eos_token_id\": []}", "{\"eos_token_id\": 8}", {8, text, turn}, 3},
         {NULL, "{\"eos_token_id\": [9, 10]}", {9, 10, text, turn}, 4},
-        /* What is not applied is not read. */
+        /* Settings that are not applied are not checked. */
         {"{\"top_k\": -1, \"temperature\": \"0.6\", \"eos_token_id\": [6, 7]}",
          NULL,
          {6, 7, text, turn},
@@ -60,14 +60,14 @@ static void stop_ids_are_merged(void **state)
         check_stops(&g, rows[i].want, rows[i].count, rows[i].generation ? rows[i].generation : "-");
         assert_false(generation_stops(&g, 1999));
     }
-    /* As many as there is room for, and the tokenizer's among them. */
+    /* As many ids as there is room for, with the tokenizer's among them. */
     char list[64];
     struct generation g;
     snprintf(list, sizeof list, "{\"eos_token_id\": [0, 1, 2, 3, 4, 5, %d, %d]}", turn, text);
     begin(list, NULL);
     check_ok(generation_read(at("model"), &t, VOCAB, &g), list);
     assert_int_equal(g.stops, 8);
-    /* A token of the tokenizer that the model does not have ends nothing. */
+    /* A token of the tokenizer that the model lacks ends nothing. */
     begin(NULL, NULL);
     check_ok(generation_read(at("model"), &t, text, &g), "small");
     assert_int_equal(g.stops, 0);
@@ -114,7 +114,7 @@ static void bad_settings_are_named(void **state)
     tokenizer_close(&t);
 }
 
-/* A model's file has no folder to look into. */
+/* A model's file has no folder with further files. */
 static void files_have_the_tokenizers_alone(void **state)
 {
     (void)state;

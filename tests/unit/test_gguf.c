@@ -30,13 +30,13 @@ static void put_metadata(struct gguf_writer *w)
     gguf_put_i32s(w, "ints", numbers, 3);
 }
 
-/* Byte k of a tensor's data. */
+/* Return byte k of a tensor's data. */
 static unsigned char byte_of(size_t tensor, size_t k)
 {
     return (unsigned char)(k * 31 + tensor * 7);
 }
 
-/* In pieces of `piece` bytes, whatever the tensors' ends. */
+/* Write the file in pieces of `piece` bytes, across the ends of tensors. */
 static int write_file(const char *path, size_t piece)
 {
     struct gguf_writer *w;
@@ -136,9 +136,9 @@ static void values_of_the_package_are_read(void **state)
 {
     (void)state;
     static const struct {
-        const char *key, *keys; /* of the value, and of an array of it twice */
+        const char *key, *keys; /* key of the value, and of an array that holds it twice */
         int64_t value;
-        bool fits; /* in 32 bits */
+        bool fits; /* fits 32 bits */
     } whole[] = {
         {"UINT8", "UINT8s", 255, true},           {"INT8", "INT8s", -128, true},
         {"UINT16", "UINT16s", 65535, true},       {"INT16", "INT16s", -32768, true},
@@ -206,7 +206,7 @@ static int open_bytes(const unsigned char *data, size_t bytes)
     return rc;
 }
 
-/* A sound file; to be freed. */
+/* Return the bytes of a sound file; the caller frees them. */
 static unsigned char *sound(size_t *bytes)
 {
     check_ok(write_file(at("a.gguf"), 512), "write");
@@ -225,7 +225,7 @@ static void every_truncated_gguf_file_is_refused(void **state)
     free(data);
 }
 
-/* Where text stands in the file. */
+/* Return the position of a text in the file. */
 static size_t find(const unsigned char *data, size_t bytes, const char *text)
 {
     const unsigned char *at = memmem(data, bytes, text, strlen(text));
@@ -237,7 +237,7 @@ static void lying_gguf_files_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *after; /* NULL: the file's start */
+        const char *after; /* NULL: the start of the file */
         long offset;
         size_t bytes;
         uint64_t value;
@@ -298,7 +298,7 @@ static void lying_gguf_files_are_refused(void **state)
     free(data);
 }
 
-/* Numbers of tensor_type.h are not those of files. */
+/* The numbers of tensor_type.h differ from those in files. */
 static void only_types_of_ggml_are_written(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void gguf_names_come_once(void **state)
     assert_false(gguf_is(at("twice.gguf")));
 }
 
-/* Of a file that somebody else made, onto a terminal. */
+/* Text of a foreign file must be safe to print on a terminal. */
 static void sentences_about_gguf_files_are_printable(void **state)
 {
     (void)state;
@@ -362,7 +362,7 @@ static void sentences_about_gguf_files_are_printable(void **state)
     }
 }
 
-/* Integers of every width, and those that do not fit. */
+/* Integers of every width, and numbers that do not fit. */
 static void gguf_numbers_have_any_width(void **state)
 {
     (void)state;
@@ -370,7 +370,7 @@ static void gguf_numbers_have_any_width(void **state)
         enum gguf_type type;
         uint64_t bits;
         int64_t value;
-        bool fits; /* in 32 bits */
+        bool fits; /* fits 32 bits */
     } numbers[] = {
         {GGUF_U8, 255, 255, true},
         {GGUF_I8, 255, -1, true},
@@ -379,7 +379,7 @@ static void gguf_numbers_have_any_width(void **state)
         {GGUF_U32, UINT32_MAX, UINT32_MAX, false},
         {GGUF_I32, UINT32_MAX, -1, true},
         {GGUF_U64, 7, 7, true},
-        {GGUF_U64, UINT64_MAX, -1, false}, /* which it is not */
+        {GGUF_U64, UINT64_MAX, -1, false}, /* which does not fit */
         {GGUF_U64, INT64_MAX, INT64_MAX, false},
         {GGUF_I64, UINT64_MAX, -1, true},
         {GGUF_I64, (uint64_t)1 << 63, INT64_MIN, false},
@@ -418,7 +418,7 @@ static void gguf_numbers_have_any_width(void **state)
     }
 }
 
-/* 2 is neither, and a text no number. */
+/* 2 is neither true nor false, and a text is no number. */
 static void other_gguf_types_are_refused(void **state)
 {
     (void)state;
@@ -456,7 +456,7 @@ static void gguf_tensors_lie_anywhere(void **state)
     data = realloc(data, bytes + 64);
     assert_non_null(data);
     memset(data + bytes, 0, 64);
-    data[up] = data[norm]; /* to the place of the other, which goes to the end */
+    data[up] = data[norm]; /* moved to the place of the other, which goes to the end */
     data[up + 1] = 0;
     data[norm] = 832 & 0xff;
     data[norm + 1] = 832 >> 8;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gguf_ftype.c: types of tensors against those that llama.cpp's quantiser gave to models of the same shapes
- * (tests/golden/mixtures.txt; make_mixtures.py, which writes it, says what is in it).
+ * test_gguf_ftype.c: types of tensors against those that llama.cpp's quantizer chose for models of the same shapes
+ * (tests/golden/mixtures.txt; make_mixtures.py, which writes it, describes it).
  */
 #include "formats/quantize.h"
 #include "formats/tensors.h"
@@ -47,7 +47,7 @@ static bool next_line(FILE *table, struct line *l)
     return true;
 }
 
-/* Of a tensor in the table; norms and biases, which it leaves out, are F32. */
+/* Return the type of a tensor in the table; norms and biases, which the table omits, are F32. */
 static enum nj_tensor_type type_of(const struct line *l, const struct tensor_spec *spec)
 {
     for (int r = 0; r < ROLES; r++) {
@@ -88,7 +88,7 @@ static void types_are_llama_cpps(void **state)
     fclose(table);
 }
 
-/* Every type is one that quantize_rows() makes of such rows; where llama.cpp has no type at all, too. */
+/* quantize_rows() can make every chosen type from such rows, also where llama.cpp finds no type. */
 static void every_type_can_be_made(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gguf_growth.c: what opening a GGUF file takes, for n keys or tensors and for twice as many, and for
- * counts that the file does not hold. The sources are compiled here once more, with the bytes that are
- * compared, copied and allocated counted.
+ * test_gguf_growth.c: the cost of opening a GGUF file, for n keys or tensors and for twice as many, and for counts that
+ * exceed the file. The sources are compiled here again, with counters of the bytes that they compare, copy and
+ * allocate.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static void *counted_memcpy(void *to, const void *from, size_t bytes)
 
 enum { SMALL = 2000, NAME = 60 };
 
-/* A file with so many keys and tensors, whose names differ at their end. */
+/* Write a file with so many keys and tensors, whose names differ at their end. */
 static void write_file(size_t keys, size_t tensors, size_t name_bytes)
 {
     struct st_declared *t = calloc(tensors + 1, sizeof *t);
@@ -103,7 +103,7 @@ static size_t size_of(const char *path)
     return (size_t)info.st_size;
 }
 
-/* Steps of opening it. */
+/* Return the number of steps of opening it. */
 static size_t opened(size_t keys, size_t tensors, size_t name_bytes)
 {
     struct gguf g;
@@ -129,7 +129,7 @@ static void gguf_tensors_are_sorted_in_time(void **state)
     assert_in_range(opened(0, 2 * SMALL, 0), 1, opened(0, SMALL, 0) * 5 / 2);
 }
 
-/* Counts in a file whose bytes they are not: each 8 bytes of it in turn become one. */
+/* Each 8 bytes of the file in turn become a count that the file cannot hold. */
 static void lies_of_a_gguf_file_allocate_nothing(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 
 #define COMMON .vocab_size = 61, .max_positions = 512, .bos_id = -1, .eos_id = 60
 
-/* key-value heads fewer than heads, and more than one: their count decides the order of k's rows */
+/* key-value heads are fewer than heads, but more than one: their count decides the order of k's rows */
 static const struct model_config llama = {.model_type = "llama",
                                           .hidden_size = 96,
                                           CONFIG_PLAIN(4, 2, 64, 160, 0),
@@ -65,7 +65,7 @@ static void check_tensor(const struct tensor *got, const struct tensor *want,
     free(y);
 }
 
-/* The same model from both. */
+/* Check that both give the same model. */
 static void check_same(const char *file, const char *dir, enum nj_tensor_type dtype)
 {
     struct model_config a, b;
@@ -114,7 +114,7 @@ static void a_split_file_is_the_folder_it_was_made_of(void **state)
     tensors_close(&parts);
 }
 
-/* Whether there is an output.weight is all that says it. */
+/* The presence of output.weight is the only sign of a separate head. */
 static void a_head_of_its_own_is_no_table_of_embeddings(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void a_head_of_its_own_is_no_table_of_embeddings(void **state)
     check_same(at("untied.gguf"), at("untied"), NJ_TYPE_F32);
 }
 
-/* Names as llama.cpp has them, for reading and for writing. */
+/* Tensors have llama.cpp's names, for reading and for writing. */
 static void tensors_have_llama_cpps_names(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void tensors_have_llama_cpps_names(void **state)
     size_t specs, found = 0;
     char name[128];
     c.tied = false;
-    c.qk_norm = true; /* no family has both; all roles are there */
+    c.qk_norm = true; /* no family has both features; this way all roles occur */
     config_plain_layers(&c);
     check_ok(tensor_specs(&c, &spec, &specs), "specs");
     for (size_t i = 0; i < specs; i++)
@@ -188,7 +188,7 @@ static void rows_alternate_in_queries_and_keys_of_llama(void **state)
     }
 }
 
-/* Divisors of frequencies become the rule that made them, whose angles are theirs to the last position. */
+/* The rule is recovered from the divisors of frequencies, and gives the same angles up to the last position. */
 static void llama3_scaling_is_found_in_the_divisors(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void gguf_values_may_be_arrays_and_absent(void **state)
     check_ok(gguf_of(at("arrays"), at("arrays.gguf"), &form), "write");
     check_same(at("arrays.gguf"), at("arrays"), NJ_TYPE_F32);
 
-    /* head_dim is hidden_size / heads, theta 10000, heads of keys those of queries */
+    /* head_dim is hidden_size / heads, theta 10000, and there are as many key heads as query heads */
     static const struct gguf_change fewer[] = {
         {"llama.attention.key_length", CHANGE_DROP, 0, NULL, {0}},
         {"llama.attention.value_length", CHANGE_DROP, 0, NULL, {0}},
@@ -463,7 +463,7 @@ static void gguf_models_that_are_not_computed_are_refused(void **state)
     }
 }
 
-/* llama.cpp takes the activation of an architecture for granted, and reads a scale of positions for some alone. */
+/* llama.cpp assumes the activation of an architecture, and reads a scale of positions for some architectures only. */
 static void models_that_a_file_would_say_wrongly_are_refused(void **state)
 {
     (void)state;

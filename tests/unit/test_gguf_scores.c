@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gguf_scores.c: GGUF's vocabulary with scores, llama: ids are those of llama.cpp (xllamacpp 2026.10.11549), and
- * what is left of it in a folder.
+ * test_gguf_scores.c: GGUF's vocabulary with scores, llama: ids equal those of llama.cpp (xllamacpp 2026.10.11549), and
+ * the vocabulary in a folder made from it.
  */
 #include "text/bpe.h"
 #include "text/gguf_tokenizer.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gguf_split.c: models in several GGUF files, whole and with parts that are missing or not theirs.
+ * test_gguf_split.c: models in several GGUF files, complete, and with missing or foreign parts.
  */
 #include <sys/resource.h>
 
@@ -9,11 +9,11 @@
 
 enum { PARTS = 3, ABSENT = -1000 };
 
-/* What a part says of the whole, and its one tensor. */
+/* The description of the whole in a part, and its one tensor. */
 struct part {
     int64_t no, count, tensors; /* split.no, split.count, split.tensors.count, or ABSENT */
     const char *tensor;
-    int alignment; /* 0: 32, unsaid */
+    int alignment; /* 0: not stated, 32 */
 };
 
 static const struct part sound[PARTS] = {{0, 3, 3, "c", 0}, {1, 3, 3, "a", 64}, {2, 3, 3, "b", 0}};
@@ -111,9 +111,9 @@ static void parts_of_a_gguf_file_are_one_model(void **state)
     gguf_close(&g);
 }
 
-/* Of which one thing is not as it should be. */
+/* Files with one fault each. */
 static const struct {
-    int part; /* which is this: */
+    int part; /* number of the faulty part */
     struct part is;
     int code;
     const char *message;
@@ -189,7 +189,7 @@ static void any_other_part_names_the_first(void **state)
                   "the first of 3 parts, whose name must end in -00001-of-00003.gguf", "renamed");
 }
 
-/* However many parts there are, one at a time. */
+/* The parts are opened one at a time, however many there are. */
 static void parts_need_one_descriptor(void **state)
 {
     (void)state;
@@ -214,11 +214,11 @@ static void a_file_that_cannot_be_mapped_is_told(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* they reserve more than any limit */
+    skip(); /* sanitizers reserve more than any limit */
 #else
     struct rlimit before, limit;
     write_all(sound);
-    assert_int_equal(truncate(path_of(2, PARTS), (off_t)1 << 36), 0); /* a hole */
+    assert_int_equal(truncate(path_of(2, PARTS), (off_t)1 << 36), 0); /* a hole in the file */
     getrlimit(RLIMIT_AS, &before);
     limit = before;
     limit.rlim_cur = (rlim_t)1 << 35;
@@ -230,7 +230,7 @@ static void a_file_that_cannot_be_mapped_is_told(void **state)
 #endif
 }
 
-/* A whole file may say that it is split into one. */
+/* A complete file may say that it is split into one. */
 static void one_part_may_have_any_name(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gguf_tokenizer.c: tokenizers in GGUF files: from a tokenizer.json and back, ids of awkward texts, damaged
+ * test_gguf_tokenizer.c: tokenizers in GGUF files: from a tokenizer.json and back, ids of difficult texts, damaged
  * metadata.
  */
 #include "text/bpe.h"
@@ -27,7 +27,7 @@
     "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*|"       \
     "\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|"
 
-/* A golden tokenizer for each row of the table, edited where there is none. */
+/* A golden tokenizer for each row of the table, edited if there is none. */
 static const struct variant {
     const char *pre, *golden, *from, *to;
 } variants[] = {
@@ -41,7 +41,7 @@ static const struct variant {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-/* GGUF has no place for these. */
+/* Clear the flags that GGUF cannot store. */
 static void clear_flags(const char *path)
 {
     static const char *const flags[] = {"lstrip", "rstrip", "single_word", "normalized"};
@@ -68,7 +68,7 @@ static struct tokenizer open_variant(const struct variant *v)
     return t;
 }
 
-/* Metadata alone make a GGUF file. */
+/* End a GGUF file that contains only metadata. */
 static int end_file(struct gguf_writer *w, int rc)
 {
     if (rc == 0)
@@ -105,7 +105,7 @@ static size_t encode(const struct tokenizer *t, const json_t *text, int32_t **id
     return count;
 }
 
-/* Over the texts of the golden files: digits, scripts, emoji, marks, spaces, added tokens. */
+/* Compare ids over the texts of the golden files: digits, scripts, emoji, marks, spaces, added tokens. */
 static void check_same_ids(const struct tokenizer *a, const struct tokenizer *b, const char *what)
 {
     json_t *rows = json_load_file("tests/golden/tokenizer-llama3-ids.json", JSON_ALLOW_NUL, NULL);
@@ -161,7 +161,7 @@ static void ids_survive_the_way_there_and_back(void **state)
         check_ok(gguf_tokenizer_copy(at("t.gguf"), at("copy")), variants[i].pre);
         struct tokenizer copy = open_file(at("copy"));
         check_same(&t, &copy, variants[i].pre);
-        /* which makes the same file again */
+        /* which gives the same file again */
         check_ok(write_gguf(at("u.gguf"), &copy, t.vocab_size + 3), variants[i].pre);
         size_t bytes[2];
         char *data[2] = {read_bytes(at("t.gguf"), &bytes[0]), read_bytes(at("u.gguf"), &bytes[1])};
@@ -259,7 +259,7 @@ static void bytes_are_a_vocabulary(void **state)
     int common;
     remove_tree(at("none"));
     make_folder("none");
-    write_text(at("none/config.json"), "{\"eos_token_id\": 299}"); /* no token has it */
+    write_text(at("none/config.json"), "{\"eos_token_id\": 299}"); /* no token has this id */
     check_ok(tokenizer_open(at("none"), &t), "bytes");
     check_ok(write_gguf(at("t.gguf"), &t, 300), "write");
     struct tokenizer read = open_file(at("t.gguf"));
@@ -303,7 +303,7 @@ static void what_llama_cpp_lacks_is_refused(void **state)
         assert_int_not_equal(access(at("no.gguf"), F_OK), 0);
         tokenizer_close(&t);
     }
-    /* llama.cpp does not normalise, so a tokenizer without NFC is written all the same. */
+    /* llama.cpp does not normalize, so a tokenizer without NFC is written, too. */
     struct tokenizer t =
         open_golden("qwen2", "\"normalizer\":{\"type\":\"NFC\"}", "\"normalizer\":null");
     check_ok(write_gguf(at("t.gguf"), &t, 1264), "without NFC");
@@ -314,15 +314,15 @@ static void what_llama_cpp_lacks_is_refused(void **state)
 
 enum begins { UNSAID, NO, YES };
 
-/* 256 bytes, "ab" of a merge, then the further tokens. */
+/* A small tokenizer: 256 bytes, "ab" from a merge, then further tokens. */
 struct small {
     const char *model, *pre; /* NULL: gpt2 and gpt-2; "": left out */
     const char *more[4];     /* tokens from 257 on */
     int32_t type[4];
-    const char *merge; /* a second one */
+    const char *merge; /* a second merge */
     long bos, eos;     /* 0: left out */
     enum begins begins;
-    int types_more; /* entries of token_type beyond those of tokens */
+    int types_more; /* entries of token_type beyond the number of tokens */
     const char *chat;
 };
 
@@ -410,7 +410,7 @@ static void gguf_tokenizers_that_are_not_supported_are_named(void **state)
     }
 }
 
-/* Lists that are missing, of another type, with NUL bytes, or with a token of a mebibyte. */
+/* Lists are missing, of another type, with NUL bytes, or with a token of 1 MiB. */
 static void lists_are_held_against_each_other(void **state)
 {
     (void)state;
@@ -461,7 +461,7 @@ static void names_of_pre_tokenizers_share_rows(void **state)
         assert_non_null(pre);
         assert_string_equal(pre->name[0], same[i][1]);
     }
-    /* mislabelled files of Llama 3 exist: as llama.cpp reads them, all words are merged */
+    /* Mislabelled files of Llama 3 exist; all words are merged, as in llama.cpp. */
     assert_false(gguf_pre_find((struct gguf_text){"smaug-bpe", 9})->ignore_merges);
     assert_null(gguf_pre_find((struct gguf_text){"gpt-", 4}));
     assert_null(gguf_pre_find((struct gguf_text){"default", 7}));
@@ -476,7 +476,7 @@ static void kinds_of_tokens_are_read(void **state)
     struct tokenizer t = open_file(at("small.gguf"));
     json_t *text = json_string("ab<u>b<?><|endoftext|>");
     int32_t *ids;
-    assert_int_equal(t.vocab_size, 260); /* the filling is no token, whatever type it has */
+    assert_int_equal(t.vocab_size, 260); /* padding is no token, whatever its type */
     assert_int_equal(t.end_of_text, 257);
     assert_true(t.bpe->special[257] && !t.bpe->special[258] && t.bpe->special[259]);
     assert_int_equal(encode(&t, text, &ids), 5);
@@ -485,7 +485,7 @@ static void kinds_of_tokens_are_read(void **state)
     json_decref(text);
     tokenizer_close(&t);
 
-    /* tokenizer.ggml.add_bos_token overrides what the pre-tokenizer does */
+    /* tokenizer.ggml.add_bos_token overrides the pre-tokenizer's default. */
     static const struct {
         const char *pre;
         enum begins begins;
@@ -561,7 +561,7 @@ static void chat_templates_are_found(void **state)
     tokenizer_close(&t);
 }
 
-/* A table from GGUF beside one from tokenizer.json: equal bytes are equal tokens, padding is none. */
+/* Tables from GGUF and from tokenizer.json are compared: equal bytes are equal tokens, and padding is none. */
 static void tables_are_compared_by_bytes(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_golden.c: the trainer against PyTorch and transformers in float64 (tests/golden/torch,
- * written by tests/golden/make_golden.py, which describes the files): batches, logits, losses, every
- * gradient, ten optimiser steps; loss and gradient of completions, as TRL's DistillationTrainer has them. The models
- * were saved by transformers and are opened as any other.
+ * test_golden.c: the trainer against PyTorch and transformers in float64 (tests/golden/torch, written by
+ * tests/golden/make_golden.py, which describes the files): batches, logits, losses, every gradient, ten optimizer
+ * steps; loss and gradient of completions, as in TRL's DistillationTrainer. transformers saved the models, and they are
+ * opened like any others.
  *
  * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
  */
@@ -23,43 +23,40 @@
 
 #define FOLDER "tests/golden/torch/"
 
-/* As in make_golden.py. */
+/* the numbers in make_golden.py */
 enum { SIGNS = 16, WHOLE = 256, SAMPLES = 32, ROW_STRIDE = 13, SUMMARY_HEAD = 2 + SIGNS };
 enum { VOCAB = 300, PADDED_VOCAB = 320, END_OF_TEXT = 299, WINDOWS = 4, HEAD_CHUNK = 64 };
 
-/* How far numbers may be from those in float64, relative to the size of what they belong to: a
- * figure to itself; an element to the largest element of its tensor (logits: of its row); a whole
- * tensor, in Euclidean norm, to the norm.
+/* Bounds on the distance from results in float64. A figure is relative to itself, an element to the largest element of
+ * its tensor (logits: of its row), a whole tensor, in Euclidean norm, to its norm.
  *
- * A result that passes through n roundings of relative size u, each as likely up as down, is off by
- * about u sqrt(n) where operations neither damp nor amplify. A layer stores about 10 results forward
- * (two norms, q k v, rotation, probabilities, attention, output, gate and up, SwiGLU, down), and
- * backward reads them and stores about twice as many; with two layers and the head n is about 25
- * forward and 75 with backward, so sqrt(n) is 5 and 9.
+ * A result that passes through n roundings of relative size u, each as likely up as down, is off by about u sqrt(n) if
+ * operations neither damp nor amplify errors. A layer stores about 10 results in the forward pass (two norms, q k v,
+ * rotation, probabilities, attention, output, gate and up, SwiGLU, down); the backward pass reads them and stores about
+ * twice as many. With two layers and the head, n is about 25 forward and 75 with backward, so sqrt(n) is 5 and 9.
  *
- * float32: u = 2^-24, and a sum of k products in any order adds up to sqrt(k) roundings, k <= 320:
- * u sqrt(n k) is 5e-6 and 9e-6. 1e-5 for both leaves next to nothing for amplification; errors stay
- * below because few sums are that long.
+ * float32: u = 2^-24, and a sum of k products in any order amounts to at most sqrt(k) roundings, k <= 320: u sqrt(n k)
+ * is 5e-6 and 9e-6. The bound 1e-5 for both leaves almost no room for amplification; errors stay below because few sums
+ * are that long.
  *
- * 16 bits: sums are in float32, only what is stored is rounded, u = 2^-9 (bfloat16): u sqrt(n) is
- * 1.0e-2 and 1.7e-2. Three times that allows for what amplifies (softmax, the norms of q and k) and
- * for an element that has more than its share. Losses are means over more than a hundred rows, but
- * rounded weights push all rows the same way: twice u sqrt(n).
+ * 16 bits: sums are in float32 and only stored results are rounded, u = 2^-9 (bfloat16): u sqrt(n) is 1.0e-2 and
+ * 1.7e-2. Three times that allows for operations that amplify (softmax, the norms of q and k) and for elements with
+ * more than their share. Losses are means over more than a hundred rows, but rounded weights push all rows the same
+ * way: twice u sqrt(n).
  *
- * An update of AdamW is h(g) = g / (|g| + eps) of a clipped gradient, eps about a gradient's size, so
- * a relative error of g comes through with the factor eps / (|g| + eps) < 1: with the errors of the
- * steps before, the norm of a movement gets twice the bound of a gradient. An element's error is a
- * share of the largest element, so small ones count for more: twice that again in float32. In 16
- * bits a small element may be off by more than itself and its update with it: there single elements
- * show only what is grossly wrong, and the norm of the whole holds.
+ * An update of AdamW is h(g) = g / (|g| + eps) of a clipped gradient, with eps about a gradient's size, so a relative
+ * error of g is scaled by eps / (|g| + eps) < 1. With the errors of earlier steps, the norm of a movement gets twice
+ * the bound of a gradient. An element's error is relative to the largest element, so small ones count for more: twice
+ * that again in float32. In 16 bits a small element, and its update, may be off by more than itself: single elements
+ * show only gross faults there, and the norm of the whole tensor is the real test.
  *
- * The gradient of the total variation distance jumps where a token's p equals its q. Logits that are off by
- * 0.02 on average decide otherwise for 0.02 times the density of log p/q at 0, about 0.17: for a share
- * x = 0.003 of tokens. Each changes its g_v by q_v, about twice the size of a g_v: 2 sqrt(x) = 0.12 of the
- * gradient on top of what the others are off by, so in 16 bits three times their bound. In float32 x is 1e-6.
+ * The gradient of the total variation distance jumps where a token's p equals its q. Logits that are off by 0.02 on
+ * average change the sign of p - q for 0.02 times the density of log p/q at 0, about 0.17: for a share x = 0.003 of
+ * tokens. Each changes its g_v by q_v, about twice the size of a g_v: 2 sqrt(x) = 0.12 of the gradient on top of the
+ * other errors, so in 16 bits three times their bound. In float32 x is 1e-6.
  *
- * For comparison, transformers in bfloat16 is off by up to 1.9e-2 (logits), 3.9e-2 (gradients), 4.8e-2
- * and 0.27 (movements, elements of them) and 9e-3 (losses) in the first two steps of these cases. */
+ * For comparison, transformers in bfloat16 is off by up to 1.9e-2 (logits), 3.9e-2 (gradients), 4.8e-2 and 0.27
+ * (movements, elements of them) and 9e-3 (losses) in the first two steps of these cases. */
 static const struct precision {
     const char *name;
     enum nj_dtype dtype;
@@ -72,13 +69,13 @@ static const struct precision {
 static nj_context *ctx;
 static const struct precision *limits;
 static json_t *cases, *completions;
-static struct batch packed_answers; /* of the case that is open */
+static struct batch packed_answers; /* completions of the case that is open */
 
 /* ---- one case ---- */
 
 struct golden {
     const char *name;
-    const json_t *steps; /* figures of each */
+    const json_t *steps; /* figures of each step */
     struct train_options o;
     struct tensors want;
     struct engine *e;
@@ -104,7 +101,7 @@ static void read_options(const json_t *from, struct train_options *o)
         {"eps", &o->eps},
         {"max_grad_norm", &o->max_grad_norm},
     };
-    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5, WORDS = 1 }; /* objective */
+    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5, WORDS = 1 }; /* of the objective */
     json_int_t count[COUNTS];
     assert_int_equal(json_object_size(from), REALS + COUNTS + WORDS);
     for (int i = 0; i < REALS; i++) {
@@ -198,7 +195,7 @@ static void close_case(struct golden *g)
 
 /* ---- comparing ---- */
 
-/* A NaN is beyond every bound. */
+/* Check a number against its bound; NaN exceeds every bound. */
 static void check(struct golden *g, const char *what, const char *part, double got, double want,
                   double bound)
 {
@@ -235,13 +232,12 @@ static const struct tensor *find(const struct golden *g, const char *name)
     return t;
 }
 
-/* How far a tensor may be off: shares of its norm and of its largest element, and what each element
- * may be off besides. */
+/* Bounds for a tensor: shares of its norm and of its largest element, and a further allowance for each element. */
 struct bound {
     double norm, element, rounding;
 };
 
-/* x, of n elements, is what the summary of this name says. */
+/* Compare x, which has n elements, with the summary of this name. */
 static void check_summary(struct golden *g, const char *name, const float *x, int64_t n,
                           struct bound bound)
 {
@@ -267,7 +263,7 @@ static void check_summary(struct golden *g, const char *name, const float *x, in
     }
 }
 
-/* The most that so many roundings to float32 move an element of x. */
+/* Return an upper bound on the effect of `times` roundings to float32 on an element of x. */
 static double rounding_of(const float *x, int64_t n, int times)
 {
     float largest = 0;
@@ -276,8 +272,8 @@ static double rounding_of(const float *x, int64_t n, int times)
     return times * 0x1p-24 * (double)largest;
 }
 
-/* Every trained tensor of an arena, which must be all tensors whose names start with prefix.
- * weights: what was rounded so many times to get there. */
+/* Check every trained tensor of an arena, which must be all tensors whose names start with prefix. `weights` has what
+ * was rounded, several times, to get there. */
 static void check_tensors(struct golden *g, const char *prefix, const float *arena,
                           struct bound bound, const float *weights, int roundings)
 {
@@ -342,7 +338,7 @@ static void batches_have_their_golden_rows(void **state)
     batches_close(d);
 }
 
-/* All rows that have a target, [valid, s->vocab]; teacher or student. */
+/* Return the logits of all rows that have a target, [valid, s->vocab], of the teacher or the student. */
 static float *logits_of(struct golden *g, bool teacher)
 {
     struct engine *e = g->e;
@@ -428,7 +424,7 @@ static double gradient_bound(const struct golden *g)
     return limits->gradient * (jumps ? 3 : 1);
 }
 
-/* The gradient of the first step is left on the device. */
+/* Leave the gradient of the first step on the device. */
 static void accumulate_first_step(struct golden *g)
 {
     struct engine *e = g->e;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gradients.c: the references in double, the oracles of every kernel test, are themselves
- * right: each backward op agrees with central differences of its forward op along random
- * directions, and attention with its formula.
+ * test_gradients.c: checks of the double references, which are the oracles of every kernel test: each backward op
+ * agrees with central differences of its forward op along random directions, and attention with its formula.
  */
 #include "gradients.h"
 
@@ -46,7 +45,7 @@ void nj_ref_embed_bwd_f64(double *dw, const double *dy, const int32_t *ids, cons
 
 /* ---- norms, rotation, activation, embedding ------------------------------------------------- */
 
-/* Sum of partial results through colsum. */
+/* Return the sum of partial results, computed by colsum. */
 static double *summed(const double *part, int P, int C)
 {
     double *sum = zeros((size_t)C);
@@ -159,7 +158,7 @@ static void rope_and_bias_gradient_is_the_derivative(void **state)
     assert_memory_equal(alone, dx, N * WIDTH * sizeof(*dx));
 }
 
-/* (x[i], x[i + D/2]) as a complex number times exp(i a), as the papers write it. */
+/* Expected is (x[i], x[i + D/2]), as a complex number, times exp(i a), as the papers write it. */
 static void rope_turns_pairs_by_the_angle(void **state)
 {
     (void)state;
@@ -170,7 +169,7 @@ static void rope_turns_pairs_by_the_angle(void **state)
         for (int c = 0; c < WIDTH; c++) {
             const double *x = a.x + n * WIDTH + c;
             const int i = c % HEAD;
-            double want = *x; /* values */
+            double want = *x; /* values are unchanged */
             if (c < (H + K) * HEAD) {
                 const int low = i < HEAD / 2, pair = low ? i : i - HEAD / 2;
                 const double re = low ? x[0] : x[-HEAD / 2], im = low ? x[HEAD / 2] : x[0];
@@ -206,7 +205,7 @@ static void qknorm_rope_gradient_is_the_derivative(void **state)
     check_gradient(qknorm_loss, &a, a.wk, summed(dwk, P, HEAD), HEAD);
 }
 
-/* Each head as rmsnorm, rope and no bias would have it; values pass as they are. */
+/* Each head equals the result of rmsnorm followed by RoPE without a bias; values are unchanged. */
 static void qknorm_rope_is_rmsnorm_then_rope(void **state)
 {
     (void)state;
@@ -250,7 +249,7 @@ static void swiglu_gradient_is_the_derivative(void **state)
     struct norm_args a = {.x = random_values(N * 2 * C), .dy = random_values(N * C)};
     double *grad = copy(a.x, N * 2 * C), *y = copy(a.dy, N * C), *want = zeros(N * C);
     nj_ref_swiglu_fwd_f64(want, a.x, N, C);
-    nj_ref_swiglu_bwd_f64(grad, y, y, grad, N, C); /* in place, as the contract allows */
+    nj_ref_swiglu_bwd_f64(grad, y, y, grad, N, C); /* in place, which the contract allows */
     check_gradient(swiglu_loss, &a, a.x, grad, N * 2 * C);
     assert_all_close(y, want, N * C, 1e-15);
 }
@@ -293,7 +292,7 @@ static void embedding_gradient_is_the_derivative(void **state)
     nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE);
     check_gradient(embed_loss, &a, a.x, dw, TABLE * C);
     nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE);
-    for (int c = 0; c < C; c++) /* a second call adds */
+    for (int c = 0; c < C; c++) /* a second call adds again */
         assert_close(dw[6 * C + c], 2 * a.dy[C + c], 1e-15);
 }
 
@@ -318,7 +317,7 @@ struct attn_args {
     const int32_t *doc_start;
 };
 
-/* Documents of uneven length: some end inside a tile, one spans tiles. */
+/* Make documents of uneven length: some end inside a tile, one spans tiles. */
 static void document_starts(int32_t *start)
 {
     static const int32_t lengths[] = {1, 3, 36, 2, 33, 75};
@@ -331,7 +330,7 @@ static void document_starts(int32_t *start)
     assert_int_equal(n, B * S);
 }
 
-/* The formula, one row of scores at a time: softmax over all visible keys. */
+/* Compute the formula, one row of scores at a time: softmax over all visible keys. */
 static void naive_row(const struct attn_args *a, int b, int h, int i, double *o, double *lse)
 {
     const double *seq = a->qkv + b * S * WIDTH, *q = seq + i * WIDTH + h * HEAD;
@@ -383,7 +382,7 @@ static double attn_loss(void *args)
     return dot(o, a->dout, B * S * H * HEAD);
 }
 
-/* Writes every element of grad. */
+/* Compute the gradient; every element of grad is written. */
 static void backward_of_attention(const struct attn_args *a, double *grad)
 {
     double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), *delta = zeros(B * H * S);
@@ -408,8 +407,8 @@ static void attention_gradient_is_the_derivative(void **state)
     }
 }
 
-/* The gradient by the formula, with all scores of a head at once: P the softmax of scale Q K^T, then
- * dV = P^T dO, dS = P (dO V^T - rowsum(dO O)), dQ = scale dS K, dK = scale dS^T Q. */
+/* Compute the gradient by the formula, with all scores of a head at once: P is the softmax of scale Q K^T; then dV =
+ * P^T dO, dS = P (dO V^T - rowsum(dO O)), dQ = scale dS K, dK = scale dS^T Q. */
 static void naive_backward(const struct attn_args *a, int b, int h, double *grad)
 {
     const int kv = h / (H / K), q = h * HEAD, k = (H + kv) * HEAD, v = (H + K + kv) * HEAD;

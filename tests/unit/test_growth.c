@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_growth.c: steps that readers of text take, for n bytes and for twice as many. The sources are
- * compiled here once more, with their innermost calls counted.
+ * test_growth.c: the steps that readers of text take for n bytes and for twice as many. The sources are compiled here
+ * again, with counters in their innermost calls.
  */
 #include "text/bpe.h"
 #include "text/unicode.h"
@@ -43,7 +43,7 @@ int added_split(const struct added_set *set, const char *text, size_t bytes,
 
 enum { SMALL = 20000 };
 
-/* Marks of two classes in turn, so that half of them must move. */
+/* Return the steps for marks of two classes in turn, half of which must move. */
 static size_t composed(size_t marks)
 {
     char *text = malloc(2 * marks + 1), *out = NULL;
@@ -84,7 +84,7 @@ static int pass_token(void *user, int32_t id)
     return 0;
 }
 
-/* A space that takes the spaces beside it with it. */
+/* Return the steps for an added token that strips the spaces beside it. */
 static size_t stripped(size_t spaces, bool lstrip, bool rstrip)
 {
     struct added_token token = {

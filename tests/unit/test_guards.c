@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_guards.c: faults that other trainers have had and that show in no loss curve: options that do
- * nothing, steps that do not count, memory that follows the wrong size, results that are of another
- * run.
+ * test_guards.c: faults that other trainers have had and that no loss curve shows: options without effect, steps that
+ * do not count, memory that follows the wrong size, results that belong to another run.
  */
 #include "engine_fixture.h"
 
 #include "base/step_state.h"
 
-/* Weights after `steps` steps; free() them. */
+/* Return the weights after `steps` steps; the caller frees them. */
 static float *weights_after(const struct train_options *o, const char *tokens, int steps,
                             size_t *bytes)
 {
@@ -26,7 +25,7 @@ static float *weights_after(const struct train_options *o, const char *tokens, i
     return w;
 }
 
-/* One option is not its usual value. */
+/* Return the options with one of them changed. */
 static struct train_options with(struct train_options o, int option)
 {
     struct {
@@ -109,8 +108,7 @@ static size_t planned(const struct model_config *student, const struct model_con
     return p.total_bytes;
 }
 
-/* Memory follows the sequences of this run: not the longest that the model could take, and not
- * their square. */
+/* Memory follows the sequences of this run, not the longest that the model could take, and not their square. */
 static void plan_follows_the_sequences(void **state)
 {
     (void)state;
@@ -128,8 +126,8 @@ static void plan_follows_the_sequences(void **state)
     assert_true(four_times - twice <= 2 * (twice - once) + 65536); /* alignment */
 }
 
-/* A teacher has weights, and room for one chunk's logits and its own hidden rows: no gradient, moment or
- * master. */
+/* A teacher has weights, and room for one chunk's logits and for its own hidden rows; it has no gradients, moments or
+ * master weights. */
 static void teachers_pay_for_inference_only(void **state)
 {
     (void)state;
@@ -194,7 +192,7 @@ static void steps_without_targets_change_nothing(void **state)
     engine_destroy(e);
 }
 
-/* Losses know nothing of the scale that their gradient is made with. */
+/* Losses do not depend on the loss scale of the gradient. */
 static void infinite_gradients_are_refused(void **state)
 {
     (void)state;
@@ -212,7 +210,7 @@ static void infinite_gradients_are_refused(void **state)
     assert_non_null(strstr(r.nonfinite, "gradient of"));
     assert_memory_equal(before, e->mem.master, bytes);
     e->mem.state[NJ_STEP_LOSS_SCALE] = 1;
-    ok(engine_step(e, d, &r)); /* nothing of it is left */
+    ok(engine_step(e, d, &r)); /* nothing of the refused step is left */
     free(before);
     batches_close(d);
     engine_destroy(e);
@@ -248,12 +246,12 @@ static void teachers_do_not_move(void **state)
     engine_destroy(e);
 }
 
-/* held.bin is made as tokens.bin is, from another seed: what can be learnt is which ids follow which. */
+/* held.bin is made like tokens.bin, from another seed: the rule by which ids follow each other can be learnt. */
 static void distilling_lowers_the_held_out_loss(void **state)
 {
     (void)state;
     struct train_options o = small_options;
-    o.kd_ratio = 0.1f; /* this teacher knows nothing of the text */
+    o.kd_ratio = 0.1f; /* this teacher has not learnt the text */
     struct engine *e = open_engine("qwen2", "teacher", &o);
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     write_tokens("held.bin", 8, false, 1);
@@ -268,7 +266,7 @@ static void distilling_lowers_the_held_out_loss(void **state)
     batches_close(d);
     batches_close(held);
     engine_destroy(e);
-    o.kd_ratio = 1; /* the teacher alone: the student comes nearer to it */
+    o.kd_ratio = 1; /* with the teacher only, the student approaches it */
     e = open_engine("qwen2", "teacher", &o);
     d = open_tokens("tokens.bin", &o, false);
     ok(engine_step(e, d, &r));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_head_e5m2.c: the gradient of logits as e5m2, on the CPU and on a GPU if there is one: that rounding is unbiased
- * and drawn by key, row and column alone, and that it may lie in the logits. Its numbers are decoded here on their own.
+ * test_head_e5m2.c: the gradient of logits as E5M2, on the CPU and on a GPU if there is one: rounding is unbiased,
+ * depends on key, row and column only, and the result may lie in the logits. E5M2 is decoded here independently.
  */
 #include "base/float16.h"
 #include "base/step_state.h"
@@ -14,7 +14,7 @@
 
 enum { ROWS = 16, V = 3001, VS = 3008 };
 
-/* A run of the op; rows of the gradient are G bytes apart. */
+/* A launch of the op; rows of the gradient are G bytes apart. */
 struct head {
     int rows, V, Vs;
     int32_t target, first, key[2];
@@ -50,7 +50,7 @@ static void *on_device(struct device *d, const void *from, size_t bytes)
     return p;
 }
 
-/* Logits as the device's type. */
+/* Copy logits to the device in its type. */
 static char *logits(struct device *d, const float *x, size_t count)
 {
     uint16_t *narrow = calloc(count, sizeof *narrow);
@@ -103,7 +103,7 @@ static void run(struct device *d, struct head *h)
                                                   .ratio = h->ratio,
                                                   .beta = h->beta}) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
-    /* Not what lies behind the last row. */
+    /* The bytes after the last row are not copied. */
     assert_int_equal(nj_copy(d->s, host, g, (size_t)(h->rows - 1) * G + row), 0);
     assert_int_equal(nj_copy(d->s, &h->scale, scale, sizeof h->scale), 0);
     assert_int_equal(nj_stream_sync(d->s), 0);
@@ -132,7 +132,7 @@ static float *random_logits(size_t count, unsigned seed)
     return x;
 }
 
-/* Equal logits: each token but the target has the same probability, 1.36 2^-12, between 1.25 and 1.5. */
+/* Logits are equal: each token but the target has the same probability, 1.36 2^-12, between 1.25 and 1.5. */
 static void rounding_to_e5m2_is_unbiased(void **state)
 {
     struct device *d = need(state);
@@ -146,7 +146,7 @@ static void rounding_to_e5m2_is_unbiased(void **state)
         if (i % VS != h.target && i % VS < V)
             sum += decode_e5m2(h.g[i]);
     const double n = ROWS * (V - 1.0), mean = sum / n * (double)h.scale * 8192;
-    /* Five standard deviations of a mean of draws whose neighbours are a quarter of 2^-12 apart. */
+    /* The bound is five standard deviations of a mean of draws between neighbours a quarter of 2^-12 apart. */
     if (fabs(mean - 1.0 / V) > 5 * 0.5 * 0x1p-14 / sqrt(n))
         fail_msg("the mean is %.6g, not %.6g", mean, 1.0 / V);
     for (int m = 0; m < ROWS; m++)
@@ -156,7 +156,7 @@ static void rounding_to_e5m2_is_unbiased(void **state)
     free(s);
 }
 
-/* How many of the first row's bytes another row has, moved by so many columns. */
+/* Return how many bytes of the first row equal those of another row, `moved` columns further. */
 static double same(const uint8_t *a, const uint8_t *b, int moved)
 {
     int n = 0;
@@ -177,7 +177,7 @@ static void e5m2_draws_follow_row_and_column(void **state)
     run(d, &later);
     run(d, &other);
     assert_memory_equal(h.g + ROWS / 2 * VS, later.g, ROWS / 2 * VS);
-    for (int moved = 1; moved <= 32; moved++) /* of two draws half are the same */
+    for (int moved = 1; moved <= 32; moved++) /* half of two draws agree */
         assert_true(fabs(same(h.g, h.g, moved) - 0.5) < 0.06);
     assert_true(fabs(same(h.g, h.g + VS, 0) - 0.5) < 0.06);
     assert_true(fabs(same(h.g, other.g, 0) - 0.5) < 0.06);
@@ -212,7 +212,7 @@ static void e5m2_gradients_in_place_are_the_same(void **state)
     free(t);
 }
 
-/* 1,000 times a difference of one, where the scale leaves room for 224; and a logit that is a NaN. */
+/* One gradient is 1,000 times that of a difference of one, while the scale leaves room for 224; one logit is NaN. */
 static void e5m2_gradients_that_are_no_numbers_are_seen(void **state)
 {
     struct device *d = need(state);

@@ -12,7 +12,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* Makes a model, opens it and removes its folder; the caller closes w, whose mapping stays. */
+/* Make a model, open it and remove its folder. The caller closes w, whose mapping stays. */
 static uint64_t hash_of(const struct model_config *c, uint64_t seed, enum nj_tensor_type dtype,
                         int64_t shard_bytes, struct tensors *w)
 {
@@ -84,7 +84,7 @@ static void folders_hold_what_the_list_says(void **state)
     }
 }
 
-/* Moments of the embedding, and the fixed values of gains and biases. */
+/* The moments of the embedding, and the fixed values of norms and biases. */
 static void values_of_a_new_model_are_as_declared(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void values_of_a_new_model_are_as_declared(void **state)
         product += i ? z * (double)x[i - 1] / 0.02 : 0;
     }
     free(x);
-    /* Five standard errors of each. */
+    /* The bound is five standard errors. */
     const double error = 5 / sqrt((double)n);
     assert_true(fabs(sum / (double)n) < error);
     assert_true(fabs(square / (double)n - 1) < sqrt(2) * error);
@@ -136,7 +136,7 @@ static void the_same_seed_gives_the_same_model(void **state)
     tensors_close(&w);
 }
 
-/* A tensor larger than the block that is filled at a time does not repeat it. */
+/* A tensor larger than the block that is filled at a time does not repeat. */
 static void large_tensors_do_not_repeat(void **state)
 {
     (void)state;
@@ -158,7 +158,7 @@ static void large_tensors_do_not_repeat(void **state)
     tensors_close(&w);
 }
 
-/* The types hold the same numbers, rounded. */
+/* All types hold the same numbers, rounded. */
 static void types_of_a_new_model_agree(void **state)
 {
     (void)state;
@@ -182,8 +182,8 @@ static void types_of_a_new_model_agree(void **state)
     tensors_close(&half[1]);
 }
 
-/* Layer k of the new model is layer layers[k] of the old one, whatever its type and shards; what is outside the
- * layers stays. */
+/* Layer k of the new model is layer layers[k] of the old one, whatever its type and shards; the tensors outside the
+ * layers are unchanged. */
 static void layers_are_taken_over(void **state)
 {
     (void)state;
@@ -253,7 +253,7 @@ static void layers_taken_over_are_converted(void **state)
     remove_tree(at("old"));
 }
 
-/* A model that lacks a tensor of its config.json gives none. */
+/* A model that lacks a tensor of its config.json is refused. */
 static void missing_layers_are_refused(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void a_failed_init_leaves_nothing(void **state)
     int rc = init_model(at("fail/m"), &c, 1, NJ_TYPE_F32, INT64_MAX, NULL);
     setrlimit(RLIMIT_FSIZE, &before);
     check_refused(rc, NJ_E_IO, "model.safetensors: cannot write it: File too large", "full");
-    assert_int_equal(rmdir(at("fail")), 0); /* it is empty */
+    assert_int_equal(rmdir(at("fail")), 0); /* the folder is empty */
 
     c.head_dim = 32;
     check_refused(init_model(at("bad"), &c, 1, NJ_TYPE_F32, INT64_MAX, NULL), NJ_E_UNSUPPORTED,

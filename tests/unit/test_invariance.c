@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_invariance.c: what a gradient must not depend on: how a batch is split, the chunk of the head, the
- * order and the packing of documents, tokens without loss, recomputation. Each case is two ways to go
- * through the same documents once, and how far apart their gradients may be.
+ * test_invariance.c: properties that must not affect a gradient: the split of a batch, the chunk of the head, the order
+ * and the packing of documents, tokens without loss, recomputation. Each case compares two passes over the same
+ * documents, with a bound on the distance of their gradients.
  *
  * Elsewhere: ten steps instead of one gradient (test_engine.c: splitting, ignored targets, resuming;
- * test_engine_rows.c: empty micro-batches), every parameter moves (test_engine.c, test_lora.c), resuming
- * after kills (resume_killed.sh).
+ * test_engine_rows.c: empty micro-batches), every parameter moves (test_engine.c, test_lora.c), resuming after kills
+ * (resume_killed.sh).
  */
 #include "engine/engine.h"
 #include "engine_grad.h"
@@ -19,8 +19,8 @@
 enum { DOCUMENTS = 8, LONGEST = 40, NO_LOSS = 100, OTHER_WORDS = 200 };
 static const int lengths[DOCUMENTS] = {23, 9, 17, 23, 5, 30, 12, 20};
 
-/* Files: which documents, in which order. NO_LOSS: a document whose tokens are no targets, OTHER_WORDS:
- * the same with other words in it. */
+/* Files: their documents, in order. NO_LOSS is a document whose tokens are no targets, OTHER_WORDS the same with other
+ * words in it. */
 static const struct {
     const char *name;
     int count, document[DOCUMENTS + 2];
@@ -76,9 +76,9 @@ struct way {
     int batch, seq, chunk;
 };
 
-/* Sums of up to 160 products, added up in another order: a rounding of 2^-24 for each. */
+/* Bound for sums of up to 160 products in another order: a rounding of 2^-24 for each. */
 #define ROUNDING (160 * 0x1p-24)
-/* A document a row; packed into rows of 64. */
+/* One document per row; packed into rows of 64. */
 #define ALONE(file, batch, seq, chunk)                                                             \
     {                                                                                              \
         file, PACKING_NONE, batch, seq, chunk                                                      \
@@ -92,8 +92,8 @@ struct way {
 static const struct {
     const char *name;
     struct way a, b;
-    double bound; /* |a - b| / |a| of each tensor, Euclidean; 0: the same bits */
-    bool breaks;  /* a difference that must show: this test can fail */
+    double bound; /* bound of |a - b| / |a| for each tensor, Euclidean; 0: bitwise identical */
+    bool breaks;  /* whether the difference must exceed the bound, so that this test can fail */
 } cases[] = {
     {"the same twice", PLAIN, PLAIN, 0, false},
     {"8 rows, 1", ALONE("forward", 8, 32, 8), ALONE("forward", 1, 32, 8), ROUNDING, false},
@@ -120,12 +120,13 @@ static struct engine *open_way(const char *student, const struct way *way, struc
     o.batch_size = way->batch;
     o.seq_len = way->seq;
     o.head_chunk = way->chunk;
-    o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
+    /* the test calls gradient(), which adds, and logits must not lie in gradients */
+    o.grad_accum = 2;
     *d = open_rows(way->file, &o, way->packing, true);
     return open_engine(student, "teacher", &o);
 }
 
-/* The gradient of one pass, and its loss. */
+/* Return the gradient of one pass, and its loss. */
 static float *gradient_of(const char *student, const struct way *way, double *loss,
                           struct params *p)
 {
@@ -197,7 +198,7 @@ static void gradients_do_not_depend_on_the_batch(void **state)
     }
 }
 
-/* What an arena of gradients holds before the first micro-batch has no effect, not even a NaN. */
+/* The contents of the gradients before the first micro-batch have no effect, not even NaN. */
 static void old_gradients_are_gone(void **state)
 {
     static const char *const models[] = {"qwen2", "qwen3"};
@@ -224,8 +225,8 @@ static void old_gradients_are_gone(void **state)
     }
 }
 
-/* Two rows with the same document: the gradient of every tensor, where that of the second row's outputs is
- * `factor` times that of the first. */
+/* Compute the gradient of every tensor for two rows with the same document, where the gradient of the second row's
+ * outputs is `factor` times that of the first. */
 static void backward_of_twins(const char *student, float factor, float **out, struct params *p)
 {
     const struct way way = ALONE("twins", 2, 32, 8);
@@ -267,7 +268,7 @@ static void opposite_rows_cancel(void **state)
         for (size_t i = 0; i < p.specs; i++) {
             double left = 0, size = 0;
             if (p.first[i] == p.head && p.head != p.embed)
-                continue; /* its gradient is made before */
+                continue; /* its gradient is computed earlier */
             for (int64_t j = 0; j < tensor_elements(&p.spec[i]); j++) {
                 left += pow((double)none[p.first[i] + j], 2);
                 size += pow((double)once[p.first[i] + j], 2);

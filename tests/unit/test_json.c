@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_json.c: JSON files are read as Python's json module reads them, an error of one is an error, and a write
- * that fails is noticed.
+ * test_json.c: JSON files are read as Python's json module reads them, a damaged file is an error, and a failed write
+ * is noticed.
  */
 #include "io/json_text.h"
 #include "text/chat.h"
@@ -21,7 +21,7 @@ static json_t *engine_read_back(const char *text)
     return out;
 }
 
-/* text is read, and written as `wanted`. */
+/* Check that the text is read, and written as `wanted`. */
 static void check_shown(const char *text, const char *wanted)
 {
     json_t *value = engine_read_back(text);
@@ -93,7 +93,7 @@ static void only_a_file_that_is_not_there_is_absent(void **state)
                   "not a regular file", "folder");
 }
 
-/* A model's files that cannot be parsed are errors of whoever asks, whatever they ask for. */
+/* A model file that cannot be parsed is an error, whichever of its fields is asked for. */
 static void a_damaged_file_of_a_model_is_an_error(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static json_t *big_object(void)
     return out;
 }
 
-/* Writes of a stream: number `fails` is refused, the others go well. */
+/* Writes to a stream: number `fails` fails, the others succeed. */
 struct stream {
     int writes, fails;
 };
@@ -182,7 +182,7 @@ static void numbers_of_a_file_read_back_as_they_are(void **state)
     check_text(at("short.json"), "[1e-5,0.02]");
 }
 
-/* As in Python's bytes.decode(errors="replace"). */
+/* The result is that of Python's bytes.decode(errors="replace"). */
 static void code_points_cut_short_are_replaced_once(void **state)
 {
     (void)state;

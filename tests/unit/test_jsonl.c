@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_jsonl.c: documents from JSON lines: which ids they make, which of them have a loss, what is
- * refused; and token files made from them, which give the same batches.
+ * test_jsonl.c: documents from JSON lines: their ids, the ids that have a loss, refusals; and token files made from
+ * them, which give the same batches.
  */
 #include "batch/data.h"
 #include "batch/tokenize.h"
@@ -33,7 +33,7 @@ static const struct {
      "\"content\": \" yo \"}], \"prompt\": \"x\"}",
      "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
      "<|start_header_id|>assistant<|end_header_id|>\n\n{yo<|eot_id|>}<|end_of_text|>"},
-    /* The template's trim takes what Python's str.strip() does. */
+    /* The template's trim removes the characters that Python's str.strip() removes. */
     {"llama3",
      "{\"messages\": [{\"role\": \"user\", \"content\": \"\\u3000\\u001c a\\u0085b\\u00a0\"}, "
      "{\"role\": "
@@ -41,7 +41,7 @@ static const struct {
      "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\na\xc2\x85"
      "b<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n{\xe2\x80\x8byo<|eot_id|>}<|end_"
      "of_text|>"},
-    /* What no field asks for may be beyond any type. */
+    /* Fields that are not used may exceed any type. */
     {"qwen2",
      "{\"id\": 18446744073709551615, \"text\": \"a\", \"x\": [-9e999, 1e-999, "
      "123456789012345678901234567890, "
@@ -51,7 +51,7 @@ static const struct {
      "ab{<|endoftext|>}\xef{\xbb\xbf<|endoftext|>}"},
     {"qwen2", "\xef\xbb\xbf\n{\"text\": \"ab\"}\n\xef\xbb\xbf{\"text\": \"?\"}",
      "ab{<|endoftext|>}?{<|endoftext|>}"},
-    /* Halves of a pair, alone, in the wrong order and before other escapes; a backslash before a u. */
+    /* Lone surrogates, surrogates in the wrong order and before other escapes; a backslash before a u. */
     {"qwen2", "{\"prompt\": \"a\", \"completion\": \"\\ud800b\\udc00\\ud83d\\n\"}",
      "a{\xef\xbf\xbd"
      "b\xef\xbf\xbd\xef\xbf\xbd\n<|endoftext|>}"},
@@ -73,7 +73,7 @@ static void documents_of_json_lines_are_read(void **state)
     }
 }
 
-/* NUL is no white space: it is not trimmed, and a line of NULs is not blank. */
+/* NUL is not white space: it is not trimmed, and a line of NULs is not blank. */
 static void nul_is_no_white_space(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void nul_is_no_white_space(void **state)
     tokenizer_close(&t);
 }
 
-/* Neither a line nor what it takes in memory is without a bound. */
+/* Both a line and the memory that it needs are bounded. */
 static void json_lines_have_a_bound(void **state)
 {
     (void)state;
@@ -137,7 +137,7 @@ static void json_lines_have_a_bound(void **state)
     tokenizer_close(&t);
 }
 
-/* A token file holds what the lines hold: ids, documents and losses. */
+/* A token file holds the ids, documents and losses of the lines. */
 static void token_files_hold_what_json_lines_do(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void failed_reads_of_json_lines_leave_nothing(void **state)
     write_text(path, "\n");
     check_refused(tokenize(&path, 1, &plain, &together, &t, at("out/x.bin"), &done), NJ_E_FORMAT,
                   "no text", "empty");
-    assert_int_equal(rmdir(at("out")), 0); /* it is empty */
+    assert_int_equal(rmdir(at("out")), 0); /* the folder is empty */
     check_refused(tokenize(&path, 1, &plain, &together, &t, at("none/x.bin"), &done), NJ_E_IO,
                   "none/x.bin", "folder");
     tokenizer_close(&t);
@@ -284,7 +284,7 @@ static void bad_json_lines_are_named(void **state)
 #define PLAIN_BRIEF                                                                                \
     "{% if messages[0].role != 'system' %}<|im_start|>system\nBe brief.<|im_end|>\n{% endif "      \
     "%}" TURNS
-/* As Qwen3's: the last answer has its thoughts, earlier ones lose them. */
+/* Template like Qwen3's: the last answer keeps its thoughts, earlier answers lose them. */
 #define THINKING                                                                                   \
     "{%- set ns = namespace(q=messages | length - 1) %}{%- for m in messages %}"                   \
     "{%- if m.role == 'user' and not m.content.startswith('<tool_response>') %}"                   \
@@ -298,12 +298,12 @@ static void bad_json_lines_are_named(void **state)
     "{{- '<think>\\n' + thought.strip('\\n') + '\\n</think>\\n\\n' }}{%- endif %}"                 \
     "{{- content + '<|im_end|>\\n' }}{%- endfor %}"                                                \
     "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
-/* As QwQ's: earlier thoughts are gone, and the prompt opens the next one. */
+/* Template like QwQ's: earlier thoughts are removed, and the prompt opens the next one. */
 #define OPENING                                                                                    \
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content.split('</think>')[-1]"  \
     ".lstrip('\\n') + '<|im_end|>\\n' }}{% endfor %}"                                              \
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}"
-/* As Phi-4-mini's: another token at the end of all. */
+/* Template like Phi-4-mini's: a different token ends the whole text. */
 #define ENDING                                                                                     \
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>' }}"      \
     "{% endfor %}{{ '<|im_start|>assistant\\n' if add_generation_prompt else '<|endoftext|>' }}"
@@ -378,7 +378,7 @@ static const struct {
           "<|start_header_id|>assistant<|end_header_id|>\n\n{a<|eot_id|>}"},
     {"llama3", DATED, SYSTEM ASSISTANT("a", ""),
      DATE "s<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n{a<|eot_id|>}"},
-    /* Weight 0 takes the loss away; null, [] and "" say nothing. */
+    /* Weight 0 removes the loss; null, [] and "" have no effect. */
     {"qwen2", TURNS,
      USER("q") ASSISTANT("a", ", \"weight\": 0") ", " USER("q") ASSISTANT("b", ", \"weight\": 1"),
      ASKED "a<|im_end|>\n" ASKED "{b<|im_end|>}\n"},
@@ -410,12 +410,12 @@ static void conversations_are_as_in_the_template(void **state)
     }
 }
 
-/* The template is found wherever it is: of several, the one called default, or tool_use for tools. */
+/* The template is found in every place; among several, the one called default, or tool_use if there are tools. */
 static void templates_are_found(void **state)
 {
     (void)state;
     static const struct {
-        const char *file, *text, *want; /* refused where it begins with ! */
+        const char *file, *text, *want; /* text that the error begins with, after ! */
     } templates[] = {
         {"tokenizer_config.json", "{\"model_max_length\": 1e30, \"chat_template\": \"A\"}", "A"},
         {"tokenizer_config.json",

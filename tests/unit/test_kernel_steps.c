@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_kernel_steps.c: what ran on a GPU becomes steps, their phases and their kernels.
+ * test_kernel_steps.c: a trace of a GPU is divided into steps, their phases and their kernels.
  */
 #include "../../bench/kernel_steps.h"
 #include "unit.h"
 
 static const char training[] = "forward:_head,backward:clip_scale,update:adamw";
 static struct timeline line;
-static uint64_t now; /* us, where the next kernel starts */
+static uint64_t now; /* time in us at which the next kernel starts */
 
 static int afresh(void **state)
 {
@@ -23,13 +23,13 @@ static int cleared(void **state)
     return 0;
 }
 
-/* Beside others, from `start` us on. */
+/* Add a kernel that runs beside others, from `start` us on. */
 static void beside(const char *name, uint64_t start, uint64_t us)
 {
     timeline_add(&line, name, 1000 * start, 1000 * (start + us));
 }
 
-/* Behind the last one. */
+/* Add a kernel after the last one. */
 static void runs(const char *name, uint64_t us)
 {
     beside(name, now, us);
@@ -61,7 +61,7 @@ static void step_of_one_gpu(void)
     runs("nj_adamw_lp", 50);
 }
 
-/* Of such steps, however many. */
+/* The table of such steps, whatever their number. */
 #define TABLE_OF_ONE_GPU                                                                           \
     "    0.060 ms, 0.000 idle, 0.000 copies alone  forward\n"                                      \
     "    0.090 ms, 0.004 idle, 0.000 copies alone  backward\n"                                     \
@@ -79,15 +79,15 @@ static void a_step_of_one_gpu_has_three_phases(void **state)
     gives(training, 2, "2 steps, 0.200 ms per step, GPU idle 2.00 %\n" TABLE_OF_ONE_GPU);
 }
 
-/* AdamW piece by piece, with transfers between and beside; gradients that are still under way when the backward pass
- * is done; weights that reach into the next step. */
+/* AdamW runs piece by piece, with transfers between and beside; gradients are still in flight when the backward pass
+ * ends; the transfer of weights reaches into the next step. */
 static void step_of_several_gpus(void)
 {
     runs("gemm", 60);
     runs("nj_tv_head_lp", 10);
     runs("gemm", 80);
-    beside("(copy to a GPU)", now - 30, 45); /* 15 us alone */
-    now += 20;                               /* and 5 us nothing */
+    beside("(copy to a GPU)", now - 30, 45); /* 15 us without a kernel beside it */
+    now += 20;                               /* and 5 us of nothing */
     runs("nj_clip_scale_f32", 5);
     runs("nj_adamw_lp", 10);
     beside("(copy to a GPU)", now, 12);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_launcher.c: the parts that all launchers share: arithmetic that saturates, and what is refused before a kernel
- * runs. tests/unit/test_refusals.c breaks the conditions of every contract.
+ * test_launcher.c: the parts that all launchers share: saturating arithmetic, and refusals before a kernel runs.
+ * tests/unit/test_refusals.c violates the conditions of every contract.
  */
 #include "launcher.h"
 #include "nojit_ops.h"
@@ -59,7 +59,7 @@ static void grids_are_held_to_the_device(void **state)
     assert_string_equal(nj_grid_broken(&clusters, (const int64_t[]){5, 2, 2}), "whole");
 }
 
-/* Expect a sentence of the last failure. */
+/* Expect the last error to be this sentence. */
 static void says(const char *sentence)
 {
     assert_string_equal(nj_context_error(ctx), sentence);

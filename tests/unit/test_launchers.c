@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_launchers.c: which rank a process is, by the variables of each launcher, and what is refused.
+ * test_launchers.c: the rank of a process from the variables of each launcher, and refusals.
  */
 #include "io/error.h"
 #include "ranks/launchers.h"
 #include "unit.h"
 
-/* The variables of one process, and nothing else. */
+/* Find the place of a process whose environment has only these variables. */
 static int find(const char *const *variables, struct place *out)
 {
     clearenv();
@@ -202,7 +202,7 @@ static void secrets_of_a_run_are_read(void **state)
     assert_memory_not_equal(p.secret, other.secret, SECRET_BYTES);
 }
 
-/* What this program does as a process of mpiexec. */
+/* Print the rank as a process of mpiexec. */
 static int print_job(void)
 {
     struct place p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_loading.c: weights that several threads read, hash, convert and send. What reaches the device, the hash and the
- * tensor that is refused do not depend on how many there are.
+ * test_loading.c: weights that several threads read, hash, convert and send. The bytes on the device, the hash and the
+ * tensor that is refused do not depend on the number of threads.
  */
 #include "engine_fixture.h"
 #include "formats/safetensors.h"
@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Its matrices are several chunks of the hash, and no whole number of them: 5.5 MiB, 11 MiB. */
+/* A model with matrices of 5.5 MiB and 11 MiB: several chunks of the hash, and not a whole number of them. */
 static const struct model_config large = {
     .model_type = "llama",
     .hidden_size = 1024,
@@ -38,7 +38,7 @@ static int open_all(void **state)
     return rc;
 }
 
-/* All that the device has of the teacher, whatever its form. */
+/* Return a hash of all device memory of the teacher, whatever its format. */
 static uint64_t on_device(const struct engine *e)
 {
     return XXH3_64bits(e->mem.teacher_weights, region_bytes(&e->plan, "teacher.weights"));
@@ -100,7 +100,7 @@ static void threads_change_nothing_in_loaded_weights(void **state)
     free(types);
 }
 
-/* An infinity in the middle of a tensor. */
+/* Put an infinity in the middle of a tensor. */
 static void break_tensor(const char *folder, const char *name)
 {
     static const float infinite = INFINITY;

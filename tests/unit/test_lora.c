@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_lora.c: what adapters promise: their gradients are derivatives, the model under them stays as
- * it is, and what is saved, merged or resumed is the same model.
+ * test_lora.c: guarantees of adapters: their gradients are derivatives, the base model is not changed, and saving,
+ * merging and resuming keep the model the same.
  */
 #include "engine/engine.h"
 #include "engine_grad.h"
@@ -37,7 +37,7 @@ static float noise(float size)
     return size * ((float)(lcg >> 8) * 0x1p-23f - 1.0f);
 }
 
-/* Weights of the base large enough for float32 differences, no adapter zero. */
+/* Make the weights of the base large enough for float32 differences, and all adapters nonzero. */
 static void spread(struct engine *e)
 {
     float *w = (float *)(void *)e->mem.weights;
@@ -49,7 +49,7 @@ static void spread(struct engine *e)
             e->mem.master[e->lora.p.first[i] + k] = noise(0.2f);
 }
 
-/* Loss of a pass that drops what the gradient's pass dropped. */
+/* Return the loss of a pass with the same dropout as the gradient's pass. */
 static double loss_with_masks(struct engine *e, struct batch_source *d)
 {
     double sum[2] = {0};
@@ -76,7 +76,8 @@ static double loss_with_masks(struct engine *e, struct batch_source *d)
 static void check_adapters(const char *student, double dropout, loss_fn *loss)
 {
     struct train_options o = lora_options(3, dropout, "all-linear");
-    o.grad_accum = 2; /* gradient() adds, too, and no logits lie in gradients */
+    /* the test calls gradient(), which adds, and logits must not lie in gradients */
+    o.grad_accum = 2;
     struct engine *e = open_engine(student, "teacher", &o);
     struct batch_source *d = open_tokens("masked.bin", &o, true);
     const struct params *p = &e->lora.p;
@@ -109,7 +110,7 @@ static void gradients_with_dropout_are_derivatives(void **state)
     check_adapters("qwen3", 0.3, loss_with_masks);
 }
 
-/* B is zero at first: the very loss of the base. Later it falls, and the base is as it was. */
+/* B is zero at first, so the loss is exactly that of the base. Later the loss falls, and the base has not changed. */
 static void only_adapters_move(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void make_folder(const char *name)
     assert_int_equal(mkdir(path_of(name), 0700), 0);
 }
 
-/* Bit for bit, and evaluated without gradients it is the same model. */
+/* The adapters are equal bit for bit, and an evaluation without gradients gives the same result. */
 static void saved_adapters_load_again(void **state)
 {
     (void)state;
@@ -235,7 +236,7 @@ static void resuming_continues_bit_for_bit(void **state)
     engine_destroy(e);
     engine_destroy(f);
 
-    /* Another scale, another form, all weights: another run. */
+    /* Another scale, another form, all weights: the run is a different one. */
     struct train_options other[3] = {o, o, small_options};
     other[0].lora.alpha = 1;
     other[1].lora.target[LORA_K] = false;
@@ -247,7 +248,7 @@ static void resuming_continues_bit_for_bit(void **state)
     batches_close(d);
 }
 
-/* The seed, not the machine, decides what is dropped; without dropout it decides nothing. */
+/* The seed decides what is dropped, not the machine; without dropout it decides nothing. */
 static void dropout_masks_follow_the_seed(void **state)
 {
     (void)state;
@@ -274,8 +275,8 @@ static void dropout_masks_follow_the_seed(void **state)
     assert_true(loss[0][0] != loss[2][0]);
 }
 
-/* Words of Philox4x32-10 for counter 0 and key 0, from its authors' test vectors, times 2^-32:
- * 0.400, 0.884, 0.736, 0.606. */
+/* Words of Philox4x32-10 for counter 0 and key 0, from its authors' test vectors, times 2^-32: 0.400, 0.884, 0.736,
+ * 0.606. */
 static void dropout_masks_are_philox(void **state)
 {
     (void)state;
@@ -365,7 +366,7 @@ static struct engine *with_adapters(const char *model, const char *dir)
 
 /* A text that begins with one token. */
 struct text {
-    const struct decode_prompt *prompt; /* NULL: it was taken */
+    const struct decode_prompt *prompt; /* NULL: the prompt was taken */
     int32_t *ids;
     int count;
 };
@@ -425,7 +426,7 @@ static void merged_model_is_the_same_model(void **state)
     engine_destroy(plain);
 }
 
-/* Each 16-bit weight is the float32 sum rounded once; what has no adapter is the same bits. */
+/* Each 16-bit weight is the float32 sum rounded once; tensors without an adapter keep their bits. */
 static void merging_rounds_once(void **state)
 {
     (void)state;
@@ -542,7 +543,7 @@ static void foreign_adapters_are_refused(void **state)
     assert_int_equal(lora_targets_add(&c, ""), NJ_E_ARG);
 }
 
-/* Adapters of another model, and a file with more than its configuration says. */
+/* Adapters of another model, and a file with more tensors than its configuration lists. */
 static void adapters_that_do_not_fit_are_refused(void **state)
 {
     (void)state;

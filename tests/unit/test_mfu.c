@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_mfu.c: which operations are measured against which peak. tests/cli/receipt_fields.sh counts the
- * operations of a run.
+ * test_mfu.c: the peak with which each kind of operation is compared. tests/cli/receipt_fields.sh counts the operations
+ * of a run.
  */
 #include <math.h>
 

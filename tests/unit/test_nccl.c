@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_nccl.c: communicators of the CUDA backend, on simulated GPUs and a simulated NCCL. What goes aside:
- * test_nccl_aside.c.
+ * test_nccl.c: communicators of the CUDA backend, on simulated GPUs and a simulated NCCL. test_nccl_aside.c tests
+ * transfers beside other work.
  */
 #include "nccl_ranks.h"
 
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-static int hurry; /* each look at the clock takes a second */
+static int hurry; /* each reading of the clock advances it by a second */
 
 int clock_gettime(clockid_t clock, struct timespec *out)
 {
@@ -33,7 +33,7 @@ static int cast(struct rank *r, int root, int turn)
            nj_broadcast(r->c, r->s, r->send, r->bytes, root) == 0 && has(r, r->send, root, 0, turn);
 }
 
-/* Over what the others hold. */
+/* Broadcast zeros over the contents of the other ranks. */
 static int cast_zeros(struct rank *r, int root)
 {
     int fine = (r->rank != root || nj_zero(r->s, r->send, r->bytes) == 0) &&
@@ -91,7 +91,7 @@ static void give_together(struct rank *r)
     free(r->host);
 }
 
-enum { LARGE_BYTES = (1 << 20) + 16 }; /* no kernel gathers so much */
+enum { LARGE_BYTES = (1 << 20) + 16 }; /* kernels do not gather so much */
 
 static int all_copies(struct rank *r)
 {
@@ -134,7 +134,7 @@ static void older_versions_transfer_by_kernels(void **state)
     all_end_well(&of);
 }
 
-/* Launched twice, the second time on what the first left. */
+/* Launch a captured graph twice, the second time on the results of the first. */
 static int captured(struct rank *r)
 {
     nj_graph *g = NULL;
@@ -145,7 +145,7 @@ static int captured(struct rank *r)
     for (int turn = 0; fine && turn < 2; turn++) {
         fine = fill(r, r->send, (size_t)r->ranks * r->bytes, turn) == 0 &&
                nj_graph_launch(g, r->s) == 0;
-        /* what rank 0 sent to rank 1, which had it cast, and all gather */
+        /* rank 0 sent this to rank 1, which broadcast it, and all gathered it */
         for (int k = 0; fine && k < r->ranks; k++)
             fine = has(r, part(r, r->send, k), 0, r->bytes, turn);
     }
@@ -173,7 +173,8 @@ static int says_it(const struct rank *r, int rc)
 {
     return rc != 0 && strstr(nj_context_error(r->ctx), scene->says) != NULL;
 }
-/* The stream fails, and the communicator says why; or it does already, since another rank has failed. */
+/* Expect the stream to fail, with the reason from the communicator; the enqueueing call may fail already, if another
+ * rank has failed. */
 static int fails_with_it(struct rank *r, int enqueued)
 {
     if (enqueued != 0)
@@ -262,7 +263,7 @@ static int out_of_order(struct rank *r)
                    nj_broadcast(r->c, r->s, r->recv, r->bytes, 0);
     return fails_with_it(r, rc);
 }
-/* Its rank ends as well as the others, with the sentence in the log. */
+/* End before the graph runs; the rank exits like the others, and the log has the sentence. */
 static int ends_before_its_graph(struct rank *r)
 {
     nj_graph *g = NULL;

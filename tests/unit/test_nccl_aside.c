@@ -4,7 +4,7 @@
  */
 #include "nccl_ranks.h"
 
-/* Whichever stream of the simulation is the one that does its work at once. */
+/* Run the ranks in every order in which the simulation may execute streams. */
 static void end_well_in_any_order(const char *name, rank_fn *body)
 {
     static const char *const eager[] = {"0", "1", "2"};
@@ -26,8 +26,8 @@ static int all_gathered(struct rank *r, int turn)
     return fine;
 }
 
-/* What is sent is there only when the stream comes to it. Then by the next call, which joins first. Then, behind
- * another gather, a broadcast of what that brought rank 1 of the last. */
+/* Gather aside; the data to send exists only when the stream reaches it. The result is then used by the next call,
+ * which joins first; then, after another gather, a broadcast sends what rank 1 got from the last rank. */
 static int gather_aside(struct rank *r)
 {
     unsigned char *sent = part(r, r->recv, r->rank == 1 ? r->ranks - 1 : 0);
@@ -53,9 +53,8 @@ static void a_gather_aside_is_in_order(void **state)
     end_well_in_any_order("aside", gather_aside);
 }
 
-/* An exchange and what belongs to it, beside other work of the stream: what is sent is there only when the stream
- * comes to it; its place is then written aside, and read when the stream has joined, or by the next call, which joins
- * first. */
+/* Exchange aside; the data to send exists only when the stream reaches it. Its place is then written aside, and read
+ * when the stream has joined, or by the next call, which joins first. */
 static int exchange_aside(struct rank *r)
 {
     nj_stream *aside = NULL;
@@ -80,7 +79,7 @@ static void an_exchange_aside_is_in_order(void **state)
     end_well_in_any_order("exchange aside", exchange_aside);
 }
 
-/* Not in a graph: the stream aside would become part of it, and could not be joined outside. */
+/* Capture a graph: the stream aside would become part of it, and could not be joined outside. */
 static int aside_in_a_graph(struct rank *r)
 {
     nj_stream *aside = NULL;

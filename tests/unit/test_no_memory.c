@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_no_memory.c: every loader, with its first allocation refused, then its second, and so on
- * until it succeeds. Each time it must return NJ_E_NOMEM with a sentence and give back what it had.
+ * test_no_memory.c: every loader, with its first allocation refused, then its second, and so on until it succeeds. Each
+ * time it must return NJ_E_NOMEM with a sentence, and free what it had.
  */
 #include "batch/data.h"
 #include "engine_fixture.h"
@@ -29,11 +29,11 @@
 
 /* ---- the loop ---- */
 
-/* load() opens and, if that succeeds, closes. */
+/* Refuse each allocation of load() in turn. load() opens and, if that succeeds, closes. */
 static void refuse_each(int (*load)(void), const char *what, bool stays_so)
 {
     enum { MOST = 20000 };
-    ok(load()); /* what is made once for the program is made now */
+    ok(load()); /* allocate now what the program allocates only once */
     for (long n = 0; n < MOST; n++) {
         (fail)(0, "%s", "(no sentence)");
         refuse_from(n, stays_so);
@@ -266,7 +266,7 @@ static int load_text(void)
     return load_data("text.txt", &bytes, PACKING_WRAPPED);
 }
 
-/* Opened while nothing fails. */
+/* Opened before allocations fail. */
 static struct tokenizer chat;
 
 static int load_jsonl(void)
@@ -362,7 +362,7 @@ static int load_engine(void)
     return rc;
 }
 
-/* Made while nothing fails. */
+/* Made before allocations fail. */
 static struct engine *saved;
 static const struct lora_config saved_lora = {.rank = 2, .alpha = 4, .target = {[LORA_Q] = true}};
 
@@ -442,11 +442,12 @@ static void refusals_are_told_and_leak_nothing(void **state)
 {
     const int i = (int)(intptr_t)*state;
     refuse_each(loaders[i].load, loaders[i].name, true);
-    if (loaders[i].load != load_engine) /* takes long, and reads with the others */
+    /* the engine takes long, and is loaded in both ways elsewhere */
+    if (loaders[i].load != load_engine)
         refuse_each(loaders[i].load, loaders[i].name, false);
 }
 
-/* A resumed run cuts off rows of later steps, but none that it has no memory to read. */
+/* A resumed run cuts off rows of later steps, but no row that it lacks the memory to read. */
 static void unread_rows_stay(void **state)
 {
     (void)state;
@@ -485,7 +486,7 @@ static void copy(const char *from, const char *name)
     assert_int_equal(fclose(f) | fclose(to), 0);
 }
 
-/* A folder with the tokenizer that a file of the tree holds. */
+/* Write a folder with the tokenizer in a file of the tree. */
 static void write_tokenizer(const char *name, const char *from)
 {
     static char text[1 << 16];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_no_memory_tools.c: what blobcheck reads of a model, with each allocation refused in turn: it
- * must say so and give back what it had.
+ * test_no_memory_tools.c: blobcheck reading a model, with each allocation refused in turn: it must report that and free
+ * what it had.
  */
 #include "check/blobcheck.h"
 #include "refused_memory.h"

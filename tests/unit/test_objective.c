@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_objective.c: the double references of the objective and the update: losses and
- * gradient of kd_head and tv_head against the printed loss, AdamW and clipping against their formulas.
+ * test_objective.c: the double references of the objective and the update: losses and gradient of kd_head and tv_head
+ * against the printed loss, AdamW and clipping against their formulas.
  */
 #include <stdbool.h>
 
@@ -40,7 +40,7 @@ struct head_args {
     double kd[ROWS], ce[ROWS], entropy[ROWS], agree[ROWS];
 };
 
-/* Runs the op; grad becomes what it made of s. */
+/* Run the op; grad gets the gradient that replaces s. */
 static void run_head(struct head_args *a, double *grad)
 {
     memcpy(grad, a->s, ROWS * VS * sizeof(*grad));
@@ -52,7 +52,7 @@ static void run_head(struct head_args *a, double *grad)
                            V, VS, VT, a->tau, a->ratio, a->beta);
 }
 
-/* The printed loss, summed over rows (inv_valid times loss_scale is 1). */
+/* Return the printed loss, summed over rows (inv_valid times loss_scale is 1). */
 static double head_loss(void *args)
 {
     struct head_args *a = args;
@@ -66,7 +66,8 @@ static double head_loss(void *args)
 
 static const float cases[][2] = {{2, 0.5f}, {1, 1}, {3, 0}, {0.5f, 0.25f}}; /* tau, ratio */
 
-/* grad is that of the printed loss, 0 where there is none, and a shift of all logits changes nothing. */
+/* Check that grad is the gradient of the printed loss, 0 for rows without one, and that a shift of all logits changes
+ * nothing. */
 static void check_head(struct head_args *a)
 {
     double *grad = zeros(ROWS * VS);
@@ -170,8 +171,8 @@ static void head_divergence_follows_beta(void **state)
     }
 }
 
-/* The Jensen-Shannon divergence over beta (1 - beta) tends to the Kullback-Leibler ones, and so do
- * the gradients. */
+/* The Jensen-Shannon divergence over beta (1 - beta) tends to the Kullback-Leibler divergences, and so do the
+ * gradients. */
 static void head_divergence_has_limits(void **state)
 {
     (void)state;
@@ -193,9 +194,9 @@ static void head_divergence_has_limits(void **state)
     }
 }
 
-/* Hot: tau^2 KL tends to half the variance of the differences of the logits, at every beta times
- * beta (1 - beta), and its gradient to their deviations; cold: tau KL to how far the student's logit of the
- * teacher's first choice lies under its own. */
+/* Hot: tau^2 KL tends to beta (1 - beta) times half the variance of the differences of the logits, at every beta, and
+ * its gradient to their deviations. Cold: tau KL tends to the distance by which the student's logit of the teacher's
+ * top-1 token lies below its own. */
 static void head_temperature_has_limits(void **state)
 {
     (void)state;
@@ -224,14 +225,14 @@ static void head_temperature_has_limits(void **state)
         for (int v = 0; v < V; v++)
             assert_close(grad[m * VS + v], share * (s[v] - t[v] - mean) / V, 1e-3);
         if (b > 0)
-            continue; /* the others have other limits in the cold */
+            continue; /* the others have other limits when cold */
         a.tau = cold;
         run_head(&a, grad);
         assert_close(a.kd[m] * (double)cold, s[top_s] - s[top_t], 1e-2);
     }
 }
 
-/* Logits so far apart that one side's probabilities are 0 as numbers. */
+/* Logits are so far apart that one side's probabilities underflow to 0. */
 static void head_survives_underflow(void **state)
 {
     (void)state;
@@ -251,7 +252,7 @@ static void head_survives_underflow(void **state)
         for (int i = 0; i < ROWS * VS; i++)
             assert_true(isfinite(grad[i]));
         if (k == 2)
-            assert_close(a.kd[0], log(2), 1e-13); /* nothing in common: the most there is */
+            assert_close(a.kd[0], log(2), 1e-13); /* nothing in common: the maximum */
     }
 }
 
@@ -288,7 +289,7 @@ static void head_of_ratio_0_is_cross_entropy(void **state)
     assert_all_close(both.ce, alone.ce, ROWS, 1e-15);
 }
 
-/* The further the student goes from the teacher along a line, the larger the divergence. */
+/* The further the student moves from the teacher along a line, the larger the divergence. */
 static void head_divergence_grows(void **state)
 {
     (void)state;
@@ -315,14 +316,14 @@ static void head_breaks_ties_by_the_lowest_index(void **state)
     struct head_args a = {.s = zeros(ROWS * VS), .t = zeros(ROWS * VT), .tau = 1, .ratio = 0.5f};
     a.s[3] = a.s[9] = 1; /* row 0: student 3, teacher 9 */
     a.t[9] = 1;
-    a.t[3 * VT] = 0.5; /* row 3: all student logits equal: both 0 */
+    a.t[3 * VT] = 0.5; /* row 3: all student logits are equal, so both choose 0 */
     run_head(&a, zeros(ROWS * VS));
     assert_true(a.agree[0] == 0 && a.agree[3] == 1);
 }
 
 /* ---- total variation distance ---------------------------------------------------------------- */
 
-/* A kink lies where p = q: the two sides of a difference quotient must not lie across it. */
+/* Check that no kink lies within a difference quotient: kinks are where p = q. */
 static void assert_no_kink(const struct head_args *a)
 {
     for (int m = 0; m < ROWS; m++) {
@@ -348,7 +349,7 @@ static void distance_gradient_is_the_derivative(void **state)
     }
 }
 
-/* And the other results are those of kd_head. */
+/* The other results equal those of kd_head. */
 static void distance_equals_the_formula(void **state)
 {
     (void)state;
@@ -390,7 +391,7 @@ static void distance_from_itself_is_0(void **state)
         assert_true(grad[i] == 0);
 }
 
-/* Nothing in common: 1, the most there is, and no gradient that would say where to go. */
+/* The distributions have nothing in common: the distance is 1, the maximum, and has no gradient. */
 static void distance_is_at_most_1(void **state)
 {
     (void)state;
@@ -423,7 +424,7 @@ static void distance_alone_leaves_the_logits(void **state)
 
 /* ---- rows of answers ------------------------------------------------------------------------- */
 
-/* And the divergences are those of the objective at both ends of beta. */
+/* The divergences equal those of the objective at both ends of beta. */
 static void rows_of_answers_equal_the_formulas(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_optimizer_state.c: training with weights and moments in bfloat16: as good as float32 within
- * the noise of rounding, the same bits again, a smaller plan; states of another kind are refused.
+ * test_optimizer_state.c: training with weights and moments in bfloat16: as good as float32 within the noise of
+ * rounding, reproducible bit for bit, with a smaller plan; states of another kind are refused.
  */
 #include "engine_fixture.h"
 
@@ -29,7 +29,7 @@ static void train_some(struct engine *e, struct batch_source *d, int steps,
     }
 }
 
-/* So many steps of a new engine. */
+/* Train a new engine for some steps. */
 static struct engine *trained(const char *student, const struct train_options *o, int steps,
                               struct step_result *last)
 {
@@ -65,7 +65,7 @@ static void weights_of_a_16_bit_state_are_bfloat16(void **state)
     engine_destroy(e);
 }
 
-/* Mean distance of a weight from the next bfloat16 number. */
+/* Return the mean distance of a weight from the next bfloat16 number. */
 static double mean_unit(const struct engine *e)
 {
     const int64_t n = e->student.p.count;
@@ -76,10 +76,9 @@ static double mean_unit(const struct engine *e)
     return sum;
 }
 
-/* An update of size lr goes as a whole unit u with probability lr / u, so k of them spread a weight
- * by sqrt(k lr u) at most, and the loss, to first order, by the norm of its gradient times that:
- * five times it is the bound. Steps that are longer by the noise of the second moments add 1 % of
- * the way (docs/objective.md). */
+/* An update of size lr is taken as a whole unit u with probability lr / u, so k of them spread a weight by at most
+ * sqrt(k lr u), and the loss, to first order, by the norm of its gradient times that. The bound is five times that. The
+ * noise of the second moments lengthens steps by 1 % (docs/objective.md). */
 static void the_loss_with_a_16_bit_state_is_close_to_float32(void **state)
 {
     (void)state;
@@ -188,7 +187,7 @@ static void another_state_is_refused(void **state)
     engine_destroy(e[1]);
 }
 
-/* Bit for bit, and they train on. */
+/* The adapters are equal bit for bit, and training continues from them. */
 static void saved_adapters_load_again(void **state)
 {
     (void)state;
@@ -214,7 +213,7 @@ static size_t bytes_of(const struct plan *p, const char *name)
     return 0;
 }
 
-/* Elements of an arena lie on 256 bytes whatever their size, so regions halve but for that. */
+/* Elements of an arena are aligned to 256 bytes whatever their size; apart from that, regions halve. */
 static void the_plan_of_a_16_bit_state_is_smaller(void **state)
 {
     (void)state;
@@ -243,8 +242,8 @@ static void the_plan_of_a_16_bit_state_is_smaller(void **state)
     }
 }
 
-/* Starts again as on an old processor, for which the bits of OpenBLAS's sums depend on how it divides
- * a product; it looks when a program starts. Elsewhere than on x86 there is none. */
+/* Restart as on an old processor, on which the bits of OpenBLAS's sums depend on how it divides a GEMM; OpenBLAS
+ * detects the processor at start-up. This works on x86 only. */
 static void run_as_on_prescott(char **argv)
 {
 #ifdef __x86_64__

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_options.c: the option tables and both of their parsers: command line and --config file.
+ * test_options.c: the option tables and their two parsers: command line and --config file.
  */
 #include "net/net.h"
 #include "options/options.h"
@@ -17,7 +17,7 @@ static const struct command_info *command(const char *name)
     return NULL;
 }
 
-/* Parses words that are separated by spaces. */
+/* Parse words that are separated by spaces. */
 static int parse(const char *name, const char *line, struct settings *s)
 {
     static char copy[2048];
@@ -70,7 +70,7 @@ static void a_file_of_options_sets_everything(void **state)
     settings_free(&s);
 }
 
-/* Wherever --config stands, what the command line says holds; its lists replace the file's. */
+/* The command line wins wherever --config stands; its lists replace those of the file. */
 static void the_command_line_wins_over_a_file(void **state)
 {
     (void)state;
@@ -183,7 +183,7 @@ static void options_have_other_spellings(void **state)
     settings_free(&s);
 }
 
-/* Settings of other trainers that ask for what is done anyway are passed over; all others are told at once. */
+/* Settings of other trainers that ask for the default behaviour are accepted; all others are refused with an answer. */
 static void settings_of_other_trainers_are_answered(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void settings_of_other_trainers_are_answered(void **state)
     settings_free(&s);
 }
 
-/* A message names what was typed, and an option of another command leads to that command. */
+/* A message names the option as typed; an option of another command leads to that command. */
 static void messages_of_options_name_option_and_value(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void see_data(void *user, const struct setting *s)
         *(struct setting *)user = *s;
 }
 
-/* A shell may make many words of a pattern; what is told of them is all of them. */
+/* A shell may expand a pattern to many words; all of them are read. */
 static void long_lists_of_values_are_read(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void long_lists_of_values_are_read(void **state)
     settings_free(&s);
 }
 
-/* Every row of the tables of spellings can be reached and names an option that there is. */
+/* Every row of the tables of spellings can be reached, and names an existing option. */
 static void tables_of_options_agree(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void add_setting(void *user, const struct setting *s)
     assert_true(t->used < sizeof t->bytes);
 }
 
-/* All settings of a command after --word and a value, or --word alone. */
+/* Return the settings of a command after --word and a value, or after --word alone. */
 static void settings_after(const struct command_info *c, const char *word, const char *value,
                            struct text *out)
 {
@@ -355,7 +355,7 @@ static void settings_after(const struct command_info *c, const char *word, const
     settings_free(&s);
 }
 
-/* A value that is no option's default. */
+/* Return a value that is no option's default. */
 static const char *another_value(const struct option *o, char *buffer, size_t bytes)
 {
     const char *last = o->kind == OPT_CHOICE ? strrchr(o->value_name, '|') : NULL;
@@ -370,7 +370,7 @@ static const char *another_value(const struct option *o, char *buffer, size_t by
     return buffer;
 }
 
-/* word sets what `name` sets, to the value that follows it or, if it stands for one, to that. */
+/* Check that `word` sets what `name` sets, to the value that follows it or to the value it stands for. */
 static int sets_the_same(const struct command_info *c, const char *word, const char *name,
                          const char *value)
 {
@@ -413,7 +413,7 @@ static void every_spelling_sets_its_option(void **state)
     }
 }
 
-/* Whoever adds an option of a run says what a resumed run does with it. */
+/* A new option of a run must state its effect on a resumed run. */
 static void every_option_says_how_a_run_resumes(void **state)
 {
     (void)state;
@@ -426,7 +426,7 @@ static void every_option_says_how_a_run_resumes(void **state)
     }
 }
 
-/* What ranks compare of a command line; to be freed. */
+/* Return the text of a command line that ranks compare; the caller frees it. */
 static char *compared(const char *name, const char *line)
 {
     struct settings s;
@@ -446,7 +446,7 @@ static bool is_free(const char *name)
     return false;
 }
 
-/* Whoever adds an option of a run has it compared, unless it is added to the list above. */
+/* A new option of a run is compared, unless the list above names it. */
 static void ranks_compare_every_option(void **state)
 {
     const struct command_info *const both[] = {command("distill"), command("train")};
@@ -465,7 +465,7 @@ static void ranks_compare_every_option(void **state)
         }
 }
 
-/* The digits of a value are not cut, and files are counted alone. */
+/* The digits of a value are not cut, and only files are counted. */
 static void ranks_compare_values_whole(void **state)
 {
     char *one = compared("train", "--lr 0.1 --data a.txt b.txt --export q8_0 --student here");
@@ -485,7 +485,7 @@ static void ranks_compare_values_whole(void **state)
     free(two);
 }
 
-/* All options that the engine knows, as settings and as the engine has them. */
+/* Compare the values of all options that the engine uses with the settings. */
 static void check_applied(const struct command_info *c, const struct settings *s, const char *line)
 {
     struct train_options t = {0};
@@ -501,7 +501,7 @@ static void check_applied(const struct command_info *c, const struct settings *s
     }
 }
 
-/* Returns how many options of the command that is. */
+/* Return the number of such options of the command. */
 static int engine_has_values(const struct command_info *c)
 {
     int seen = 0;

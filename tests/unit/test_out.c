@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_out.c: the folder of a run: what is the run's own, who may write, which rows are kept.
+ * test_out.c: the folder of a run: its own files, who may write, and the rows that are kept.
  */
 #include "record/lock.h"
 #include "record/rows.h"
@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* In place of that of libc: file systems without locks are rare on machines that run tests. */
+/* Replaces libc's function: file systems without locks are rare on machines that run tests. */
 static int lock_error;
 
 int fcntl(int fd, int command, ...)
@@ -164,7 +164,7 @@ static void one_run_has_the_lock(void **state)
     write_text(at("out/lock"), "nojit run: process 1 on elsewhere\n");
     check_ok(lock_check(at("out")), "left");
     check_ok(lock_take(&first, at("out")), "taken over");
-    /* Whoever removed the name of a lock does not remove that of the next one. */
+    /* A process that removed the name of a lock does not remove the next one. */
     unlink(at("out/lock"));
     check_ok(lock_take(&second, at("out")), "another file");
     lock_release(&first);
@@ -255,7 +255,7 @@ static void a_lock_that_cannot_be_read_is_called_so(void **state)
     assert_true(lowest >= 0);
     close(lowest);
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    /* The folder takes two. */
+    /* The limit leaves room for two descriptors. */
     const struct rlimit two = {.rlim_cur = (rlim_t)lowest + 2, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &two), 0);
     const int rc = own_check_new(at("out"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_overlong.c: what becomes of documents that are longer than a row: conversations stay whole, and what does not
- * fit is cut, dropped or split as --overlong says, and counted.
+ * test_overlong.c: documents longer than a row: conversations stay whole, and longer ones are cut, dropped or split
+ * according to --overlong, and counted.
  */
 #include "batch/data.h"
 #include "unit.h"
@@ -10,8 +10,8 @@ enum { S = 8, END = 256 };
 static const struct tokenizer bytes_tokenizer = {
     .kind = "bytes", .vocab_size = END + 1, .end_of_text = END, .end_of_turn = -1};
 
-/* 8 tokens fit into 7 positions; 12 are longer than a row, with 3 targets beyond it; a prompt of 12 leaves no target
- * in a row; a text of 12. */
+/* 8 tokens, which fit into 7 positions; 12 tokens, longer than a row, with 3 targets beyond it; a prompt of 12, which
+ * leaves no target in a row; a text of 12. */
 static const char lines[] = "{\"prompt\": \"aaaa\", \"completion\": \"bbb\"}\n"
                             "{\"prompt\": \"cccc\", \"completion\": \"ddddddd\"}\n"
                             "{\"prompt\": \"eeeeeeeeeeee\", \"completion\": \"f\"}\n"
@@ -29,7 +29,8 @@ static struct data_options options(const char *const *path, enum packing packing
                                  .vocab_size = END + 1};
 }
 
-/* Opens the lines and returns all targets of an epoch as text, rows apart by '|'; the end of a text is '.'. */
+/* Open the lines and return all targets of an epoch as text; rows are separated by '|', and '.' is the end of a
+ * text. */
 static char *targets(enum packing packing, enum overlong overlong, struct overlong_count *n,
                      char *out)
 {
@@ -99,7 +100,7 @@ static void text_alone_is_wrapped(void **state)
     check_refused(data_open(&o, &bytes_tokenizer, &d), NJ_E_ARG, "add --packing bfd", "wrapped");
 }
 
-/* Held-out answers are measured behind their prompts, and each of them once. */
+/* Held-out answers are evaluated after their prompts, and each of them once. */
 static void held_out_prompts_stay_whole(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_packed.c: files packed by gzip and Zstandard hold what they hold unpacked; what is cut, damaged or a trap is
- * refused; blocks of Snappy and LZ4 are unpacked, and never beyond their ends.
+ * test_packed.c: files packed by gzip and Zstandard read like the unpacked files; truncated, damaged and hostile ones
+ * are refused; blocks of Snappy and LZ4 are unpacked, never beyond their ends.
  */
 #include "data/data_file.h"
 #include "rows_fixture.h"
@@ -25,7 +25,7 @@ static size_t gzip(const void *in, size_t bytes, unsigned char *out, size_t room
     return room - z.avail_out;
 }
 
-/* Packs the lines as two streams, one after the other, as appended files are. */
+/* Pack the lines as two concatenated streams, like those of appended files. */
 static size_t pack(bool zstd, unsigned char *out, size_t room)
 {
     const size_t half = strcspn(lines, "\n") + 1, rest = sizeof lines - 1 - half;
@@ -92,7 +92,7 @@ static void damaged_packed_files_are_refused(void **state)
                   "there is no token in it", "nothing");
 }
 
-/* 320 MiB of zeros in 16 KiB. */
+/* 320 MiB of zeros are packed in 16 KiB. */
 static void lines_that_unpack_to_too_much_are_refused(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void blocks_are_unpacked(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-        /* Of exact sizes, so that a sanitizer sees a byte too far. */
+        /* Buffers have exact sizes, so that a sanitizer sees a byte too far. */
         char *in = malloc(blocks[i].bytes), *out = calloc(1, blocks[i].room);
         memcpy(in, blocks[i].in, blocks[i].bytes);
         const bool good =

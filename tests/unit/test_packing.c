@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_packing.c: documents to rows: nothing lost, nothing torn that fits, no row that mixes
- * documents up, and the padding that is reported.
+ * test_packing.c: documents to rows: no token is lost, no document that fits is cut, no row mixes documents, and the
+ * reported padding is correct.
  */
 #include "batch/data.h"
 #include "unit.h"
 
 #include <math.h>
 
-/* Every token of the made-up texts is its own id, from FIRST on, but for the one that ends a text:
- * an id says where in the stream it stands. */
+/* Every token of the made-up texts has its own id, from FIRST on, except the token that ends a text: an id gives its
+ * position in the stream. */
 enum { END = 256, FIRST = 1000, MOST = 20000, VOCAB = FIRST + MOST, X = IGNORED };
 
 static const struct tokenizer ids_tokenizer = {.kind = "token files", .end_of_text = END};
@@ -18,11 +18,11 @@ static const enum packing kinds[] = {PACKING_WRAPPED, PACKING_BFD, PACKING_NONE}
 /* The stream, and for each of its tokens the document and the place in it. */
 static struct {
     uint16_t id[MOST];
-    int document[MOST], place[MOST], length[MOST]; /* length of the document that holds it */
+    int document[MOST], place[MOST], length[MOST]; /* length of the document that contains it */
     int tokens, split;                             /* split: first token of the second file */
 } text;
 
-/* Documents of so many tokens; the last one of each file ends with the file, the others with END. */
+/* Write documents of given lengths. The last one of each file ends with the file, the others with END. */
 static void write_documents(const int *length, int count, int first_file)
 {
     int n = 0;
@@ -41,7 +41,7 @@ static void write_documents(const int *length, int count, int first_file)
     write_bytes(at("packing-2.u16"), text.id + text.split, (size_t)(n - text.split) * 2);
 }
 
-/* Lengths of all kinds: one token, as many as a row takes and around that, several rows. */
+/* Write documents with lengths of all kinds: one token, about as many as a row holds, several rows. */
 static void write_mixture(int S)
 {
     int length[150];
@@ -75,7 +75,7 @@ static struct data *open_text(enum packing kind, int S, int B, uint64_t seed, bo
     return d;
 }
 
-/* Checks one row of whole documents and counts its tokens in seen; returns how many it holds. */
+/* Check one row of whole documents and count its tokens in `seen`. Return how many it holds. */
 static int check_row(const struct batch *b, enum packing kind, int *seen)
 {
     int filled = 0, start = 0;
@@ -84,7 +84,8 @@ static int check_row(const struct batch *b, enum packing kind, int *seen)
         start = b->doc_start[i] == i ? i : start;
         assert_int_equal(b->doc_start[i], start);
         assert_int_equal(b->pos[i], i - start);
-        if (b->target[i] == X) { /* padding: to the end of the row, a document of its own */
+        /* padding: reaches to the end of the row, and is a separate document */
+        if (b->target[i] == X) {
             assert_int_equal(b->ids[i], 0);
             assert_int_equal(start, filled);
             continue;
@@ -94,7 +95,7 @@ static int check_row(const struct batch *b, enum packing kind, int *seen)
         seen[t]++;
         assert_int_equal(b->target[i], text.id[t + 1]);
         assert_int_equal(text.document[t], text.document[t + 1]);
-        if (start == i) /* a document begins, or goes on where the row before it was full */
+        if (start == i) /* a document begins, or continues from a full row */
             assert_int_equal(text.place[t] % b->S, 0);
         else
             assert_int_equal(b->ids[i - 1], b->ids[i] - 1);
@@ -123,7 +124,7 @@ static void packing_loses_and_tears_nothing(void **state)
                     assert_true(count > 0 && count == b.valid);
                     filled += count;
                 }
-                /* All but the last token of each document, once an epoch. */
+                /* All but the last token of each document, once per epoch. */
                 for (int t = 0; t < text.tokens; t++)
                     if (seen[t] != (text.place[t] < text.length[t] - 1 ? epoch : 0))
                         fail_msg("S %d, packing %d: token %d came %d times in %d epochs", S, kind,
@@ -137,8 +138,8 @@ static void packing_loses_and_tears_nothing(void **state)
     }
 }
 
-/* Inputs of 2, 7, 3, 6 and 2 tokens fill two rows of 10 when each goes where it leaves the least
- * room; the roomiest row, or the next one, would make three. */
+/* Inputs of 2, 7, 3, 6 and 2 tokens fill two rows of 10 if each goes where it leaves the least room; choosing the
+ * roomiest row, or the next one, would need three. */
 static void the_best_fit_is_taken(void **state)
 {
     (void)state;
@@ -158,7 +159,7 @@ static void the_best_fit_is_taken(void **state)
         assert_int_equal(b.ids[i], FIRST + ids[i / 10][i % 10]);
         assert_int_equal(b.doc_start[i], starts[i / 10][i % 10]);
     }
-    for (int i = 0; i < 10; i++) /* no third row: padding, one document */
+    for (int i = 0; i < 10; i++) /* no third row: padding, as one document */
         assert_true(b.target[20 + i] == X && b.doc_start[20 + i] == 0 && b.pos[20 + i] == i);
     assert_int_equal(batches_next(data_batches(d), &b), 1);
     data_close(d);
@@ -190,7 +191,7 @@ static void packed_rows_are_filled(void **state)
     data_close(none);
 }
 
-/* With `once` each target of the text counts once, whatever the rows; masks and padding included. */
+/* With `once`, each target of the text counts once, whatever the rows, masks and padding. */
 static void one_pass_has_the_same_targets(void **state)
 {
     (void)state;
@@ -216,14 +217,14 @@ static void one_pass_has_the_same_targets(void **state)
             check_ok(data_open(&o, &bytes, &d), "once");
             while (batches_next(data_batches(d), &b) == 0)
                 targets += b.valid;
-            /* "abcd" and the end after it, "yz" and its end, and all of the last but one */
+            /* "abcd" and its end, "yz" and its end, and all of the last one but one token */
             assert_int_equal(targets, 5 + 3 + 29);
             data_close(d);
         }
     tokenizer_close(&bytes);
 }
 
-/* The same seed gives the same rows however they are grouped, and a position goes on exactly. */
+/* The same seed gives the same rows however they are grouped, and a position resumes exactly. */
 static void the_order_of_packed_rows_is_the_seeds(void **state)
 {
     (void)state;
@@ -247,7 +248,8 @@ static void the_order_of_packed_rows_is_the_seeds(void **state)
             struct data_state here;
             struct batch b;
             batches_tell(data_batches(d), &here);
-            batches_seek(data_batches(d), &(struct data_state){5, 1}); /* elsewhere and back */
+            /* seek elsewhere and back */
+            batches_seek(data_batches(d), &(struct data_state){5, 1});
             assert_int_equal(batches_next(data_batches(d), &b), 0);
             batches_seek(data_batches(d), &here);
             assert_int_equal(batches_next(data_batches(d), &b), 0);

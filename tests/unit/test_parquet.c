@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_parquet.c: rows of Parquet files are those that pyarrow reads, whatever the settings of their writer; columns
- * that nobody wants are not read; damaged files are refused.
+ * test_parquet.c: rows of Parquet files equal those that pyarrow reads, whatever the settings of the writer; unused
+ * columns are not read; damaged files are refused.
  */
 #include "data/parquet.h"
 #include "unit.h"
@@ -124,7 +124,7 @@ static void columns_that_nobody_wants_are_left_out(void **state)
     data_file_close(&f);
 }
 
-/* Reads all rows; returns what became of it. */
+/* Read all rows; return the error code. */
 static int read_all(const char *path)
 {
     const struct parquet_reader reader = {all, ignore, NULL};
@@ -145,7 +145,7 @@ static int read_all(const char *path)
     return rc;
 }
 
-/* Writes a file of the golden folder with one byte changed, or without its end. */
+/* Write a file of the golden folder with one byte changed, or truncated. */
 static const char *damaged(const char *name, long place, int with, long bytes)
 {
     static unsigned char all_bytes[1 << 16];
@@ -175,7 +175,7 @@ static void damaged_parquet_files_are_refused(void **state)
                   "of the column text does not have the checksum it should", "checksum");
 }
 
-/* Every byte, changed in two ways: a file is read or refused, and nothing else happens. */
+/* Every byte is changed in two ways: the file is read or refused, and nothing else happens. */
 static void no_byte_of_a_parquet_file_is_trusted(void **state)
 {
     (void)state;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 struct block {
-    size_t bytes, arrays; /* that many arrays of so many bytes */
-    char *at;             /* of the first array */
+    size_t bytes, arrays; /* `arrays` arrays of `bytes` bytes each */
+    char *at;             /* address of the first array */
     size_t from, to;
 };
 
@@ -54,7 +54,7 @@ static void lifetimes_that_do_not_meet_share_memory(void **state)
     assert_int_equal(p.arena.used, 1280);
 }
 
-/* To the byte: rounded up, a buffer ends where the memory does, and one that is larger has no room. */
+/* Sizes are exact to the byte: a buffer may end where the memory does, and a larger one does not fit. */
 static void lent_memory_ends_where_it_ends(void **state)
 {
     (void)state;
@@ -73,7 +73,7 @@ static void lent_memory_ends_where_it_ends(void **state)
     assert_int_equal(p.arena.used, 2048);
 }
 
-/* A part of a buffer that is in use less often lends memory; what is around it does not. */
+/* A part of a buffer that is in use in fewer phases lends memory; the rest of the buffer does not. */
 static void a_part_of_a_buffer_is_lent(void **state)
 {
     (void)state;
@@ -88,8 +88,7 @@ static void a_part_of_a_buffer_is_lent(void **state)
     assert_ptr_equal(at, memory + 512);
 }
 
-/* In an arena in cells, a buffer begins behind the rest of a cell that nothing is in, and does not make the arena
- * larger. */
+/* In an arena in cells, a buffer begins after the unused rest of a cell, and does not enlarge the arena. */
 static void cells_lend_what_is_allocated(void **state)
 {
     (void)state;
@@ -114,7 +113,7 @@ static void cells_lend_what_is_allocated(void **state)
     assert_ptr_equal(at, memory[2]);
 }
 
-/* Any two buffers that some phase needs both of are apart, in an arena of one piece and in one of cells. */
+/* Any two buffers that are in use in the same phase are separate, in a contiguous arena and in one in cells. */
 static void buffers_in_use_at_once_never_overlap(void **state)
 {
     (void)state;

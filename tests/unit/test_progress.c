@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_progress.c: what the line of a step says. tests/cli/cli_progress.sh looks at it in a terminal.
+ * test_progress.c: the text of a step's line. tests/cli/cli_progress.sh tests it in a terminal.
  */
 #include <math.h>
 
@@ -9,7 +9,7 @@
 #include "record/progress.h"
 #include "unit.h"
 
-/* The log after steps [first, last] of 20, every 10th is due. */
+/* Return the log after steps [first, last] of 20, when every 10th is due. */
 static const char *log_of(double ideal_seconds, bool teacher, int64_t first, int64_t last)
 {
     static char text[4096];
@@ -62,8 +62,8 @@ static void progress_logs_what_is_due(void **state)
     assert_ptr_equal(strchr(second, '\n') + 1, text + strlen(text));
 }
 
-/* Ten steps of 10 s to come, and evaluations of 15 s after steps 10, 15 and 20, of which 30 s have passed;
- * then 8 steps, and evaluations after 14, 21 and 22. */
+/* Ten steps of 10 s remain, and evaluations of 15 s after steps 10, 15 and 20, of which 30 s have passed; then 8 steps,
+ * and evaluations after 14, 21 and 22. */
 static void the_time_left_counts_evaluations_to_come(void **state)
 {
     static const struct {
@@ -98,7 +98,7 @@ static void the_time_left_counts_evaluations_to_come(void **state)
     }
 }
 
-/* After ten seconds, and whenever twice the time has passed. */
+/* Progress is reported after ten seconds, and whenever the time has doubled. */
 static void long_evaluations_are_told(void **state)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_prompts.c: prompts from JSON lines: their ids, as transformers makes them of conversations, what comes beside
- * them, their order, what is dropped and what is refused.
+ * test_prompts.c: prompts from JSON lines: their ids, which transformers makes from the same conversations, further
+ * columns, order, dropped prompts and refusals.
  */
 #include "batch/prompts.h"
 #include "tokenizer_fixture.h"
@@ -40,7 +40,7 @@ static void check_ids(const json_t *want, const int32_t *ids, size_t count, cons
             fail_msg("%s: id %zu is %d", what, i, ids[i]);
 }
 
-/* CHAT_TEMPLATES=FOLDER takes the published templates in the place of those that do the same here. */
+/* Write the template of a row. CHAT_TEMPLATES=FOLDER uses the published templates instead of equivalent ones. */
 static void write_template(const json_t *row)
 {
     const char *folder = getenv("CHAT_TEMPLATES");
@@ -56,7 +56,7 @@ static void write_template(const json_t *row)
     free(text);
 }
 
-/* One golden row: as a line with messages, as one with a list as its prompt, and behind an answer. */
+/* Check a golden row: as a line with messages, as one with a list as its prompt, and with an answer. */
 static void check_row(const json_t *row, const struct tokenizer *t)
 {
     const json_t *messages = json_object_get(row, "messages"), *want = json_object_get(row, "ids");
@@ -80,7 +80,7 @@ static void check_row(const json_t *row, const struct tokenizer *t)
     free(turns);
 }
 
-/* The text that a conversation of one turn, or of two with a system message, asks for. */
+/* Check the text that asks for an answer to a conversation of one turn, or of two with a system message. */
 static void check_chat(const json_t *row, const struct tokenizer *t)
 {
     const json_t *messages = json_object_get(row, "messages");
@@ -117,7 +117,7 @@ static void conversations_are_asked_as_in_the_template(void **state)
     json_decref(rows);
 }
 
-/* The template alone says whether the token that begins texts is there. */
+/* Only the template decides whether the token that begins texts is present. */
 static void a_template_may_write_no_begin_of_text(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void a_template_may_write_no_begin_of_text(void **state)
     tokenizer_close(&t);
 }
 
-/* A model whose end of a turn is its only end can be asked, if not trained on conversations. */
+/* A model whose end of a turn is its only end can be prompted, though not trained on conversations. */
 static void one_end_is_enough_to_ask(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void long_prompts_are_dropped(void **state)
     check_bytes(one.ids, one.count, "7");
     check_bytes(one.teacher_ids, one.teacher_count, "89");
     assert_string_equal(one.id, "5");
-    /* Those that remain are the same without the others. */
+    /* The remaining prompts are the same as without the others. */
     again = open_lines("{\"prompt\": \"12345\"}\n{\"prompt\": \"7\", \"teacher_prompt\": \"89\"}",
                        &bytes_only, 0);
     assert_true(prompts_hash(p) == prompts_hash(again));
@@ -284,7 +284,7 @@ static void long_prompts_are_dropped(void **state)
     assert_null(p);
 }
 
-/* Each epoch has every prompt once, in an order of its own; seed 0 keeps that of the files. */
+/* Each epoch has every prompt once, in an order of its own; seed 0 keeps the order of the files. */
 static void epochs_of_prompts_are_shuffled(void **state)
 {
     (void)state;

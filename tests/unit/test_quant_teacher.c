@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_quant_teacher.c: a teacher that stays quantised does what a teacher with its expanded weights does, bit
- * for bit, on the CPU.
+ * test_quant_teacher.c: a teacher whose weights stay quantized gives, bit for bit, the results of one with expanded
+ * weights, on the CPU.
  */
 #include "engine_fixture.h"
 
@@ -19,7 +19,7 @@
 
 enum { WORDS = 1301, SPECS_MOST = 64 };
 
-/* Two layers in which every type comes once at least, and all mixtures of a fused matrix. */
+/* Two layers in which every type occurs at least once, and all mixtures of a fused matrix. */
 static const struct model_config untied = {
     .model_type = "llama",
     .hidden_size = 256,
@@ -58,7 +58,7 @@ static enum nj_tensor_type type_of(const struct tensor_spec *s)
     return s->role == ROLE_HEAD ? NJ_TYPE_Q6_K : of_layer[s->layer % 2][s->role];
 }
 
-/* Half-precision scales of a block lie at even bytes: each is made one of about 2^-8. */
+/* Write random blocks. Their half-precision scales lie at even bytes, and each is set to about 2^-8. */
 static void write_blocks(struct gguf_writer *w, const struct tensor_spec *s, uint32_t seed)
 {
     const enum nj_tensor_type type = type_of(s);
@@ -100,7 +100,7 @@ static void write_quantised(const char *name, const struct model_config *c)
     free(spec);
 }
 
-/* The elements of a tensor, by the op's reference where it is quantised. */
+/* Return the elements of a tensor, expanded by the op's reference if it is quantized. */
 static float *expanded(nj_stream *s, const struct tensor *t)
 {
     const int rows = (int)t->shape[0], columns = (int)t->shape[1];
@@ -122,7 +122,7 @@ static float *expanded(nj_stream *s, const struct tensor *t)
     return out;
 }
 
-/* A folder with the weights of a GGUF file in float32. */
+/* Write a folder with the weights of a GGUF file in float32. */
 static void write_expanded(const char *name, const char *from, const struct model_config *c)
 {
     struct st_declared declared[SPECS_MOST];
@@ -153,7 +153,7 @@ static void write_expanded(const char *name, const char *from, const struct mode
     free(spec);
 }
 
-/* Losses of two steps and an evaluation; kept: the teacher stays quantised. */
+/* Compare the losses of two steps and an evaluation; `kept`: the teacher stays quantized. */
 static void run_both(const char *quantised, const char *whole, const struct model_config *c,
                      int grad_accum)
 {
@@ -205,7 +205,7 @@ static void a_quantised_teacher_is_its_expanded_weights(void **state)
     }
 }
 
-/* What the teacher takes: its blocks, norms and one scratch; not the matrices. */
+/* The teacher needs memory for its blocks, norms and one scratch buffer, not for the matrices. */
 static void nothing_of_a_quantised_teacher_is_kept_expanded(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void seven_billion_take_six_gigabytes(void **state)
     free(types);
 }
 
-/* What no gradient is asked of cannot be given one: no matrix is a parameter. */
+/* The matrices are not parameters, so they cannot be given a gradient. */
 static void gradients_of_a_quantised_teacher_are_refused(void **state)
 {
     (void)state;
@@ -306,7 +306,7 @@ static void gradients_of_a_quantised_teacher_are_refused(void **state)
     free(types);
 }
 
-/* In slices of the head, each of whose GEMMs was prepared. */
+/* The head runs in slices, each of whose GEMMs was prepared. */
 static void epochs_with_a_quantised_teacher_end(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void epochs_with_a_quantised_teacher_end(void **state)
     free(types);
 }
 
-/* What is quantised while a folder is read is what a file of it holds, whose rows lie in another order. */
+/* A folder that is quantized while it is read gives the blocks of a quantized file, whose rows lie in another order. */
 static void folders_are_quantised_like_files(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void folders_are_quantised_like_files(void **state)
 
 struct reading {
     double last, total;
-    int models; /* that were read to the end */
+    int models; /* models that were read to the end */
 };
 
 static void told(void *user, double bytes, double total)
@@ -376,7 +376,8 @@ static void told(void *user, double bytes, double total)
     r->models += bytes == total;
 }
 
-/* Student and teacher, to the last byte, whether the teacher is kept as it is, quantised or not. */
+/* Progress is reported for student and teacher, to the last byte, whether the teacher is kept as it is, quantized or
+ * not. */
 static void the_reading_of_a_quantised_teacher_is_told(void **state)
 {
     (void)state;
@@ -397,14 +398,14 @@ static void the_reading_of_a_quantised_teacher_is_told(void **state)
     free(types);
 }
 
-/* A scale that is not finite, as float16, bfloat16 or the upper half of a float, and byte 3 of an I4 block, which
- * says which of them it is there. */
+/* Scales that are not finite, as float16, bfloat16 or the upper half of a float; and byte 3 of an I4 block, which says
+ * which of the first two its scale is. */
 static const struct broken {
     uint16_t scale;
     unsigned char kind;
 } broken[] = {{0x7e00, 0}, {0xfc00, 0}, {0x7f80, 1}, {0xffc0, 1}, {0x7c00, 1}};
 
-/* Whether every element of a block is finite. */
+/* Return whether every element of a block is finite. */
 static bool expands(nj_stream *s, int type, const unsigned char *block)
 {
     _Alignas(16) float x[256];
@@ -422,7 +423,7 @@ static bool expands(nj_stream *s, int type, const unsigned char *block)
     return finite;
 }
 
-/* A scale anywhere else would be read as digits, which are finite. */
+/* At any other place, a scale's bytes would be read as digits, which are finite. */
 static void scales_are_where_they_are_looked_for(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_quantize.c: blocks against those of ggml, byte for byte (tests/golden/quantized.txt; make_quantized.py,
- * which writes it, says what is in it and makes the same rows).
+ * test_quantize.c: blocks against those of ggml, byte for byte (tests/golden/quantized.txt; make_quantized.py, which
+ * writes it, describes it and makes the same rows).
  */
 #include "formats/quantize.h"
 #include "formats/tensors.h"
@@ -12,7 +12,7 @@
 
 enum { COLUMNS = 1024, KINDS = 17 };
 
-/* SplitMix64's output function. */
+/* Return SplitMix64's output function. */
 static uint64_t mixed(uint64_t n)
 {
     uint64_t z = (n + 1) * 0x9e3779b97f4a7c15u;
@@ -30,7 +30,7 @@ static float bell(uint64_t i, uint64_t seed)
     return (float)sum;
 }
 
-/* Value i of a kind of row; as in make_quantized.py. */
+/* Return value i of a kind of row, as make_quantized.py does. */
 static float value(const char *kind, uint64_t i, uint64_t seed)
 {
     const float b = bell(i, seed), normal = b * 1e-6f;
@@ -88,7 +88,7 @@ static void hexadecimal(const unsigned char *data, size_t bytes, char *out)
         snprintf(out + 2 * i, 3, "%02x", data[i]);
 }
 
-/* Every line of that type; NOJIT_QUANTIZED names another table. */
+/* Check every line with that type; NOJIT_QUANTIZED names another table. */
 static void equal_ggml(enum nj_tensor_type type)
 {
     const char *path = getenv("NOJIT_QUANTIZED");
@@ -171,7 +171,7 @@ static void sixteen_bits_are_rounded_to_nearest(void **state)
     }
 }
 
-/* One value among ordinary ones, in any place of any row. */
+/* One value among ordinary ones, at any place of any row. */
 static void what_no_block_holds_is_refused(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void what_no_block_holds_is_refused(void **state)
     }
     x[0] = 3.4e38f;
     assert_int_equal(quantize_rows(NJ_TYPE_F32, x, 1, COLUMNS, blocks), 0);
-    x[0] = 3.4e38f * 1.0008f; /* bfloat16's next value is infinity */
+    x[0] = 3.4e38f * 1.0008f; /* the next bfloat16 value is infinity */
     assert_int_equal(quantize_rows(NJ_TYPE_BF16, x, 1, COLUMNS, blocks), NJ_E_FORMAT);
 }
 

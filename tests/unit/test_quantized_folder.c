@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_quantized_folder.c: folders of tests/golden/quantised, whose matrices are quantised in formats of safetensors:
- * every weight, by what tests/golden/make_quantized_folders.py says of it; and those that lie.
+ * test_quantized_folder.c: the folders of tests/golden/quantised, whose matrices are quantized in formats of
+ * safetensors: every weight, as described in tests/golden/make_quantized_folders.py; and folders with false statements.
  */
 #include "formats/safetensors.h"
 #include "hash_tensors.h"
@@ -14,7 +14,7 @@
 #define DOWN "model.layers.0.mlp.down_proj."
 #define QUERY "model.layers.0.self_attn.q_proj."
 
-/* Types of matrices of 64 and of 128 columns. */
+/* Types of matrices with 64 and with 128 columns. */
 static const struct format {
     const char *name;
     enum nj_tensor_type narrow, wide;
@@ -52,7 +52,7 @@ static char *folder(const char *name, const char *rest)
     return path;
 }
 
-/* Blocks of rows are those of elements: both ways of reading agree. */
+/* Check that reading rows of blocks and reading elements agree. */
 static void check_rows(const struct tensor *t)
 {
     const int64_t rows = t->shape[0], columns = t->shape[1], first = 5;
@@ -108,7 +108,7 @@ static void weights_are_those_of_the_format(void **state)
     }
 }
 
-/* What the files hold of a matrix, and no more: 4 or 8 bits and the scales. */
+/* A matrix takes the bytes that the files hold, no more: 4 or 8 bits per weight, and the scales. */
 static void weights_keep_their_size(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void weights_keep_their_size(void **state)
     }
 }
 
-/* A copy of a folder in which each `from` of a file is `to`; of the header of weights: as long. */
+/* Copy a folder, replacing each `from` in a file by `to`; in the header of weights both have the same length. */
 static void copy_file(const char *format, const char *file, const char *from, const char *to)
 {
     char path[300];
@@ -259,7 +259,7 @@ static void lying_quantised_folders_are_refused(void **state)
     }
 }
 
-/* A copy of a folder with another byte in a tensor. */
+/* Copy a folder with one byte of a tensor changed. */
 static void copy_broken(const char *format, const char *name, size_t byte, unsigned char value)
 {
     struct tensors w;
@@ -294,7 +294,7 @@ static void codes_other_than_nf4_are_refused(void **state)
                   DOWN "weight.quant_map is not the code of NF4", "quant_map");
 }
 
-/* Blocks have no NaN but in their scale. */
+/* Only the scale of a block can be NaN. */
 static void nan_in_a_quantised_folder_is_found(void **state)
 {
     (void)state;
@@ -310,7 +310,7 @@ static void nan_in_a_quantised_folder_is_found(void **state)
     }
 }
 
-/* A bias that is not zero is left for who loads the model to refuse. */
+/* A bias that is not zero is kept, so that the loader of the model refuses it. */
 static void only_biases_of_zeros_are_dropped(void **state)
 {
     (void)state;
@@ -348,7 +348,7 @@ static void every_part_of_a_quantised_folder_is_hashed(void **state)
     assert_true(hash_of() != whole);
 }
 
-/* compressed-tensors calls it naive-quantized where inputs stay as they are. */
+/* compressed-tensors calls it naive-quantized if inputs are not quantized. */
 static void fp8_of_weights_alone_is_read(void **state)
 {
     (void)state;

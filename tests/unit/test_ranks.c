@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_ranks.c: a step that several ranks share gives what the ranks would give, each on its own, added in their order.
+ * test_ranks.c: a step shared by several ranks gives the sum of what each rank computes alone, added in their order.
  */
 #include "engine/engine.h"
 #include "state/ranks.h"
@@ -32,8 +32,8 @@ static size_t gradient_bytes(const struct engine *e)
     return (size_t)engine_trained(e)->count * sizeof(float);
 }
 
-/* Fetches the micro-batches of a step that belong to a rank, into the slots of an engine without ranks. *valid: the
- * targets of the step, counted where it is 0. */
+/* Fetch the micro-batches of a step that belong to a rank, into the slots of an engine without ranks. *valid is the
+ * number of targets of the step, counted if it is 0. */
 static void stage_rank(struct engine *e, struct batch_source *d, int rank, int ranks,
                        int64_t *valid)
 {
@@ -53,7 +53,7 @@ static void stage_rank(struct engine *e, struct batch_source *d, int rank, int r
     e->valid = *valid;
 }
 
-/* Gradients and losses of all ranks, added in the order of ranks, from an engine that computes one of them. */
+/* Add gradients and losses of all ranks, in the order of ranks, with an engine that computes one of them at a time. */
 static void sum_of_ranks(const char *teacher, int ranks, int micro, float **grad, float *sums)
 {
     const struct train_options o = shared(1, micro);
@@ -78,7 +78,7 @@ static void sum_of_ranks(const char *teacher, int ranks, int micro, float **grad
     engine_destroy(e);
 }
 
-/* With one micro-batch a rank, and with several, which the teacher runs over at once. */
+/* The teacher runs over one micro-batch per rank, and over several at once. */
 static void gradients_are_added_in_order(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void gradients_are_added_in_order(void **state)
     }
 }
 
-/* What a micro-batch draws from does not depend on who computes it. */
+/* The random numbers of a micro-batch do not depend on the rank that computes it. */
 static void micro_batches_are_the_same(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void micro_batches_are_the_same(void **state)
     engine_destroy(b);
 }
 
-/* empty: counts last micro-batches of a rank that have no target. */
+/* Train; `empty` counts last micro-batches of a rank that have no target. */
 static struct step_result train_on(struct engine *e, const char *tokens, int *empty)
 {
     struct batch_source *d = open_tokens(tokens, &e->o, false);
@@ -155,7 +155,7 @@ static struct step_result train(struct engine *e)
     return train_on(e, "masked.bin", &unused);
 }
 
-/* Only the order of sums differs: losses and norm agree to rounding, for shards of any number. */
+/* Only the order of sums differs: losses and norm agree to rounding, for any number of shards. */
 static void ranks_change_rounding_alone(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void ranks_change_rounding_alone(void **state)
     }
 }
 
-/* Logits go in the chunks in which a rank that is alone would have them. */
+/* The chunks of logits are those of a single rank. */
 static void shapes_are_those_of_a_rank(void **state)
 {
     (void)state;
@@ -204,7 +204,8 @@ static void shapes_are_those_of_a_rank(void **state)
     lora_free(&lora);
 }
 
-/* Masters and moments of a process are a shard; gradients of the others come where activations were. */
+/* A process has a shard of master weights and moments; the gradients of other ranks arrive in the memory of
+ * activations. */
 static void a_process_plans_its_shard(void **state)
 {
     (void)state;
@@ -214,7 +215,7 @@ static void a_process_plans_its_shard(void **state)
     struct plan alone, apart;
     c.hidden_size = c.intermediate_size = 1024;
     config_plain_layers(&c);
-    c.layers = 9; /* eight groups, the last one of two */
+    c.layers = 9; /* eight groups, the last with two layers */
     o.dtype = NJ_LP;
     o.batch_size = 16;
     o.seq_len = 1024;
@@ -236,7 +237,7 @@ static void a_process_plans_its_shard(void **state)
                      region_bytes(&alone, "student.gradients"));
 }
 
-/* Every element is in one shard, also where there are more shards than elements fill. */
+/* Every element is in one shard, even with more shards than elements need. */
 static void shards_hold_everything(void **state)
 {
     (void)state;
@@ -248,7 +249,8 @@ static void shards_hold_everything(void **state)
         }
 }
 
-/* Every element is in one shard of one piece, and no piece holds what is finished after its group. */
+/* Check that every element is in one shard of one piece, and that no piece holds gradients that are finished after its
+ * group. */
 static void check_pieces(const struct params *p, int layers, int ranks)
 {
     struct pieces s;
@@ -304,7 +306,7 @@ static void pieces_hold_everything(void **state)
 
 /* ---- ranks that are processes: this program once more, with arguments ---- */
 
-/* A case by its number: what is trained, in what state. */
+/* Cases by number: what is trained, and in what state. */
 enum { EMPTY_CASE = 4, CASES };
 static struct train_options case_options(int number)
 {
@@ -320,7 +322,7 @@ static struct train_options case_options(int number)
     return o;
 }
 
-/* The tokens of masked.bin, of which three of four rows have no target. */
+/* Write the tokens of masked.bin, of which three rows of four have no target. */
 static void write_sparse(void)
 {
     enum { HEAD = 1024, MASK = HEAD + TOKENS * 4, ROW = 16 };
@@ -338,7 +340,7 @@ static void write_sparse(void)
     assert_int_equal(fclose(f), 0);
 }
 
-/* What rank 0 saves; the others only take part, and write the weights that they have. */
+/* Write the state, which rank 0 saves; the other ranks only take part, and write their weights. */
 static bool write_state(struct engine *e, int rank, FILE *out)
 {
     const size_t bytes = (size_t)engine_trained(e)->count * dtype_bytes(e->o.dtype);
@@ -358,7 +360,8 @@ static bool write_state(struct engine *e, int rank, FILE *out)
     return written;
 }
 
-/* Of data whose batches are no multiple of the ranks; several numbers of them, the least fewer than the ranks. */
+/* Write evaluations of data whose batches are no multiple of the ranks, with several numbers of batches, the least
+ * smaller than the ranks. */
 static bool write_evaluations(struct engine *e, FILE *out)
 {
     struct batch_source *d = open_tokens("masked.bin", &e->o, true);
@@ -373,8 +376,8 @@ static bool write_evaluations(struct engine *e, FILE *out)
     return written;
 }
 
-/* Trains, and writes what every rank must agree on. A teacher that runs over several micro-batches at once has no empty
- * ones. */
+/* Train, and write the results on which all ranks must agree. A teacher that runs over several micro-batches at once
+ * has no empty ones. */
 static int train_case(int number, const struct train_options *o, FILE *out)
 {
     const bool some_empty = number == EMPTY_CASE;
@@ -397,7 +400,7 @@ static int number_of(const char *text)
     return (int)strtol(text, NULL, 10);
 }
 
-/* Arguments: case, rank, folder, identifier in hexadecimal. */
+/* Run as a rank. Arguments: case, rank, folder, identifier in hexadecimal. */
 static int run_as_rank(char **argument)
 {
     struct train_options o = case_options(number_of(argument[1]));
@@ -480,7 +483,7 @@ static void processes_give_the_same_bits(void **state)
         check_case(number);
 }
 
-/* Nothing is computed for it, so pieces are exchanged during the micro-batch before. */
+/* An empty last micro-batch computes nothing, so pieces are exchanged during the micro-batch before. */
 static void a_last_micro_batch_may_be_empty(void **state)
 {
     (void)state;
@@ -504,7 +507,7 @@ static void read_nothing(void *calls, double bytes, double total)
     assert_int_equal(*(int *)calls, 1);
 }
 
-/* Before models are read: another rank may wait for it. */
+/* The choice is reported before models are read: another rank may wait for it. */
 static void products_are_told_once_they_are_chosen(void **state)
 {
     int calls = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_refusals.c: what the harness cannot try. Every condition of every contract (its `require` line, and
- * what an argument's row asks of its pointer) is broken, for every key, and the launcher must refuse and
- * name that condition. Nothing runs, so the pointers lead nowhere.
+ * test_refusals.c: the refusals that the harness cannot test. Every condition of every contract (its `require` line,
+ * and the requirements on its pointers) is violated, for every key, and the launcher must refuse and name that
+ * condition. Nothing runs, so the pointers need not be valid.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ enum { SOMEWHERE = 1 << 20 };
 static nj_context *ctx;
 static nj_stream *stream;
 
-/* A case, ready to be broken. */
+/* A case that can be changed to violate a condition. */
 struct block {
     const struct kernel_case *c;
     const struct nj_kernel *k;
@@ -46,7 +46,7 @@ static int64_t get(const struct block *b, uint32_t param)
     return narrow;
 }
 
-/* With pointers that lead nowhere, or without. */
+/* Return a case's arguments, with pointers that lead nowhere, or without. */
 static struct block block_of(const struct kernel_case *c, int pointers)
 {
     struct block b = {
@@ -69,8 +69,8 @@ static int refused_for(struct block *b, const char *condition)
 
 /* ---- conditions on sizes ---- */
 
-/* Values around everything that the condition speaks of: its numbers, its other sizes, the present value
- * with the next multiples. At least one breaks it and leaves those before it whole. */
+/* Try values around everything in the condition: its numbers, its other sizes, the present value with the next
+ * multiples. At least one must violate it while the earlier conditions hold. */
 static int breaks_somehow(const struct block *whole, uint32_t param, const char *condition)
 {
     int64_t near[64] = {0, get(whole, param)};
@@ -87,7 +87,8 @@ static int breaks_somehow(const struct block *whole, uint32_t param, const char 
         for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
             struct block b = *whole;
             set(&b, param, near[i] + steps[k]);
-            if (refused_for(&b, condition)) /* where it still holds, a pointer is refused */
+            /* where the condition still holds, a pointer is refused */
+            if (refused_for(&b, condition))
                 return 1;
         }
     }
@@ -117,7 +118,7 @@ static int key_refuses(uint32_t kernel, const char *condition)
     return 0;
 }
 
-/* The list between the brackets of the contract's `require` line. */
+/* Read the list between the brackets of the contract's `require` line. */
 static void read_conditions(const char *op, char *out, size_t bytes)
 {
     char path[200], line[1000];
@@ -134,7 +135,7 @@ static void read_conditions(const char *op, char *out, size_t bytes)
         fail_msg("%s has no line `require: [...]`", path);
 }
 
-/* The next of a YAML list, whose items are in quotes where they hold a comma; NULL at its end. */
+/* Return the next item of a YAML list; items with a comma are in quotes. Return NULL at its end. */
 static char *next_condition(char **rest)
 {
     *rest += strspn(*rest, ", ");
@@ -175,7 +176,7 @@ static int some_case_passes_null(uint32_t kernel, uint32_t arg)
     return 0;
 }
 
-/* NULL, too, is refused, or some case of the harness passes it. */
+/* For each pointer NULL is refused, or some case of the harness passes it. */
 static void every_pointer_is_looked_at(void **state)
 {
     int nulls = 0, crooked = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_rows.c: the shapes of rows that data sets have: which columns count, what a turn's fields mean, what --fields,
- * --train-on-prompts and --skip-unusable change, what is noted and what is refused.
+ * test_rows.c: the forms of rows in data sets: the columns that count, the meaning of a turn's fields, the effects of
+ * --fields, --train-on-prompts and --skip-unusable, notes and refusals.
  */
 #include "rows_fixture.h"
 
@@ -79,7 +79,7 @@ static const struct {
      "<|begin_of_text|>ab{c<|end_of_text|>}<|begin_of_text|>{c<|end_of_text|>}"},
 };
 
-/* Compares what a line makes under these rules. */
+/* Check the documents that a line gives under these rules. */
 static void makes(const char *what, const char *golden, const struct row_rules *rules,
                   const char *line, const char *want)
 {
@@ -136,7 +136,7 @@ static void prompts_are_trained_when_asked(void **state)
           "<|im_start|>{user\nq<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n}" ENDED);
 }
 
-/* Opens a file of these lines. */
+/* Open a file with these lines. */
 static int open_lines(const char *lines, const struct row_rules *rules, struct data **d)
 {
     struct tokenizer t = open_golden("qwen2", NULL, NULL);
@@ -267,7 +267,7 @@ static void fields_that_mean_nothing_are_refused(void **state)
     "\"content\": \"" a "\"}, {\"role\": \"user\", \"content\": \"r\"}, {\"role\": "               \
     "\"assistant\", \"content\": \"" b "\"}]}\n"
 
-/* Writes the tokens of a file, a bar before each document and braces around what has a loss. */
+/* Write the tokens of a file, with a bar before each document and braces around targets with a loss. */
 static void as_documents(const char *path, const struct tokenizer *t, char *out, size_t room)
 {
     struct data *d = open_file(path, &plain, t, 16);
@@ -324,7 +324,7 @@ static void documents_end_where_rows_do(void **state)
     }
 }
 
-/* Positions go on over the token that ends a turn, and all of a conversation is seen. */
+/* Positions continue after the token that ends a turn, and all of a conversation is visible. */
 static void a_conversation_is_one_document_of_a_row(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void a_conversation_is_one_document_of_a_row(void **state)
     tokenizer_close(&t);
 }
 
-/* A role of another name is what the template makes of it; one that it leaves out is not. */
+/* A role with another name becomes what the template makes of it; one that the template leaves out is refused. */
 static void roles_without_a_place_are_refused(void **state)
 {
     static const char line[] =

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_runtime.c: the parts of the runtime that need no device: error list, index, kernel look-up,
- * choice of backend. It brings its own kernel table; link it with libnojit.a and without generated
- * objects.
+ * test_runtime.c: the parts of the runtime that need no device: error list, index, kernel look-up, choice of backend.
+ * It has its own kernel table; link it with libnojit.a and without generated objects.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +76,7 @@ static void errors_are_complete_and_distinct(void **state)
 
 enum { ENTRIES = 3, ARCHS = 4, RECORDS = 5, PARAMS = 2, STRING_BYTES = 128, BLOB_BYTES = 256 };
 
-/* An index as pack would write it. */
+/* An index as pack writes it. */
 struct image {
     struct nji_header header;
     struct nji_arch archs[ARCHS];
@@ -242,8 +241,8 @@ static void the_index_refuses_wrong_sizes(void **state)
                      NJ_E_INDEX);
 }
 
-/* Any 32-bit field wrong and the hash right: nothing may be followed out of the index. The
- * sanitizer build sees it. */
+/* Each 32-bit field in turn is wrong, and the hash is right: nothing outside of the index may be accessed. The
+ * sanitizer build notices that. */
 static void the_index_survives_hostile_fields(void **state)
 {
     static const uint32_t hostile[] = {0, 1, 7, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
@@ -319,7 +318,8 @@ static void assemblers_are_named_with_their_archs(void **state)
         nji_assemblers(archs, cases[i].count, strings, said, sizeof said);
         assert_string_equal(said, cases[i].says);
     }
-    for (size_t bytes = 1; bytes < sizeof said; bytes++) { /* what has no room is left out */
+    /* text that does not fit is left out */
+    for (size_t bytes = 1; bytes < sizeof said; bytes++) {
         memset(said, 'x', sizeof said);
         nji_assemblers(archs, 4, strings, said, bytes);
         assert_true(strlen(said) < bytes);
@@ -445,7 +445,7 @@ static void the_cpu_has_no_tensor_maps(void **state)
 
 /* ---- process and choice of device ---- */
 
-/* This program has no machine code, so a GPU cannot be used here even where there is one. */
+/* This program has no machine code, so a GPU cannot be used here even if there is one. */
 static void a_gpu_that_cannot_be_used_is_refused(void **state)
 {
     static const struct nj_options cuda = {.device = NJ_DEVICE_CUDA};
@@ -474,7 +474,7 @@ static void auto_falls_back_and_says_why(void **state)
 
     (void)state;
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    setenv("NOJIT_VULKAN_DEVICE", "none", 1); /* drivers would be watched, too */
+    setenv("NOJIT_VULKAN_DEVICE", "none", 1); /* sanitizers would check drivers, too */
 #endif
     assert_int_equal(nj_context_create(&ctx, NULL), 0);
     assert_int_not_equal(nj_context_create(&refused, &cuda), 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_safetensors.c: files that are read and files that are refused, the content hash, writing,
- * 16-bit conversions.
+ * test_safetensors.c: files that are read and files that are refused, the content hash, writing, 16-bit conversions.
  */
 #include "base/float16.h"
 #include "formats/safetensors.h"
@@ -14,8 +13,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-/* Writes a file whose header length is `declared` (or the header's own if 0) and `data` bytes of
- * data. */
+/* Write a file with `data` bytes of data and a header whose length is given as `declared`, or correctly if that is
+ * 0. */
 static void write_tensors(const char *path, const char *header, uint64_t declared, size_t data)
 {
     static unsigned char bytes[1 << 16];
@@ -126,10 +125,10 @@ static const struct st_declared declared[TENSORS] = {
     {"model.b", NJ_TYPE_BF16, 2, {3, 5}},
     {"model.a", NJ_TYPE_F32, 1, {7}},
     {"model.scalar", NJ_TYPE_F32, 0, {0}},
-    {"model.c", NJ_TYPE_F16, 2, {1 << 11, 1 << 11}}, /* two chunks of the hash and a bit */
+    {"model.c", NJ_TYPE_F16, 2, {1 << 11, 1 << 11}}, /* two chunks of the hash and a bit more */
 };
 
-/* Byte i of tensor t. */
+/* Return byte i of tensor t. */
 static unsigned char byte_of(int t, size_t i)
 {
     return (unsigned char)(i * 31 + i / 251 + (size_t)t * 77);
@@ -208,7 +207,7 @@ static void the_hash_of_safetensors_is_of_their_content(void **state)
     }
     omp_set_num_threads(threads);
 
-    /* The last byte of the data, then one of the header: a name. */
+    /* The last byte of the data, then one byte of a name in the header. */
     const struct {
         long from_end;
         const char *what;
@@ -337,7 +336,7 @@ static void a_full_disk_leaves_no_safetensors(void **state)
     setrlimit(RLIMIT_FSIZE, &limit);
     int began = st_write_begin(at("full/x.safetensors"), &big, 1, &w);
     int wrote = began ? began : st_write_data(w, data, sizeof data);
-    /* What went wrong is still said when the caller ends the file regardless. */
+    /* The first error is kept if the caller ends the file after it. */
     int ended = began ? began : st_write_end(w);
     setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(began, 0);
@@ -352,12 +351,12 @@ static void a_full_disk_leaves_no_safetensors(void **state)
                   "missing folder");
 }
 
-/* A process that may grow by less than the file can read it back. */
+/* A process whose memory may grow by less than the file can still read it back. */
 static void reading_back_needs_no_memory(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* they reserve more than any limit */
+    skip(); /* sanitizers reserve more than any limit */
 #else
     const struct st_declared big = {"a", NJ_TYPE_F32, 1, {1 << 22}};
     static float data[1 << 22];
@@ -398,7 +397,7 @@ static void aborted_shards_are_removed(void **state)
 
 /* ---- 16-bit numbers ---- */
 
-/* Value of a 16-bit pattern from its definition. */
+/* Return the value of a 16-bit pattern by its definition. */
 static double value_of(uint16_t x, int exponent_bits)
 {
     const int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
@@ -439,7 +438,7 @@ static void all_bit_patterns_survive_safetensors(void **state)
         }
 }
 
-/* Between two neighbours: below the middle, at it (to even), above it. */
+/* Numbers between two neighbours: below the middle, at it (to even), above it. */
 static void halfway_numbers_go_to_even(void **state)
 {
     (void)state;
@@ -478,7 +477,7 @@ static void numbers_too_large_become_infinite(void **state)
 static void tensors_convert_between_types(void **state)
 {
     (void)state;
-    /* One byte in front makes the data unaligned, as it may be in a file. */
+    /* One byte before the data makes it unaligned, as it may be in a file. */
     static const float values[4] = {1.0f, -2.5f, 0.1f, 70000.0f};
     unsigned char f32[17], bf16[9], f16[9];
     memcpy(f32 + 1, values, sizeof values);

@@ -42,7 +42,7 @@ static float some(float scale)
     return scale * ((float)(seed_now >> 8) * 0x1p-24f - 0.5f);
 }
 
-/* One row in one part; returns the token. */
+/* Sample a row in one part; return the token. */
 static int32_t draw_scored(float *score, const float *x, const float *cut, int32_t number,
                            int32_t pos, float tau, int32_t seed)
 {
@@ -80,8 +80,9 @@ static void make_logits(float *x)
         x[v] = some(6);
 }
 
-/* Pearson's statistic over tokens that are expected at least 20 times has mean k and deviation sqrt(2k); five
- * deviations beyond it is less than one seed in a million. Of the tokens from `least` on; more than `fewest` count. */
+/* Check frequencies. Pearson's statistic, over tokens that are expected at least 20 times, has mean k and deviation
+ * sqrt(2k); five deviations are exceeded by less than one seed in a million. Tokens from `least` on take part; more
+ * than `fewest` of them must count. */
 static void check_frequencies(const float *x, float least, float tau, int fewest)
 {
     enum { DRAWS = 200000 };
@@ -129,8 +130,8 @@ static void tokens_of_a_group_match_softmax(void **state)
     check_frequencies(x, -INFINITY, 1, GROUP - 2);
 }
 
-/* One group of equal tokens: whether its score is above the median, log 8 - log(log 2), says nothing of the half
- * that its token lies in. The statistic of four equal counts has three degrees of freedom. */
+/* There is one group of equal tokens. Whether its score is above the median, log 8 - log(log 2), must not depend on the
+ * half that its token lies in. The statistic of four equal counts has three degrees of freedom. */
 static void tokens_do_not_depend_on_the_noise_of_their_group(void **state)
 {
     (void)state;
@@ -253,7 +254,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* By a sort; NULL of `out` for how many stay. */
+/* Compute the cut by sorting; `out`, if not NULL, gets the number of tokens that stay. */
 static float sorted_cut(const float *x, float tau, int top_k, float top_p, float min_p)
 {
     float s[V];
@@ -297,7 +298,7 @@ static float cut_of(const float *x, float tau, int top_k, float top_p, float min
     return cut;
 }
 
-/* The same tokens stay. */
+/* Check that the same tokens stay. */
 static void check_cut(const float *x, float tau, int top_k, float top_p, float min_p)
 {
     const float want = sorted_cut(x, tau, top_k, top_p, min_p);

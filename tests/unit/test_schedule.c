@@ -35,7 +35,7 @@ static void cosine_linear_and_constant_are_those_of_their_formulas(void **state)
     }
 }
 
-/* Peak from step 10 to step 90, then floor + 0.9 (1 - sqrt(x)) with x = (step - 90) / 10. */
+/* The peak from step 10 to step 90, then floor + 0.9 (1 - sqrt(x)) with x = (step - 90) / 10. */
 static void the_wsd_curve_is_that_of_the_formula(void **state)
 {
     (void)state;
@@ -64,7 +64,7 @@ static void the_decay_of_wsd_rounds_up(void **state)
     near((double)schedule_lr(&o, 1), 0.1, 1);
 }
 
-/* A warm-up into the last tenth leaves what comes after it for the fall, without a jump. */
+/* If the warm-up reaches into the last tenth, the decay takes what is left, without a jump. */
 static void wsd_after_a_long_warmup_decays(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_score.c: log-probabilities of given tokens: those of an evaluation, of a distribution, of texts that do not see
- * each other.
+ * test_score.c: log-probabilities of given tokens: they equal those of an evaluation, sum to a distribution, and texts
+ * do not affect each other.
  */
 #include "engine_fixture.h"
 
@@ -14,7 +14,7 @@ static struct train_options options_of(void)
     return o;
 }
 
-/* What a batch asks for: all targets of b. */
+/* Return a batch that asks for all targets of b. */
 static struct score_batch batch_of(const struct batch *b, int32_t *at, int32_t *target)
 {
     struct score_batch s = {b->ids, b->pos, b->doc_start, at, target, 0};
@@ -26,7 +26,7 @@ static struct score_batch batch_of(const struct batch *b, int32_t *at, int32_t *
     return s;
 }
 
-/* The sum over all data, in batches. */
+/* Return the sum over all data, in batches. */
 static double sum_of(struct engine *e, struct batch_source *d, int64_t *count)
 {
     double sum = 0;
@@ -66,7 +66,7 @@ static void scores_are_the_losses_of_an_evaluation(void **state)
     }
 }
 
-/* A batch of padding behind a text of its own tokens. */
+/* A batch of padding after a text. */
 struct rows_of_text {
     int32_t ids[ROWS], pos[ROWS], doc_start[ROWS];
 };
@@ -84,7 +84,7 @@ static void probabilities_of_a_position_sum_to_one(void **state)
 {
     (void)state;
     struct train_options o = options_of();
-    o.seq_len = 32; /* as many positions as there are tokens, at least */
+    o.seq_len = 32; /* at least as many positions as there are tokens */
     struct engine *e = open_engine("qwen3", NULL, &o);
     int32_t ids[64] = {5, 9, 2}, pos[64], doc_start[64], at[VOCAB], target[VOCAB];
     float ce[VOCAB];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_screen.c: what comes from files and models is shown by a terminal, not done.
+ * test_screen.c: text from files and models is shown by a terminal, never executed.
  */
 #include "base/utf8.h"
 #include "cli/screen.h"
 #include "record/progress.h"
 #include "unit.h"
 
-/* What a terminal acts upon, and what it shows of it. */
+/* Text that a terminal acts upon, and what is shown of it. */
 static const struct {
     const char *text, *shown;
 } texts[] = {
@@ -19,10 +19,10 @@ static const struct {
      "??2J\xc2\xa0"}, /* CSI as one code point */
     {"\x9b"
      "2J",
-     "?2J"}, /* and as one byte */
+     "?2J"}, /* CSI as one byte */
     {"\xe2\x80\xae"
      "txt.exe",
-     "???txt.exe"}, /* turns what follows around */
+     "???txt.exe"}, /* reverses the text that follows */
     {"\xe2\x81\xa6"
      "x\xe2\x81\xa9",
      "???x???"}, /* the same */
@@ -60,7 +60,7 @@ static void lines_are_printable(void **state)
     }
 }
 
-/* Characters are whole however they are written, and a byte is shown as soon as it is none of one. */
+/* Characters arrive whole however they are written, and a byte is shown as soon as it can be part of none. */
 static void texts_of_a_model_are_printable(void **state)
 {
     (void)state;

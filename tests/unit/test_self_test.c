@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_self_test.c: when a GPU is tried, what is kept of it, and what is said: on the simulated driver and cuBLASLt.
- * tests/device/device_self_test.sh has its kernels.
+ * test_self_test.c: when a GPU is tested, what is recorded, and what is reported, on the simulated driver and cuBLASLt.
+ * tests/device/device_self_test.sh tests the kernels of the self-test.
  */
 #include "cuda_sim.h"
 
@@ -11,7 +11,7 @@
 #include "cuda/backend.h"
 #include "selftest/cases.h"
 
-/* In the place of nj_self_test(). */
+/* State of the replacement of nj_self_test(). */
 static int tries, answer;
 
 static int pretend(nj_context *ctx, struct nj_self_test *t)
@@ -41,7 +41,7 @@ static int begin(void **state)
     return afresh(state);
 }
 
-/* Opens the GPU, and closes it. */
+/* Open the GPU, and close it. */
 static struct nj_self_test_record start(void)
 {
     nj_context *ctx = open_context(&options);
@@ -60,7 +60,7 @@ static void refuse_start(int code, char *sentence, size_t bytes)
     assert_int_equal(*lt_live, 0);
 }
 
-/* The one file in the cache; false: there is none. */
+/* Find the one file in the cache; return false if there is none. */
 static bool find_record(char *path, size_t bytes)
 {
     DIR *cache = opendir(options.cache_folder);
@@ -185,7 +185,7 @@ static void a_damaged_record_is_as_none(void **state)
     assert_int_equal(tries, 2);
 }
 
-/* A self-test at will tries a GPU that has passed, and one that is switched off. */
+/* A requested self-test runs on a GPU that has passed, and on one for which it is switched off. */
 static void a_gpu_that_fails_later_loses_its_record(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void gemms_of_each_kind_and_type_are_tried(void **state)
     }
 }
 
-/* FP8 is a matter of speed: a library that lacks it does not make a GPU unusable. */
+/* FP8 only affects speed: a GPU is usable without FP8 GEMMs in its library. */
 static void fp8_gemms_that_a_library_lacks_are_no_failure(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void fp8_gemms_that_a_library_lacks_are_no_failure(void **state)
     assert_int_equal(t.failed, 0);
 }
 
-/* Builds with other ARCHS have no code for these GPUs. */
+/* Return whether this build has code for these GPUs; builds with other ARCHS do not. */
 static bool has_code(int sm)
 {
     char why[NJ_SENTENCE_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sim_cluster.c: faults in what sm_90 has of its own, planted in small kernels whose twins run:
- * products of warpgroups, barriers of some warps, mbarriers, TMA, clusters.
+ * test_sim_cluster.c: faults in features that only sm_90 has, planted in small kernels whose twins run: GEMMs of
+ * warpgroups, barriers of some warps, mbarriers, TMA, clusters.
  */
 #include "sim_kernel.h"
 
@@ -15,7 +15,7 @@ static void check_all(const struct planted *rows, size_t count, const struct ker
 /* ---- products ---- */
 
 #define TILES ".shared .align 1024 .b8 s[16384]; .reg .b32 %a<32>;"
-/* %r1: 16 bytes of s that the thread owns, in each of 8 parts. FILL: all of s is zero. */
+/* %r1 is the address of 16 bytes of s that the thread owns, in each of 8 parts. FILL sets all of s to zero. */
 #define OWN16                                                                                      \
     "mov.u32 %r0, %tid.x; and.b32 %r1, %r0, 127; shl.b32 %r1, %r1, 4; mov.u32 %r2, s;"             \
     "add.s32 %r1, %r1, %r2; mov.u32 %r3, 0; setp.lt.s32 %p4, %r0, 128;\n"
@@ -27,7 +27,7 @@ static void check_all(const struct planted *rows, size_t count, const struct ker
 #define A32                                                                                        \
     "{%a0, %a1, %a2, %a3, %a4, %a5, %a6, %a7, %a8, %a9, %a10, %a11, %a12, %a13, %a14, %a15, %a16," \
     "%a17, %a18, %a19, %a20, %a21, %a22, %a23, %a24, %a25, %a26, %a27, %a28, %a29, %a30, %a31}"
-/* Of 64 rows at s and 64 columns at s + 8192. */
+/* A product of 64 rows at s and 64 columns at s + 8192. */
 #define PRODUCT_BY(high)                                                                           \
     "shr.u32 %r5, %r2, 4; mov.b64 %d5, {%r5, " high "}; add.s32 %r6, %r5, 512;"                    \
     "mov.b64 %d6, {%r6, " high "}; setp.ne.b32 %p5, %r3, 0; wgmma.fence.sync.aligned;"             \
@@ -36,7 +36,7 @@ static void check_all(const struct planted *rows, size_t count, const struct ker
 #define PRODUCT PRODUCT_BY("0x40000040")
 #define WAIT "wgmma.wait_group.sync.aligned 0;"
 #define READY FILL FENCE BARRIER
-/* The second warpgroup, or the fourth warp, goes elsewhere. */
+/* The second warpgroup, or the fourth warp, takes another branch. */
 #define FROM(thread) "setp.ge.s32 %p0, %r0, " #thread "; @%p0 bra there;"
 
 static const struct planted products[] = {
@@ -172,7 +172,7 @@ static void simulated_barriers_take_some_warps(void **state)
 
 /* ---- mbarriers ---- */
 
-/* Two warps; words of s from 16 on, an mbarrier at m that lasts for so many arrivals. */
+/* Two warps; words of s from 16 on, an mbarrier at m for a given number of arrivals. */
 #define MBARRIER ".shared .align 16 .b8 m[16]; .shared .align 1024 .b8 s[16384];"
 #define INIT_AND(arrivals, fence)                                                                  \
     "mov.u32 %r0, %tid.x; setp.ne.s32 %p1, %r0, 0; mov.u32 %r1, m; mov.u32 %r2, s;"                \
@@ -184,14 +184,14 @@ static void simulated_barriers_take_some_warps(void **state)
 #define ONE(what) "setp.eq.s32 %p2, %r0, 32; @!%p2 bra one;" what "one:"
 #define TRY_WAIT "mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r1], %r3;"
 #define AWAIT "{ again: " TRY_WAIT "@!%p3 bra again; }"
-/* So many points in time, and no barrier of all. */
+/* A delay, without a barrier of all threads. */
 #define TICKS(count)                                                                               \
     "mov.u32 %r20, 0; mov.u32 %r21, -1; { again: bar.warp.sync %r21; add.s32 %r20, %r20, 1;"       \
     "setp.lt.s32 %p4, %r20, " #count "; @%p4 bra again; }"
-/* The first warp does this; the second that. */
+/* The first warp runs `first`, the second `second`. */
 #define WARPS(first, second) "@%p0 bra first;" second "ret; first:" first
 
-/* The first lane waits, the others join it there, and all go on since they have tried once more. */
+/* The first lane waits, the others join it there, and all continue after they have tried once more. */
 #define LANES_JOIN                                                                                 \
     INIT(31)                                                                                       \
     "mov.u32 %r4, 1; @%p1 bra also; mbarrier.init.shared::cta.b64 [%r1+8], %r4; also: bar.sync 0;" \
@@ -273,7 +273,7 @@ static void simulated_mbarriers_count(void **state)
 
 enum { MAP_ROWS = 20, MAP_COLUMNS = 72, TILE_BYTES = 16 * 128 };
 
-/* A map of an array in memory, all of whose bytes are written. */
+/* Return a map of an array in memory, all of whose bytes are written. */
 static struct sim_tensor_map map_in(struct sim_memory *memory)
 {
     static const uint16_t data[MAP_ROWS * MAP_COLUMNS];
@@ -343,7 +343,7 @@ static const struct planted copies[] = {
      SIM_ILLEGAL_ADDRESS, "4 bytes at 0x70"},
 };
 
-/* A copy by that map is a fault. */
+/* Check that a copy by that map is a fault. */
 static void check_map(const struct sim_tensor_map *map, struct sim_memory *memory,
                       enum sim_fault_kind kind, const char *says)
 {
@@ -364,14 +364,14 @@ static void simulated_tma_copies(void **state)
     const struct sim_tensor_map map = map_in(memory);
     check_all(copies, sizeof copies / sizeof *copies,
               &(struct kernel_launch){.grid = 1, .map = &map, .memory = memory});
-    /* An array of which nothing is written, and one that is not there. */
+    /* An array of which nothing is written, and one that does not exist. */
     struct sim_tensor_map other = map;
     other.address = put(memory, NULL, MAP_ROWS * MAP_COLUMNS * 2);
     other.sizes[0] = 64;
     check_map(&other, memory, SIM_UNWRITTEN, "122 bytes at 0x");
     other.address = 4096;
     check_map(&other, memory, SIM_ILLEGAL_ADDRESS, "cp.async.bulk.tensor.2d");
-    /* Boxes that are too large, two of them by so much that their bytes seem few. */
+    /* Boxes that are too large, two of them so large that the number of their bytes overflows. */
     static const unsigned boxes[][2] = {{64, 257}, {64, 1u << 25 | 16}, {1u << 31 | 64, 16}};
     for (size_t i = 0; i < sizeof boxes / sizeof *boxes; i++) {
         other = map;
@@ -396,12 +396,12 @@ static void simulated_tma_copies(void **state)
 #define ARRIVE_AT(rank)                                                                            \
     "mapa.shared::cluster.u32 %r9, %r1, " #rank "; mbarrier.arrive.shared::cluster.b64 _, [%r9];"
 
-/* One thread, to the blocks of a mask. */
+/* One thread copies to the blocks of a mask. */
 #define COPY_TO(ranks)                                                                             \
     "mov.b64 %d5, k_map; cvta.param.u64 %d6, %d5; mov.u32 %r7, 3; mov.u16 %h0, " #ranks ";"        \
     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"                  \
     ".multicast::cluster [%r2], [%d6, {%r7, %r7}], [%r1], %h0;"
-/* The second block uses a tile in which the first one then puts another. */
+/* The second block uses a tile, in which the first one then puts another. */
 #define TILE_USED(use)                                                                             \
     RANK "@%p1 bra made; mov.u32 %r4, 1; mbarrier.init.shared::cta.b64 [%r1], %r4;"                \
          "mbarrier.init.shared::cta.b64 [%r1+8], %r4;" INIT_FENCE "made:" SYNC                     \
@@ -412,7 +412,7 @@ static void simulated_tma_copies(void **state)
                                      "@!%p3 bra again; }" COPY_TO(2) "out:" SYNC
 #define GIVE_BACK                                                                                  \
     "mapa.shared::cluster.u32 %r9, %r1, 0; mbarrier.arrive.shared::cluster.b64 _, [%r9+8];"
-/* In the second block. */
+/* Code for the second block. */
 #define SECOND "setp.eq.s32 %p2, %r0, 0; @%p2 st.shared.u32 [s], %r0; bar.sync 0; @%p0 bra out;"
 
 static const struct planted clusters[] = {

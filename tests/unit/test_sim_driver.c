@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sim_driver.c: the simulated driver keeps CUDA's rules: what is loaded, when work is done, what a
- * graph is, what a fault leaves. Its functions are called as the runtime calls them.
+ * test_sim_driver.c: the simulated driver keeps CUDA's rules: loading, when work is done, graphs, the effects of a
+ * fault. Its functions are called as the runtime calls them.
  */
 #include "unit.h"
 
@@ -45,7 +45,7 @@ static int load_driver(void **state)
     return 0;
 }
 
-/* A context on the GPU of this name. */
+/* Open a context on the GPU of this name. */
 static void begin(const char *device)
 {
     void *context;
@@ -76,7 +76,7 @@ static const unsigned char *container(const char *key)
     return index.blobs + e->blob_off;
 }
 
-/* The machine code of an arch in a container, for which it says "-arch sm_NN" somewhere. */
+/* Return the machine code of an arch in a container, which contains "-arch sm_NN" somewhere. */
 static const unsigned char *code_of(const unsigned char *from, const char *arch)
 {
     static const unsigned char magic[] = {0x7f, 'E', 'L', 'F'};
@@ -154,7 +154,7 @@ static void the_newest_code_that_fits_is_taken(void **state)
 
 /* ---- launches ---- */
 
-/* c[i] = a[i] + b[i], i < 256, of one block. */
+/* c[i] = a[i] + b[i], i < 256, in one block. */
 struct adding {
     void *module, *function;
     uint64_t memory, a, b, c;
@@ -282,7 +282,7 @@ static void work_is_done_when_somebody_waits(void **state)
     end();
 }
 
-/* Pinned memory is read when the copy is done, other memory when it is asked for. */
+/* Pinned memory is read when the copy runs, other memory when it is enqueued. */
 static void copies_read_when_the_hardware_does(void **state)
 {
     struct adding x;
@@ -392,7 +392,7 @@ static void memory_that_nothing_wrote_is_not_read(void **state)
 
 /* ---- memory ---- */
 
-/* A GB10: cuMemGetInfo tells MemFree, cuMemAlloc stops near 30 GB, managed memory reaches the pool. */
+/* On a GB10, cuMemGetInfo reports MemFree, cuMemAlloc stops near 30 GB, and managed memory reaches all of it. */
 #ifndef __SANITIZE_THREAD__
 static void a_gb10_has_three_answers(void **state)
 {
@@ -427,7 +427,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_captured_spoils_the_capture),
         cmocka_unit_test(a_fault_stays_until_the_context_is_gone),
         cmocka_unit_test(memory_that_nothing_wrote_is_not_read),
-#ifndef __SANITIZE_THREAD__ /* which shadows every mapped byte with more than this machine has */
+/* the thread sanitizer shadows every mapped byte with more memory than this machine has */
+#ifndef __SANITIZE_THREAD__
         cmocka_unit_test(a_gb10_has_three_answers),
 #endif
     };

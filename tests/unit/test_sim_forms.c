@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sim_forms.c: every form that the machine executes, against C: plain operands by the table of
- * sim_forms.c; memory, shuffles, matrices, barriers and parameters here. A row without a test fails.
+ * test_sim_forms.c: every form that the machine executes, against C: plain operands by the table of sim_forms.c;
+ * memory, shuffles, matrices, barriers and parameters here. A row without a test fails.
  */
 #include "sim_kernel.h"
 
@@ -14,7 +14,7 @@ static void simulated_threads_know_where_they_are(void **state)
     (void)state;
     struct sim_memory *memory = sim_memory_create();
     const uint64_t out = put(memory, NULL, 3 * 64 * 32);
-    /* ld.param.s32 widens; the others read the low half of a parameter of 64 bits. */
+    /* ld.param.s32 widens; the other loads read the low half of a 64-bit parameter. */
     const struct kernel_launch launch = {
         .declarations = ".shared .align 4 .b8 first[20]; .shared .align 16 .b8 s[4];",
         .body = "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;"
@@ -44,8 +44,8 @@ static void simulated_threads_know_where_they_are(void **state)
 /* ---- memory: bytes that go through every form of load and store ---- */
 
 static const struct {
-    const char *load, *store; /* of the addresses %d1 and %d2, or %r1 and %r2 */
-    uint32_t bytes;           /* of a lane */
+    const char *load, *store; /* load and store of the addresses %d1 and %d2, or %r1 and %r2 */
+    uint32_t bytes;           /* bytes per lane */
 } passages[] = {
     {"ld.global.u16 %h0, [%d1];", "st.global.u16 [%d2], %h0;", 2},
     {"ld.global.u16 %h0, [%d1]; ld.global.u16 %h1, [%d1+2]; ld.global.u16 %h2, [%d1+4]; "
@@ -266,7 +266,7 @@ static void simulated_warps_diverge_and_meet(void **state)
     (void)state;
     struct sim_memory *memory = sim_memory_create();
     const uint64_t out = put(memory, NULL, 64 * 4 * 4);
-    /* Cold code behind the end of the loop, and a barrier that all must reach together. */
+    /* Cold code after the end of the loop, and a barrier that all must reach together. */
     const struct kernel_launch launch = {
         .body = "mov.u32 %r0, %tid.x; mov.u32 %r9, %ctaid.x; shl.b32 %r8, %r9, 6;"
                 "add.s32 %r0, %r0, %r8; add.s32 %r1, %r0, 1; mov.u32 %r2, 0;"
@@ -314,7 +314,8 @@ static void simulated_block_instructions_work(void **state)
         .memory = memory};
     kernel_must_run(&launch);
     const uint32_t *got = look(memory, out);
-    uint32_t sum = 0; /* of what the word held before each thread added 5 to -300: all differ */
+    /* sum of the values that the word held before each thread added 5 to -300: all differ */
+    uint32_t sum = 0;
     for (uint32_t i = 0; i < 70; i++) {
         assert_int_equal(got[8 * i], 9);
         assert_int_equal((int32_t)got[8 * i + 1], -20);
@@ -328,7 +329,7 @@ static void simulated_block_instructions_work(void **state)
 
 /* ---- matrices ---- */
 
-/* Element [row][column] of the k-th register's halves, as the PTX text lays fragments out. */
+/* Return the expected element [row][column] of the k-th register's halves, as the PTX manual lays fragments out. */
 static void simulated_ldmatrix_works(void **state)
 {
     (void)state;
@@ -391,11 +392,11 @@ static void simulated_movmatrix_works(void **state)
     sim_memory_destroy(memory);
 }
 
-/* A and B as fragments, made here; C against a plain product in double. */
+/* Compare a product with a plain one in double; A and B are fragments made here. */
 static void check_mma(const char *statement, int depth, uint64_t (*encode)(float))
 {
     float a[16][16], b[16][8], c[16][8];
-    uint32_t in[32][12] = {{0}}; /* of a lane: A from 0, B from 4, C from 8 */
+    uint32_t in[32][12] = {{0}}; /* registers per lane: A from 0, B from 4, C from 8 */
     for (int i = 0; i < 16 * 16; i++)
         a[i / 16][i % 16] = (float)(int)(next_random() % 31) - 15;
     for (int i = 0; i < 16 * 8; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sim_kernels.c: kernels of this build, as PTX, on the simulated GPU's machine: the cases of
- * the harness, through the runtime, on a backend whose memory and launches are the machine's.
+ * test_sim_kernels.c: kernels of this build, as PTX, on the machine of the simulated GPU: the cases of the harness,
+ * through the runtime, on a backend whose memory and launches are the machine's.
  */
 #include "unit.h"
 
@@ -15,9 +15,9 @@
 static struct {
     int arch;
     struct sim_memory *memory;
-    struct sim_module *module; /* of the kernel in hand */
+    struct sim_module *module; /* module of the current kernel */
     uint32_t kernel;
-    const char *left_out; /* of the PTX, wherever it stands, or NULL */
+    const char *left_out; /* PTX statement to leave out wherever it occurs, or NULL */
 } device;
 
 static int sim_backend_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
@@ -48,7 +48,7 @@ static int sim_backend_copy(nj_stream *s, void *dst, const void *src, size_t byt
     return 0;
 }
 
-/* As contracts name it. */
+/* Return the name of the arch as contracts have it. */
 static const char *arch_name(void)
 {
     static char name[16];
@@ -70,7 +70,7 @@ static int sim_backend_has_kernel(const nj_context *ctx, uint32_t id)
     return 1;
 }
 
-/* As a driver lays a map out. */
+/* Encode a map as a driver does. */
 static int sim_backend_tile_map(nj_stream *s, uint32_t id, void *map, const struct nj_tiling *of)
 {
     const struct sim_tensor_map made = {.address = (uint64_t)(uintptr_t)of->array,
@@ -86,7 +86,7 @@ static int sim_backend_tile_map(nj_stream *s, uint32_t id, void *map, const stru
     return 0;
 }
 
-/* Dynamic shared memory that the kernel wants on this arch. */
+/* Return the dynamic shared memory that the kernel needs on this arch. */
 static uint32_t shared_bytes_of(const struct nj_kernel *kernel, uint32_t asked)
 {
     for (const struct nj_arch_shared *more = kernel->arch_shared; more && more->arch; more++)
@@ -95,7 +95,7 @@ static uint32_t shared_bytes_of(const struct nj_kernel *kernel, uint32_t asked)
     return asked;
 }
 
-/* Overwrites every statement that begins so. */
+/* Overwrite every statement that begins like this. */
 static void leave_out(char *text, size_t bytes, const char *statement)
 {
     char *at = text;
@@ -132,7 +132,7 @@ static int sim_backend_launch(nj_stream *s, uint32_t id, const uint32_t grid[3],
     return rc ? nj_fail(s->ctx, NJ_E_DEVICE, "%s", fault.text) : 0;
 }
 
-/* Runs the cases of the keys. Returns how many failed; with says, how many said so. */
+/* Run the cases of the keys. Return how many failed; with `says`, how many failed with that message. */
 static uint32_t run_cases(int arch, const char *keys, const char *says)
 {
     struct nj_backend backend = nj_backend_cpu;
@@ -173,8 +173,8 @@ static uint32_t run_cases(int arch, const char *keys, const char *says)
     return failed;
 }
 
-/* Rows, warps that reduce, matrices of float16 and bfloat16, sums over a vocabulary: the ways in
- * which the kernels differ. All keys on all archs run in the harness, on the simulated driver. */
+/* Rows, warps that reduce, matrices of float16 and bfloat16, sums over a vocabulary: the ways in which kernels differ.
+ * The harness runs all keys on all archs, on the simulated driver. */
 static const char *const keys[] = {
     "rmsnorm_fwd.*",       "adamw.*",    "attn_fwd.lp.d64",
     "attn_bwd_dkv.lp.d64", "kd_head.lp", "embed_bwd.*",
@@ -194,7 +194,7 @@ static void kernels_of_sm_89_run_simulated(void **state)
         assert_int_equal(run_cases(89, keys[i], NULL), 0);
 }
 
-/* Products of warpgroups, clusters and TMA. */
+/* Keys with GEMMs of warpgroups, clusters and TMA. */
 static void kernels_of_sm_90_run_simulated(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void kernels_of_sm_90_run_simulated(void **state)
         assert_int_equal(run_cases(90, own[i], NULL), 0);
 }
 
-/* What a kernel loses when it loses its barriers. */
+/* Keys, and the faults that appear without their barriers. */
 static const struct {
     int arch;
     const char *key, *left_out, *says;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sim_machine.c: the machine that executes PTX: what it decodes, and the faults it finds.
- * Every fault is planted in a small kernel whose twin differs in that alone and runs.
+ * test_sim_machine.c: the machine that executes PTX: what it decodes, and the faults it finds. Every fault is planted
+ * in a small kernel whose twin differs only in that and runs.
  */
 #include "sim_kernel.h"
 
@@ -9,8 +9,8 @@
 
 /* ---- every PTX file of the build ---- */
 
-/* Forms that no kernel of the build has; test_sim_forms.c runs them. After the first two: what expf(),
- * comparisons of doubles and loads of two floats become. */
+/* Forms that no kernel of the build uses; test_sim_forms.c runs them. After the first two come those that compilers
+ * generate for expf(), comparisons of doubles and loads of two floats. */
 static const char *const unused_forms[] = {
     "exit =",           "trap =",           "cvt.sat.f32.f32 r=r",
     "fma.rm.f32 r=rrr", "setp.gt.f64 p=ll", "setp.leu.f64 p=ll",
@@ -47,7 +47,7 @@ static bool is_listed(const struct sim_opcode *row)
     return false;
 }
 
-/* Every row of the table is of use to a kernel of the build, but for those listed. */
+/* A kernel of the build uses every row of the table, except those listed. */
 static void the_simulator_has_no_dead_rows(void **state)
 {
     (void)state;
@@ -120,12 +120,12 @@ static void the_simulator_refuses_what_it_does_not_know(void **state)
     "mov.u32 %r0, %tid.x; ld.param.u64 %d0, [k_" #buffer "];"                                      \
     "mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;\n"
 #define SHARED ".shared .align 16 .b8 s[256];"
-/* %r1: the byte of s that is the thread's own word; %r2 that of its neighbour in the next warp. */
+/* %r1: the byte of s that is the thread's own word; %r2: that of its neighbour in the next warp. */
 #define OWN                                                                                        \
     "mov.u32 %r0, %tid.x; shl.b32 %r3, %r0, 2; mov.u32 %r4, s; add.s32 %r1, %r4, %r3;"             \
     "xor.b32 %r5, %r3, 128; add.s32 %r2, %r4, %r5; xor.b32 %r6, %r3, 4; add.s32 %r7, %r4, %r6;\n"
 
-/* All read a word, and once more; %p0: all threads but the last. */
+/* All threads read a word, and once more; %p0: all threads but the last. */
 #define TWO_READS                                                                                  \
     OWN "st.shared.u32 [%r1], %r0; bar.sync 0; ld.shared.u32 %r9, [s]; ld.shared.u32 %r9, [s];"    \
         "setp.ne.s32 %p0, %r0, 63;"
@@ -206,7 +206,8 @@ static const struct planted planted[] = {
      TWO_READS "bar.warp.sync -1; @%p0 bra out; st.shared.u32 [s], %r0; out:",
      TWO_READS "bar.sync 0; @%p0 bra out; st.shared.u32 [s], %r0; out:", SHARED, 64,
      SIM_SHARED_RACE, "and others read"},
-    /* Eight neighbours read a word: the first, whom the last would not find if it wrote, and so on. */
+    /* Eight neighbours read a word; then one of them writes: the first, which the record of the last reader would not
+     * show, and so on. */
     {"race: write by the last of the first readers", READ_BY_EIGHT WRITE_BY(7),
      READ_BY_EIGHT "bar.sync 0;" WRITE_BY(7), SHARED, 32, SIM_SHARED_RACE, "and others read"},
     {"race: write by the first of some readers", READ_BY_EIGHT WRITE_BY(8),
@@ -298,7 +299,7 @@ static const struct planted planted[] = {
      SHARED, 32, SIM_TRAP, "thread (7, 0, 0): trap the thread traps"},
 };
 
-/* Block 0 writes 32 halves from byte 2 on; then block 1 does what follows, in its first thread. */
+/* Block 0 writes 32 halves from byte 2 on; then the first thread of block 1 runs the code that follows. */
 #define ROW_OF_HALVES                                                                              \
     AT(1)                                                                                          \
     "mov.u16 %h0, 1; mov.u32 %r1, %ctaid.x; setp.ne.s32 %p0, %r1, 0; @%p0 bra other;"              \
@@ -441,7 +442,7 @@ static void labels_may_stand_at_the_end(void **state)
     }
 }
 
-/* What a kernel declares itself is a limit too, and is what the launcher of a module can ask. */
+/* A limit that a kernel declares applies, too, and the launcher of a module can read it. */
 static void declared_variables_are_simulated(void **state)
 {
     (void)state;
@@ -504,7 +505,7 @@ static void simulated_memory_is_checked(void **state)
     sim_memory_mark(first, a + 10, 2);
     assert_int_equal(first->written[9] + first->written[12], 0);
     assert_true(first->written[10] && first->written[11]);
-    sim_memory_mark(first, a, 1000); /* then there is nothing to look for */
+    sim_memory_mark(first, a, 1000); /* then there is nothing to search for */
     assert_null(first->written);
     assert_ptr_equal(sim_memory_nearest(memory, a + 5000), first);
     assert_false(sim_memory_remove(memory, a + 1));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sizes.c: sizes that stem from files and options: what cannot be addressed is refused, and nothing
- * wraps on the way there. tests/fuzz/engine/fuzz_plan.c holds plans against a sum in 128 bits.
+ * test_sizes.c: sizes that come from files and options: sizes that cannot be addressed are refused, and nothing wraps
+ * before that. tests/fuzz/engine/fuzz_plan.c compares plans with a sum in 128 bits.
  */
 #include "base/checked.h"
 #include "engine/engine.h"
@@ -33,7 +33,7 @@ static void sums_and_products_stick(void **state)
     assert_int_equal(size_up(SIZE_MAX - 254, 256), SIZE_MAX);
 }
 
-/* The largest model and batch that pass by themselves. */
+/* The largest model and batch that are valid by themselves. */
 static const struct model_config widest = {
     .model_type = "qwen2",
     .hidden_size = 1 << 24,
@@ -67,7 +67,7 @@ static void plans_beyond_all_addresses_are_refused(void **state)
     check_refused(plan_make(&widest, NULL, &o, &p), NJ_E_ARG, "is too large; lower one", "rows");
 }
 
-/* What a plan has no room to list makes it too large, and nothing is written after its end. */
+/* If a plan has too many regions to list, it is too large, and nothing is written after its end. */
 static void regions_are_counted(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static const char *path_in(const char *dir, const char *name)
     return path;
 }
 
-/* A pipe without a writer blocks whoever opens it as a file, and a device never ends. */
+/* A pipe without a writer would block whoever opens it as a file, and a device never ends. */
 static void what_is_no_file_is_refused(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void files_have_a_bound(void **state)
     }
 }
 
-/* A text of `count` times `piece` in a list. */
+/* Read a list that contains a text of `count` times `piece`. */
 static int read_list(const char *piece, size_t count)
 {
     const size_t each = strlen(piece), bytes = each * count + 3;
@@ -215,6 +215,6 @@ int main(void)
         cmocka_unit_test(files_have_a_bound),
         cmocka_unit_test(lists_take_so_much_memory),
     };
-    alarm(60); /* ends what a pipe blocks */
+    alarm(60); /* kills the test if a pipe blocks it */
     return cmocka_run_group_tests_name("sizes", tests, scratch_begin, scratch_end);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sources.c: sources with weights: their shares of every epoch, which of their rows come, order
- * and resuming.
+ * test_sources.c: sources with weights: their shares of every epoch, the rows that are drawn, order and resuming.
  */
 #include "batch/data.h"
 #include "unit.h"
 
 #include <math.h>
 
-/* Row r of source s begins with the id 1000 s + S r; ids of a source follow each other. */
+/* Row r of source s begins with the id 1000 s + S r; the ids of a source are consecutive. */
 enum { S = 2, VOCAB = 20000, ROWS_MOST = 450 };
 
 static const struct tokenizer ids_tokenizer = {.kind = "token files", .end_of_text = -1};
@@ -24,7 +23,7 @@ static const char *write_source(int source, int rows)
     return strdup(at(name));
 }
 
-/* Sources of so many rows, numbered from 0, opened together. */
+/* Open sources of so many rows together, numbered from 0. */
 static struct data *open_sources(const int *rows, const double *weights, size_t count, int B,
                                  uint64_t seed)
 {
@@ -45,7 +44,7 @@ static struct data *open_sources(const int *rows, const double *weights, size_t 
     return d;
 }
 
-/* The next row's source, and which of its rows it is; the row must be whole. */
+/* Return the source of the next row, and its number there; the row must be whole. */
 static int next_row(struct data *d, int *row)
 {
     struct batch b;
@@ -90,7 +89,7 @@ static void shares_are_exact(void **state)
         assert_true(changes > 40); /* mixed, not one after the other */
         for (int s = 0; s < 3; s++) {
             assert_int_equal(from[s], draws[s]);
-            /* No row comes again before all others have. */
+            /* No row is repeated before all others have come. */
             const int64_t least = epoch * draws[s] / rows[s];
             for (int r = 0; r < rows[s]; r++)
                 assert_in_range(times[s][r], least, least + (epoch * draws[s] % rows[s] > 0));
@@ -99,7 +98,7 @@ static void shares_are_exact(void **state)
     data_close(d);
 }
 
-/* Rows of source 0 that an epoch of the run shows, as a set. */
+/* Find the rows of source 0 that an epoch of the run shows, as a set. */
 static void rows_of_epoch(struct data *d, uint64_t epoch, int64_t total, bool *shown)
 {
     int row;
@@ -110,7 +109,7 @@ static void rows_of_epoch(struct data *d, uint64_t epoch, int64_t total, bool *s
             shown[row] = true;
 }
 
-/* A light source gives other rows in each epoch, drawn anew in each pass over it. */
+/* A light source gives different rows in each epoch, drawn anew in each pass over it. */
 static void light_sources_are_spread(void **state)
 {
     (void)state;
@@ -124,7 +123,7 @@ static void light_sources_are_spread(void **state)
         int first = 0, other_pass = 0, count = 0;
         for (int r = 0; r < 100; r++) {
             count += shown[e][r];
-            first += shown[e][r] && r / 25 == e % 4; /* as they lie */
+            first += shown[e][r] && r / 25 == e % 4; /* in the order of the file */
             other_pass += shown[e][r] && shown[(e + 4) % 8][r];
             for (int f = e / 4 * 4; f < e; f++)
                 assert_false(shown[e][r] && shown[f][r]);
@@ -172,8 +171,8 @@ static void weights_are_relative(void **state)
     data_close(e);
 }
 
-/* However odd the weights: the sum is the epoch, no source goes without, and each gives what is due
- * to within a row, where no other had to be lifted to one. */
+/* Whatever the weights, the sum is the epoch, no source gets nothing, and each gets its share to within a row, unless
+ * another was raised to one. */
 static void rounding_keeps_the_sum(void **state)
 {
     (void)state;
@@ -207,7 +206,7 @@ static void rounding_keeps_the_sum(void **state)
         assert_int_equal(data_windows(d), total);
         data_close(d);
     }
-    assert_in_range(lifted, 20, 40); /* both cases came */
+    assert_in_range(lifted, 20, 40); /* both cases occurred */
     /* 1.5, 1.5 and 3 of 6: the half rows go to one of the two. */
     struct data *d = open_sources((const int[]){1, 2, 3}, (const double[]){1, 1, 2}, 3, 1, 1);
     struct data_source s[3];
@@ -250,7 +249,7 @@ static void every_position_resumes(void **state)
     data_close(d);
 }
 
-/* Without a seed rows come as they lie: source by source, each going on where it stopped. */
+/* Without a seed rows keep their order: source by source, each continuing where it stopped. */
 static void seed_zero_keeps_the_order(void **state)
 {
     (void)state;
@@ -267,11 +266,11 @@ static void seed_zero_keeps_the_order(void **state)
     data_close(d);
 }
 
-/* A source is packed by itself, and the padding reported is that of an epoch as it is drawn. */
+/* Each source is packed separately, and the reported padding is that of an epoch as it is drawn. */
 static void sources_are_packed_apart(void **state)
 {
     (void)state;
-    /* Documents of 3 tokens, ended by their files: one a row of 5, or, packed, two. */
+    /* Documents of 3 tokens, each ended by its file: one per row of 5, or, packed, two. */
     make_folder("short");
     make_folder("long");
     for (int i = 0; i < 6; i++) {
@@ -296,8 +295,7 @@ static void sources_are_packed_apart(void **state)
     struct data *d;
     struct batch b;
     check_ok(data_open(&o, &ids_tokenizer, &d), "packed");
-    /* short: 3 rows of 2 + 2, 6 draws; long: 6 rows of 3, which 2 of the other would fill, 3 draws
-     */
+    /* short: 3 rows of 2 + 2, 6 draws; long: 6 rows of 3, which 2 of the other would fill, 3 draws */
     assert_int_equal(data_windows(d), 9);
     int padding = 0;
     for (int i = 0; i < 9; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_spare_code.c: the CUDA backend puts the code that was assembled at -O1 in the place of a kernel's, on the
- * simulated driver, and leaves the kernel as it is where there is none or the driver refuses it.
+ * test_spare_code.c: the CUDA backend replaces a kernel's code by the code that was assembled at -O1, on the simulated
+ * driver, and leaves the kernel unchanged if there is none or the driver refuses it.
  */
 #include "cuda_sim.h"
 
@@ -16,7 +16,7 @@ struct add {
     uint32_t id;
 };
 
-/* Managed memory, which the host sees, too. */
+/* Open with managed memory, which the host sees, too. */
 static struct add open_add(const char *gpu)
 {
     struct add t;
@@ -68,7 +68,7 @@ static void spare_code_takes_the_place_of_a_kernel(void **state)
         struct add t = open_add(gpus[i]);
         const int modules = sim->modules, live = sim->live;
         adds(&t);
-        for (int k = 1; k <= 2; k++) { /* again changes nothing */
+        for (int k = 1; k <= 2; k++) { /* doing it again changes nothing */
             if (load_spare(&t))
                 fail_msg("%s: %s", gpus[i], nj_context_error(t.ctx));
             assert_int_equal(sim->modules, modules + k);
@@ -116,7 +116,7 @@ static void a_kernel_stays_where_its_spare_code_fails(void **state)
     }
 }
 
-/* Builds with other ARCHS or with ONLY have no code for these GPUs. */
+/* Return whether this build has code for these GPUs; builds with other ARCHS or with ONLY do not. */
 static int has_code(void)
 {
     static const int sms[] = {90, 120, 121};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_speculate.c: speculative decoding: texts are the teacher's, whatever drafts them, and as many tokens are
- * accepted as the two distributions say.
+ * test_speculate.c: speculative decoding: texts are the teacher's, whichever model drafts them, and the number of
+ * accepted tokens follows from the two distributions.
  */
 #include "decode/rejection.h"
 #include "engine/engine.h"
@@ -30,7 +30,7 @@ static struct train_options options_of(int rows, int length)
     return o;
 }
 
-/* Random weights have flat distributions, of which any draft is accepted. */
+/* Sharpen the distributions: those of random weights are flat, and any draft is accepted. */
 static void sharpen(struct net *n)
 {
     float *norm = (float *)net_weight(n, n->p.norm);
@@ -47,7 +47,7 @@ static struct engine *open_pair(const char *student, const char *teacher, int ro
     return e;
 }
 
-/* Probabilities behind the first `count` ids of each row of a batch, of VOCAB rows of S at most. */
+/* Compute the probabilities after the first `count` ids of each row of a batch, for VOCAB rows of S at most. */
 static void probabilities(struct engine *e, bool teacher, const int32_t *ids, int count,
                           double (*out)[VOCAB])
 {
@@ -69,7 +69,7 @@ static void probabilities(struct engine *e, bool teacher, const int32_t *ids, in
         assert_true(softmax_row(logits[b], VOCAB, out[b]));
 }
 
-/* As engine_score() has them; and a teacher's are those of the same model as a student. */
+/* The logits equal those of engine_score(); a teacher's equal those of the same model as a student. */
 static void logits_are_those_of_the_models(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void drafts_are_accepted_as_often_as_expected(void **state)
     engine_destroy(e);
 }
 
-/* Of texts of two tokens one is drafted, behind the prompt. */
+/* Of a text of two tokens, one is drafted, after the prompt. */
 static void expected_is_the_sum_of_the_smaller_probabilities(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void expected_is_the_sum_of_the_smaller_probabilities(void **state)
     engine_destroy(e);
 }
 
-/* Pearson's statistic in standard deviations from its mean: cells of less than five are taken together. */
+/* Return Pearson's statistic in standard deviations from its mean; cells of less than five are merged. */
 static double deviations(const int *seen, const double *p, int total)
 {
     double sum = 0, rest_seen = 0, rest = 0;
@@ -171,7 +171,7 @@ static double deviations(const int *seen, const double *p, int total)
     return (sum - cells) / sqrt(2.0 * cells);
 }
 
-/* The teacher's distributions of the first and the second token behind a prompt. */
+/* Compute the teacher's distributions of the first and the second token after a prompt. */
 static void first_tokens(struct engine *e, const int32_t *prompt, int count, double *first,
                          double *second)
 {
@@ -263,7 +263,7 @@ static void texts_do_not_depend_on_their_neighbours(void **state)
     }
 }
 
-/* What the student drafts and what the teacher says: the same texts, cut. */
+/* Texts drafted by the student and texts of the teacher are cut at the same place. */
 static void a_stop_token_ends_a_text(void **state)
 {
     (void)state;

@@ -9,10 +9,10 @@
 
 enum { FILES_MOST = 8 };
 static const struct {
-    const char *files[FILES_MOST]; /* of the folder */
+    const char *files[FILES_MOST]; /* files of the folder */
     enum data_split wanted, instead;
-    const char *got;  /* names of what is read; NULL: refused */
-    const char *said; /* what is said, or why it is refused */
+    const char *got;  /* names of the files that are read; NULL: refused */
+    const char *said; /* note, or reason of the refusal */
 } folders[] = {
     {{"test-00000-of-00001.parquet", "train-00000-of-00002.parquet",
       "train-00001-of-00002.parquet"},
@@ -64,7 +64,7 @@ static void write_files(const char *dir, const char *const *files)
     for (int i = 0; i < FILES_MOST && files[i]; i++) {
         const char *slash = strchr(files[i], '/');
         snprintf(path, sizeof path, "%s/%.*s", dir, slash ? (int)(slash - files[i]) : 0, files[i]);
-        mkdir(at(path), 0777); /* which may be there */
+        mkdir(at(path), 0777); /* it may exist */
         snprintf(path, sizeof path, "%s/%s", dir, files[i]);
         write_text(at(path), "{\"text\": \"a\"}\n");
     }
@@ -98,7 +98,7 @@ static void one_split_is_read(void **state)
     }
 }
 
-/* What is named is read, whatever its name says. */
+/* A named file is read, whatever its name. */
 static void named_files_are_read_together(void **state)
 {
     (void)state;

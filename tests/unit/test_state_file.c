@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_state_file.c: state.bin by itself: what is written comes back, and what this program does not know is refused by
- * name. tests/durability/old_run.sh reads files of earlier versions.
+ * test_state_file.c: state.bin alone: what is written is read back, and records that this program does not know are
+ * refused by name. tests/durability/old_run.sh reads files of earlier versions.
  */
 #include "unit.h"
 #include "weights/state_file.h"
@@ -29,7 +29,7 @@ static void write_file(void)
     check_ok(state_file_close(&s, state_file_finish(&s)), "finish");
 }
 
-/* Give the record `from` another tag, or with NULL leave it and its bytes out. The hash of records is right again. */
+/* Give the record `from` another tag, or with NULL remove it and its bytes, and correct the hash of records. */
 static void change_record(const char *from, const char *to)
 {
     size_t size;
@@ -83,7 +83,7 @@ static void a_file_has_what_was_written(void **state)
     check_ok(state_file_close(&s, 0), "close");
 }
 
-/* Expect a failure to open the file, with a part of its sentence. */
+/* Expect a failure to open the file, with a part of its message. */
 static void open_says(int code, const char *part)
 {
     struct state_file s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_stop_text.c: texts that end what a model writes: where it is cut, whatever its tokens are, and what may be shown
- * before it is known.
+ * test_stop_text.c: texts that end a model's output: where it is cut, whatever its tokens are, and how much may be
+ * shown before the end is known.
  */
 #include "record/stop_text.h"
 #include "unit.h"
@@ -10,7 +10,7 @@ static const char *const texts[] = {"STOP", "\nUser:", "aab"};
 static const struct stop_texts stops = {texts, 3};
 
 static const struct {
-    const char *said, *want, *by; /* NULL: nothing ends it */
+    const char *said, *want, *by; /* NULL: no stop text */
 } rows[] = {
     {"one STOP two", "one ", "STOP"},
     {"one\nUser: STOP", "one", "\nUser:"},
@@ -22,7 +22,7 @@ static const struct {
     {"STOP", "", "STOP"},
 };
 
-/* Writes a text in tokens of so many bytes, and looks at what may be shown after each. */
+/* Write a text in tokens of a given number of bytes, and check what may be shown after each. */
 static void write_by(const char *said, size_t each, const char *want, const char *by)
 {
     struct stopped_text t = {{NULL, 0, 0}, NULL};
@@ -49,7 +49,7 @@ static void texts_end_before_a_stop_text(void **state)
             write_by(rows[i].said, each, rows[i].want, rows[i].by);
 }
 
-/* No more is held back than the beginning of a text that may end it. */
+/* Only text that may be the beginning of a stop text is held back. */
 static void text_that_stays_is_shown_at_once(void **state)
 {
     (void)state;

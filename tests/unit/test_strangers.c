@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_strangers.c: who connects to rank 0 and is none of its ranks keeps none from the run, joins nothing and learns
- * nothing; and where rank 0 can be reached.
+ * test_strangers.c: processes that connect to rank 0 without being its ranks do not disturb the run, do not join it and
+ * learn nothing; and the addresses at which rank 0 can be reached.
  */
 #include "exchange_fixture.h"
 
@@ -21,7 +21,7 @@ static void other_run(struct member *m, int i)
     }
 }
 
-/* Process 3 says that it is rank 1, and is wrong in all else that a greeting says; it knows the run's name. */
+/* Make process 3 claim to be rank 1. It knows the run's name, but all else in its greeting is wrong. */
 static void stranger(struct member *m, int i)
 {
     memcpy(m->place.secret, i == 3 ? "of another run.." : "of this run.....", SECRET_BYTES);
@@ -50,7 +50,7 @@ static void none_known(struct member *m, int i)
         memset(m->place.secret, 0, SECRET_BYTES);
 }
 
-/* It is told nothing of the run, whose ranks meet as if it had not come. */
+/* Check that strangers are told nothing, and that the run's ranks meet as if they had not come. */
 static void strangers_are_sent_away(plant_fn plant)
 {
     run(4, 3, plant, finish);
@@ -90,7 +90,7 @@ static void those_sent_away_are_counted_where_a_rank_is_missing(void **state)
     assert_non_null(strstr(result[0].text, "; 1 that did had another --out, job or NOJIT_SECRET"));
 }
 
-/* Rank 2 sends what rank 0 alone may. */
+/* Send as rank 2 a message that only rank 0 may send. */
 static int send_data(struct exchange *x, int rank)
 {
     struct sockaddr_storage peer;
@@ -112,7 +112,7 @@ static void data_of_other_ranks_are_refused(void **state)
     check_all(THREE, -1, "rank 2 sends what rank 0 alone sends");
 }
 
-/* What those say who are no ranks; the last claims to be one, and stops. */
+/* Send the messages of strangers; the last claims to be a rank, and stops. */
 static void stranger_speaks(int fd, int i)
 {
     const struct member m = {.place = {.rank = 1, .size = 3}, .run = "run", .lr = "1e-4"};
@@ -146,7 +146,7 @@ static void strangers_do_not_block(void **state)
 
 static const struct {
     const char *host;
-    const char *address; /* NULL: all that there are */
+    const char *address; /* NULL: all addresses */
 } listened[] = {
     {"127.0.0.1", "127.0.0.1"},
     {"localhost", "127.0.0.1"},
@@ -168,7 +168,7 @@ static void ranks_of_one_host_listen_there_alone(void **state)
         int port = 0;
         const int listener = wire_listen(&port, listened[i].host);
         if (listener < 0 && strchr(listened[i].host, ':'))
-            continue; /* a machine without IPv6 */
+            continue; /* the machine has no IPv6 */
         assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
         assert_int_equal(getnameinfo((struct sockaddr *)&at, bytes, address, sizeof address, NULL,
                                      0, NI_NUMERICHOST),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_sums.c: the references of ops that copy or add: in double against their definitions (sizes are odd,
- * outputs start with values that must be kept or go), in float the same bits with any number of threads.
+ * test_sums.c: the references of ops that copy or add: in double against their definitions (sizes are odd, and outputs
+ * start with values that must be kept or overwritten), in float with identical bits for any number of threads.
  */
 #include <omp.h>
 
@@ -68,7 +68,7 @@ static void losses_are_added_to_the_sums(void **state)
     }
 }
 
-/* Rows go to partial sums, these to the columns of dst: all in all each column is added once. */
+/* Rows are added to partial sums, and these to the columns of dst: in total each column is added once. */
 static void columns_are_added_once(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void columns_are_added_once(void **state)
     }
 }
 
-/* Also where the parts do not divide the elements, and where there are more parts. */
+/* Also if the parts do not divide the elements, and if there are more parts than elements. */
 static void every_square_is_in_one_part(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void every_square_is_in_one_part(void **state)
     }
 }
 
-/* Sums of all of them, in out[COUNT], of values whose order matters to float32. */
+/* Sums of all ops in out[COUNT], over values whose order matters in float32. */
 enum { LONG = 4096, WIDE = 64, PARTS = 8, COUNT = 4 + PARTS + 3 * PARTS * WIDE };
 enum { QUERIES = 2, KEYS = 1, HEAD = WIDE / (QUERIES + 2 * KEYS) };
 
@@ -135,7 +135,7 @@ static void sums_do_not_depend_on_the_threads(void **state)
     }
 }
 
-/* gate, up and what comes out; the sanitizers see that no NaN is converted to an integer. */
+/* gate, up and the result; sanitizers see that NaN is not converted to an integer. */
 static void gates_keep_what_is_not_finite(void **state)
 {
     (void)state;

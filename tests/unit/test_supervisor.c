@@ -10,7 +10,7 @@
 
 enum { RANKS = 3, RUNS = 2 };
 
-/* By run and rank, written by the ranks. */
+/* Places by run and rank, written by the ranks. */
 static struct place (*seen)[RANKS];
 
 static void fork_ranks(int run)

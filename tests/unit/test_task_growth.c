@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_task_growth.c: bytes that are encoded for the choices of an item. The sources are compiled here once more, with
- * what they hand to the tokenizer counted.
+ * test_task_growth.c: the bytes that are encoded for the choices of an item. The sources are compiled here again, with
+ * a counter of the bytes that they pass to the tokenizer.
  */
 #include "text/bpe.h"
 #include "text/tokenizer.h"
@@ -43,7 +43,7 @@ static int encode_counted(const struct tokenizer *t, struct span *spans, size_t 
 
 enum { CHOICES = 100 };
 
-/* Writes an item whose context is `words` times the text, and the letter x. */
+/* Write an item whose context is `words` times the text, and the letter x. */
 static size_t write_item(const char *text, int words)
 {
     FILE *f = fopen(at("quiz.jsonl"), "w");
@@ -82,7 +82,7 @@ static void a_context_is_encoded_once(void **state)
     tokenizer_close(&t);
 }
 
-/* Where a context cannot be cut, it is encoded with each choice, but not with all of them at once. */
+/* A context that cannot be cut is encoded with each choice, but not with all of them at once. */
 static void a_context_in_one_piece_is_encoded_in_batches(void **state)
 {
     (void)state;

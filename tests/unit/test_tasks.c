@@ -55,7 +55,7 @@ static void copy_file(const char *from, const char *to)
     assert_int_equal(fclose(out), 0);
 }
 
-/* The golden model with a tokenizer. */
+/* Open the golden model with a tokenizer. */
 static struct tokenizer open_model(int number)
 {
     struct tokenizer t = open_golden(tokenizers[number].name, NULL, NULL);
@@ -65,7 +65,7 @@ static struct tokenizer open_model(int number)
     return t;
 }
 
-/* Of each choice, by batches of B rows. */
+/* Return the score of each choice, computed in batches of B rows. */
 static double *score(const struct tasks *tasks, int length, int B)
 {
     const struct train_options o = {
@@ -97,7 +97,7 @@ static double *score(const struct tasks *tasks, int length, int B)
     return out;
 }
 
-/* float32 on both sides, a few dozen tokens: rounding is far below. */
+/* Both sides are float32 over a few dozen tokens: rounding is far below the bound. */
 static void check_near(double got, const json_t *want, const char *what, int64_t item)
 {
     const double value = json_number_value(want);
@@ -124,7 +124,7 @@ static void check_items(const struct tasks *tasks, const double *scores, const j
     }
 }
 
-/* What the model wrote is taken from the golden file. */
+/* Check the metrics; the texts of the model come from the golden file. */
 static void check_metrics(const struct tasks *tasks, const double *scores, const json_t *golden)
 {
     const json_t *items = json_object_get(golden, "items"), *metrics, *want;
@@ -178,7 +178,7 @@ static void scores_are_those_of_the_harness(void **state)
 
 /* ---- where a choice begins ---- */
 
-/* Texts of all kinds, so that tokens reach over the end of the context and over places where it might be cut. */
+/* Texts of all kinds, so that tokens cross the end of the context and places where it might be cut. */
 static const char *const scraps[] = {
     "word", " two",   "\\n",        "\\n\\n", " ", "  ", "7",   "42 ", "\u00e9", "e\u0301",
     "'s",   "\u8001", "<|im_end|>", "a",      ".", "?!", " th", "e",   "\\t",    "-"};
@@ -194,7 +194,7 @@ static void draw_text(uint32_t *seed, int pieces, char *out, size_t bytes)
     }
 }
 
-/* The ids of the text of a JSON string after the token that begins texts. */
+/* Encode the text of a JSON string after the token that begins texts. */
 static size_t encode_text(const struct tokenizer *t, const char *text, bool strip, int32_t *ids)
 {
     char quoted[1024];
@@ -219,7 +219,7 @@ static size_t encode_text(const struct tokenizer *t, const char *text, bool stri
     return n + count;
 }
 
-/* _encode_pair(): the ids of both as one text beyond as many as the context has alone. */
+/* Compare with _encode_pair(): the ids of both as one text, after as many as the context has alone. */
 static void check_pair(const struct tokenizer *t, const char *context, const char *choice)
 {
     int32_t alone[512], both[512];
@@ -271,7 +271,7 @@ static void choices_are_encoded_with_their_context(void **state)
 
 /* ---- what is right ---- */
 
-/* The metrics of items whose choices have these scores, and whose prompts these texts. */
+/* Compute the metrics of items whose choices have these scores and whose prompts have these texts. */
 static int metrics_of(const char *lines, const double *scores, const char *const *texts,
                       struct task_metric *out, struct tasks **tasks)
 {
@@ -302,7 +302,7 @@ static void the_first_of_equal_scores_counts(void **state)
                      2);
     assert_string_equal(m[0].metric, "acc");
     assert_true(m[0].value == 1 && m[0].stderr_of == 0 && m[0].items == 2);
-    assert_string_equal(m[1].metric, "acc_norm"); /* -4 of five characters is the best */
+    assert_string_equal(m[1].metric, "acc_norm"); /* -4 for five characters is the best */
     assert_true(m[1].value == 0.5 && fabs(m[1].stderr_of - 0.5) < 1e-15);
     tasks_close(tasks);
 }
@@ -369,7 +369,7 @@ static void fields_have_other_names(void **state)
     assert_int_equal(it.most, 0);
     assert_int_equal(it.untils, 2);
     assert_string_equal(tasks_until(tasks, it.until + 1, &bytes), "bc");
-    assert_true(it.count > 8); /* the template stands around it */
+    assert_true(it.count > 8); /* the template surrounds it */
     tasks_close(tasks);
     tokenizer_close(&t);
 }
@@ -422,7 +422,7 @@ static void what_is_wrong_is_named(void **state)
     tokenizer_close(&t);
 }
 
-/* Each choice is encoded behind its context: a line must not become far more text than it has. */
+/* Each choice is encoded after its context: a line must not expand into far more text than it has. */
 static void long_contexts_of_many_choices_are_refused(void **state)
 {
     enum { CONTEXT = 1 << 18 };
@@ -473,7 +473,7 @@ static void choices_share_a_text(void **state)
     struct task_item it;
     tasks_get(tasks, 0, &it);
     check_ok(task_rows_make(tasks, POSITIONS, POSITIONS, &rows), "rows");
-    /* The contexts, once; that of the second has one position, and so room for one target. */
+    /* The contexts are scored once; that of the second has one position, and so room for one target. */
     assert_int_equal(task_rows_length(rows), it.count + 2);
     check_ok(task_batch_open(rows, 2, &b), "batch");
     task_batch_fill(rows, 0, &b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_template.c: templates write what jinja2 writes for them.
+ * test_template.c: templates write the same text as jinja2.
  */
 #include "template/template.h"
 #include "template_fixture.h"

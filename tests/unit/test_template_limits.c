@@ -52,7 +52,7 @@ static void failures_have_a_sentence_and_the_line(void **state)
     json_decref(none);
 }
 
-/* A template is parsed once and run many times, each time as the first. */
+/* A template is parsed once and run many times, each time with the same result. */
 static void runs_of_templates_leave_nothing_behind(void **state)
 {
     (void)state;
@@ -76,7 +76,7 @@ static void runs_of_templates_leave_nothing_behind(void **state)
     template_free(t);
 }
 
-/* What a macro says has no place in the text until it is written. */
+/* The output of a macro has no place in the text until it is written. */
 static void parts_marked_within_a_macro_have_no_place(void **state)
 {
     (void)state;

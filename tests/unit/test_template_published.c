@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_template_published.c: published chat templates, which are not kept in the tree, write what jinja2 writes for
- * them, byte for byte, and raise where they raise there. tests/golden/make_templates.py says how to get them.
+ * test_template_published.c: published chat templates, which are not kept in the tree, write the same text as jinja2,
+ * byte for byte, and raise where it raises. tests/golden/make_templates.py says how to get them.
  */
 #include "template/template.h"
 #include "template_fixture.h"

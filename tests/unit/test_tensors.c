@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tensors.c: rows of a tensor that its file holds in the order of pairs.
+ * test_tensors.c: rows of a tensor whose file holds them in the order of pairs.
  */
 #include "base/float16.h"
 #include "formats/tensors.h"
@@ -9,7 +9,7 @@
 
 enum { HEADS = 3, HEAD_DIM = 8, ROWS = HEADS * HEAD_DIM, COLUMNS = 64 };
 
-/* Where llama.cpp puts row s * D / 2 + j of a head. */
+/* Return the place at which llama.cpp puts row s * D / 2 + j of a head. */
 static int64_t place(int64_t row)
 {
     const int64_t h = row / HEAD_DIM, s = row % HEAD_DIM / (HEAD_DIM / 2);
@@ -36,7 +36,7 @@ static void rows_of_pairs_come_in_order(void **state)
     }
 }
 
-/* From and to the middle of rows. */
+/* Ranges begin and end in the middle of rows. */
 static void elements_of_pairs_come_in_order(void **state)
 {
     (void)state;
@@ -63,7 +63,7 @@ static void elements_of_pairs_come_in_order(void **state)
     }
 }
 
-/* Blocks of Q8_0, scale 1/2: from and to the middle of a block, and in the order of pairs. */
+/* Blocks of Q8_0 with scale 1/2: ranges begin and end in the middle of a block, also in the order of pairs. */
 static void quantised_elements_are_expanded(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void quantised_elements_are_expanded(void **state)
     }
 }
 
-/* The same bytes in another order of rows are other weights. */
+/* The same bytes in another order of rows are different weights. */
 static void the_order_of_elements_is_hashed(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void the_order_of_elements_is_hashed(void **state)
     assert_true(hash_tensors(&w) != plain);
 }
 
-/* Receipts and runs to resume have it: it is the same in all releases. */
+/* Receipts and runs that are resumed contain the hash, so it is the same in all releases. */
 static void the_hash_of_tensors_stays(void **state)
 {
     (void)state;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_threads.c: what several threads may do at once without a lock of their own: open and read
- * files, encode with one tokenizer and working memory of their own, as the loops of tokenizer.c do,
- * and fail, each with its own sentence. Threads are pthreads, which a thread sanitizer follows; it
- * cannot follow libgomp's.
+ * test_threads.c: things that several threads may do at once without a lock: open and read files, encode with one
+ * tokenizer and separate working memory, as the loops of tokenizer.c do, and fail, each with its own message. Threads
+ * are pthreads, which a thread sanitizer can follow, unlike libgomp's.
  */
 #include "formats/safetensors.h"
 #include "model/config.h"
@@ -28,8 +27,7 @@ struct job {
 static const char text[] =
     "It's 12345 words, caf\xc3\xa9 cafe\xcc\x81 <left> word\n\n and <|endoftext|> more of them";
 
-/* Opens a tokenizer and weights of its own, encodes with the shared one, and asks for a folder that
- * is not there. */
+/* Open a tokenizer and weights, encode with the shared tokenizer, and ask for a folder that does not exist. */
 static void *work(void *user)
 {
     struct job *j = user;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tile_map.c: what the CUDA backend asks of the driver for a tensor map, on the simulated one.
+ * test_tile_map.c: the CUDA backend's calls of the driver for a tensor map, on the simulated one.
  */
 #include "cuda_sim.h"
 
@@ -38,7 +38,7 @@ static void a_tensor_map_says_what_the_array_is(void **state)
     snprintf(says, sizeof says, "%s: tensor map of x, 37 rows of 100 elements: CUDA_ERROR_INVALID",
              nj_kernels[0].key);
     assert_non_null(strstr(nj_context_error(ctx), says));
-    /* Nothing to read: no map, no error. */
+    /* There is nothing to read: no map, and no error. */
     const struct sim_tensor_map zero = {0};
     struct nj_tiling empty[] = {of, of, of};
     empty[0].rows = 0;

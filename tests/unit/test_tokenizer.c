@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tokenizer.c: ids equal to those of the `tokenizers` library (tests/golden, written by
- * make_tokenizer_fixtures.py), scanners equal to Oniguruma, threads, bad UTF-8, refusals.
+ * test_tokenizer.c: ids equal those of the `tokenizers` library (tests/golden, written by make_tokenizer_fixtures.py),
+ * scanners equal Oniguruma; threads, bad UTF-8, refusals.
  */
 #include "text/bpe.h"
 #include "tokenizer_fixture.h"
@@ -15,7 +15,7 @@
 #define PREFIX "\"add_prefix_space\":false"
 #define BYTE_LEVEL "{\"type\":\"ByteLevel\"," PREFIX ",\"trim_offsets\":true,\"use_regex\":true}"
 
-/* Golden tokenizers, and edits of them that the script made, too. */
+/* Golden tokenizers, and edited ones from the script. */
 static const struct variant {
     const char *ids, *golden, *from, *to;
 } variants[] = {
@@ -42,7 +42,7 @@ static json_t *golden_rows(const char *name)
     return rows;
 }
 
-/* A golden tokenizer after edits, [from, to] each. */
+/* Open a golden tokenizer after edits, [from, to] each. */
 static struct tokenizer open_edited(const char *golden, const json_t *edits)
 {
     struct tokenizer t;
@@ -96,8 +96,8 @@ static void ids_are_the_librarys(void **state)
     }
 }
 
-/* Golden tokenizers after the edits of tokenizer-cases.json, above all with patterns that other
- * engines than the library's read otherwise. */
+/* Golden tokenizers with the edits of tokenizer-cases.json, mainly patterns that other engines than the library's read
+ * differently. */
 static void edited_ids_are_the_librarys(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void edited_ids_are_the_librarys(void **state)
     json_decref(cases);
 }
 
-/* Texts of the golden file, over and over, up to `bytes`. */
+/* Repeat the texts of the golden file up to `bytes`. */
 static char *long_text(size_t bytes)
 {
     json_t *rows = golden_rows("qwen2");
@@ -139,7 +139,7 @@ static char *long_text(size_t bytes)
     return text;
 }
 
-/* Cut and shared among threads, a text has the ids that it has as a whole. */
+/* A text that is cut and shared among threads has the ids that it has as a whole. */
 static void cutting_a_text_changes_no_id(void **state)
 {
     (void)state;
@@ -155,7 +155,7 @@ static void cutting_a_text_changes_no_id(void **state)
         check_ok(tokenizer_encode(&t, text, bytes, &ids, &count, &capacity), "cut");
         assert_int_equal(count, whole.count);
         assert_memory_equal(ids, whole.ids, count * sizeof *ids);
-        /* Small pieces: every kind of place is cut. */
+        /* Pieces are small, so that a cut falls at every kind of place. */
         struct span pieces = {.text = text};
         for (; at < bytes; at += pieces.bytes, cuts++) {
             pieces.text = text + at;
@@ -164,7 +164,7 @@ static void cutting_a_text_changes_no_id(void **state)
         }
         assert_int_equal(pieces.count, whole.count);
         assert_memory_equal(pieces.ids, whole.ids, whole.count * sizeof *ids);
-        /* A space before each part, or a pattern that is not known, forbids cuts. */
+        /* A space before each part, or an unknown pattern, forbids cuts. */
         const bool cuttable = strcmp(variants[v].ids, "gpt2-prefix") != 0 &&
                               strcmp(variants[v].ids, "qwen2-marks") != 0 &&
                               strcmp(variants[v].ids, "llama2") != 0;
@@ -178,7 +178,7 @@ static void cutting_a_text_changes_no_id(void **state)
     free(text);
 }
 
-/* A token may reach over the end of a line, unlike over a space. */
+/* A token may cross the end of a line, but not a space. */
 static void texts_of_sentencepiece_are_cut_at_spaces_alone(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void texts_of_sentencepiece_are_cut_at_spaces_alone(void **state)
     tokenizer_close(&t);
 }
 
-/* Where only digits are cut out, a word goes on over spaces. */
+/* If only digits are split off, a word may contain spaces. */
 static void words_over_spaces_are_not_cut(void **state)
 {
     (void)state;
@@ -220,7 +220,7 @@ static const char *const patterns[] = {
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
 };
 
-/* A text of neighbours that the patterns treat differently. */
+/* Make a text of neighbours that the patterns treat differently. */
 static size_t odd_text(uint32_t *seed, char *out)
 {
     static const char *const parts[] = {"a",
@@ -293,7 +293,7 @@ static void scanners_equal_oniguruma(void **state)
     }
 }
 
-/* What is not UTF-8 is kept, byte by byte. */
+/* Bytes that are not UTF-8 are kept one by one. */
 static void bad_utf8_is_kept(void **state)
 {
     (void)state;
@@ -400,7 +400,7 @@ static void tables_are_compared(void **state)
 
 #define LAST_ADDED "],\"normalizer\":"
 
-/* Added tokens after the common ones are no difference; others are, and so is what comes before. */
+/* Added tokens after the common ones are not a difference; others are, and so are differences before them. */
 static void added_tokens_behind_the_common_ones_are_no_difference(void **state)
 {
     (void)state;
@@ -410,7 +410,7 @@ static void added_tokens_behind_the_common_ones_are_no_difference(void **state)
     } cases[] = {
         {LAST_ADDED, ",{\"id\":1264,\"content\":\"<think>\"}" LAST_ADDED, -1, 1},
         {LAST_ADDED, ",{\"id\":1267,\"content\":\"<think>\"}" LAST_ADDED, -1, 1},
-        {"\"vocab\":{", "\"vocab\":{\"zzq\":1264,", 1256, 1}, /* it moves the added ones */
+        {"\"vocab\":{", "\"vocab\":{\"zzq\":1264,", 1256, 1}, /* it moves the added tokens */
         {"\"added_tokens\":[", "\"added_tokens\":[{\"id\":1264,\"content\":\"<think>\"},", 1256, 1},
     };
     struct tokenizer a = open_golden("qwen2", NULL, NULL);
@@ -487,14 +487,14 @@ static void tokenizers_that_are_not_supported_are_named(void **state)
     }
 }
 
-/* A pattern that goes back and forth for ever ends with a sentence: the second after a time that
- * grows as the text does, though each match of its own is short. */
+/* A pattern that backtracks without end is refused; the second one after a time proportional to the text, although each
+ * single match is short. */
 static void endless_patterns_are_refused(void **state)
 {
     (void)state;
     static const char *const to[] = {"{\"Regex\":\"(a|a)*(a|a)*(a|a)*b|",
                                      "{\"Regex\":\"(?:a|b)*c|a|"};
-    const size_t bytes = 8000; /* the second one's retries grow with the square */
+    const size_t bytes = 8000; /* the second one's retries grow with the square of the length */
     char *text = malloc(bytes);
     assert_non_null(text);
     memset(text, 'a', bytes);
@@ -509,7 +509,7 @@ static void endless_patterns_are_refused(void **state)
         tokenizer_close(&t);
     }
     free(text);
-    /* A long run that is passed twice is no such case. */
+    /* A long run that is passed twice is accepted. */
     static const char twice[] = "{\"Regex\":\"\\\\p{Lu}*\\\\p{Ll}+|\\\\p{Lu}+|";
     const size_t long_bytes = 1000000;
     struct tokenizer t = open_golden("llama3", "{\"Regex\":\"", twice);
@@ -524,7 +524,7 @@ static void endless_patterns_are_refused(void **state)
     tokenizer_close(&t);
 }
 
-/* Keys that meet in the tables of one run are spread in those of another. */
+/* Keys that collide in the tables of one run are spread in those of another. */
 static void hash_tables_of_tokenizers_are_seeded(void **state)
 {
     (void)state;
@@ -538,7 +538,7 @@ static void hash_tables_of_tokenizers_are_seeded(void **state)
     tokenizer_close(&b);
 }
 
-/* A pattern and an added token have bounds. */
+/* Patterns and added tokens have bounds. */
 static void long_patterns_are_refused(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tokenizer_decode.c: the bytes of a text's tokens are the text, apart from the space that a tokenizer puts
- * before it.
+ * test_tokenizer_decode.c: the bytes of a text's tokens are the text, except for the space that a tokenizer puts before
+ * it.
  */
 #include "tokenizer_fixture.h"
 
@@ -16,7 +16,7 @@ static json_t *golden_rows(const char *name)
     return rows;
 }
 
-/* prefix: the length of a space that the tokenizer puts before a text. */
+/* Check the texts; `prefix` is the length of a space that the tokenizer puts before a text. */
 static void check_texts(const char *golden, size_t prefix)
 {
     struct tokenizer t = open_golden(golden, NULL, NULL);
@@ -31,7 +31,7 @@ static void check_texts(const char *golden, size_t prefix)
         size_t k, at = 0;
         if (strstr(json_string_value(text), "<|endoftext|>") ||
             strstr(json_string_value(text), "<left>") || strstr(json_string_value(text), "<right>"))
-            continue; /* special ids have no text, the others eat spaces */
+            continue; /* special ids have no text, and the other added tokens strip spaces */
         if (prefix &&
             (strpbrk(json_string_value(text), "<w") || strstr(json_string_value(text), "▁")))
             continue; /* each stretch between added tokens has a prefix */

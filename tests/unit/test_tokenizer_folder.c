@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tokenizer_folder.c: the tokenizer of a folder is that of all its files: tokens that others than
- * tokenizer.json add,
- * and what a folder without tokenizer.json is read as.
+ * test_tokenizer_folder.c: the tokenizer of a folder comes from all its files: tokens that files other than
+ * tokenizer.json add, and folders without tokenizer.json.
  */
 #include "io/notes.h"
 #include "tokenizer_fixture.h"
@@ -25,7 +24,7 @@ static void check_ids(const struct tokenizer *t, const char *text, const int32_t
     free(ids);
 }
 
-/* A folder with the golden tokenizer of GPT-2, whose ids end at 1258, and other files. */
+/* Open a folder with GPT-2's golden tokenizer, whose ids end at 1258, and other files. */
 static struct tokenizer open_with(const char *name, const char *text)
 {
     struct tokenizer t;
@@ -38,7 +37,7 @@ static struct tokenizer open_with(const char *name, const char *text)
     return t;
 }
 
-/* The first id that the golden tokenizer has not. */
+/* Return the first id that the golden tokenizer lacks. */
 static int32_t next_id(void)
 {
     struct tokenizer t;
@@ -150,7 +149,7 @@ static void another_vocabulary_is_read_from_token_files_alone(void **state)
 
 /* ---- vocab.json and merges.txt ---- */
 
-/* The bytes of GPT-2's alphabet that the texts need, what is merged of them, and a letter and its mark: e, U+0301. */
+/* Write the bytes of GPT-2's alphabet that the texts need, their merges, and a letter and its mark: e, U+0301. */
 static void make_vocab_files(const char *config, const char *settings, const char *merges)
 {
     remove_tree(at("model"));
@@ -163,7 +162,7 @@ static void make_vocab_files(const char *config, const char *settings, const cha
     write_text(at("model/tokenizer_config.json"), settings);
 }
 
-/* Opens one, and checks the ids of digits, signs, a space, and a letter with a mark apart. */
+/* Open the folder, and check the ids of digits, signs, a space, and of a letter with a separate mark. */
 static void check_vocab_files(const char *config, const char *settings, const int32_t *want,
                               size_t count)
 {

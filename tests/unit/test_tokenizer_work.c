@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tokenizer_work.c: the work that a pattern of tokenizer.json may take is bounded by the length of the text.
+ * test_tokenizer_work.c: the work for a pattern of tokenizer.json is bounded by the length of the text.
  */
 #include "tokenizer_fixture.h"
 
-/* Each match of these looks at all of the text that is left, and goes back once. */
+/* Each match of these patterns examines all the remaining text and backtracks once. */
 static void patterns_that_look_far_are_refused(void **state)
 {
     (void)state;

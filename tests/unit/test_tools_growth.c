@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_tools_growth.c: what hostile files cost the readers of blobcheck: bytes searched and strings
- * compared, of a file and of one twice as large. No clock.
+ * test_tools_growth.c: the cost of hostile files to the readers of blobcheck: bytes searched and strings compared, for
+ * a file and for one twice as large. No clock is used.
  */
 #include "check/blobindex.h"
 #include "image/elfbin.h"
@@ -19,7 +19,7 @@
 
 static size_t steps;
 
-/* In the place of libc's, for all that is linked here. */
+/* Replacements of libc's functions for everything linked here. */
 void *memchr(const void *bytes, int c, size_t count)
 {
     const unsigned char *at = bytes;
@@ -39,7 +39,7 @@ int strcmp(const char *a, const char *b)
     return (unsigned char)*a - (unsigned char)*b;
 }
 
-/* Half of the file is one name, half are sections that all have it. */
+/* Count the work for a file of which half is one name, and half are sections with that name. */
 static size_t sections_of_one_name(uint32_t count)
 {
     const size_t name_bytes = count * sizeof(Elf64_Shdr), table = sizeof(Elf64_Ehdr) + name_bytes;
@@ -68,7 +68,7 @@ static size_t sections_of_one_name(uint32_t count)
     return steps;
 }
 
-/* An index of so many entries, in no order; all of them are looked for. */
+/* Count the work for an index of unsorted entries, all of which are looked up. */
 static size_t entries_that_are_found(uint32_t count)
 {
     enum { NAME = 12 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_trend.c: which curves of losses count as diverged: those that rise for good, not those that are noisy.
+ * test_trend.c: which loss curves count as diverged: those that rise for good, not noisy ones.
  */
 #include <math.h>
 
@@ -9,7 +9,7 @@
 
 enum { VOCAB = 50000, STEPS = 400 };
 
-/* A number of [-1, 1) that follows from i alone. */
+/* Return a number in [-1, 1) that depends only on i. */
 static double noise(int i)
 {
     const unsigned long long z = ((unsigned long long)i + 1) * 0x9e3779b97f4a7c15ULL;
@@ -24,7 +24,8 @@ static double noisy(int i)
 {
     return falling(i) + 1.2 * noise(i);
 }
-static double blown_up(int i) /* and stays where frequent tokens are all that is known */
+/* and stays at the loss of a model that knows only the frequencies of tokens */
+static double blown_up(int i)
 {
     return i < 150 ? falling(i) : 7.4 + 0.2 * noise(i);
 }
@@ -40,7 +41,7 @@ static double one_bad_batch(int i)
 {
     return i == STEPS - 1 ? 30 : noisy(i);
 }
-static double slow_rise(int i) /* of half a nat */
+static double slow_rise(int i) /* by half a nat */
 {
     return 2.4 + 0.5 * i / STEPS + 0.2 * noise(i);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokenizer_fixture.h: model folders made of the tokenizers in tests/golden, edited where a test
- * wants that.
+ * tokenizer_fixture.h: model folders made from the tokenizers in tests/golden, with optional edits.
  */
 #ifndef NOJIT_TESTS_TOKENIZER_FIXTURE_H
 #define NOJIT_TESTS_TOKENIZER_FIXTURE_H
@@ -27,7 +26,7 @@ static inline char *read_text(const char *path)
     return text;
 }
 
-/* Replaces the first `from`, which must be there, in a text from malloc. */
+/* Replace the first `from`, which must exist, in a text from malloc. */
 static inline char *edit_text(char *text, const char *from, const char *to)
 {
     const char *place = strstr(text, from);
@@ -43,7 +42,7 @@ static inline char *edit_text(char *text, const char *from, const char *to)
     return edited;
 }
 
-/* A folder with a golden tokenizer, `from` replaced by `to` (NULL: as it is). */
+/* Make a folder with a golden tokenizer, with `from` replaced by `to` (NULL: unchanged). */
 static inline const char *tokenizer_folder(const char *golden, const char *from, const char *to)
 {
     char path[128];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit.h: shared by the unit tests of files: a folder of their own, small files, and refusals that
- * must say why.
+ * unit.h: shared by the unit tests of files: a scratch folder, small files, and refusals with a checked message.
  */
 #ifndef NOJIT_TESTS_UNIT_H
 #define NOJIT_TESTS_UNIT_H
@@ -21,7 +20,7 @@
 
 #include <cmocka.h>
 
-/* The test program's folder; paths below it come from at(). */
+/* The test program's folder; at() gives paths in it. */
 static char scratch[64];
 
 static inline int scratch_begin(void **state)
@@ -52,7 +51,7 @@ static inline int scratch_end(void **state)
     return 0;
 }
 
-/* Path of a name in the scratch folder; four may be in use at a time. */
+/* Return the path of a name in the scratch folder; four may be in use at a time. */
 static inline char *at(const char *name)
 {
     static char paths[4][512];
@@ -82,7 +81,7 @@ static inline void write_text(const char *path, const char *text)
     write_bytes(path, text, strlen(text));
 }
 
-/* The bytes of a file, and a zero after them; to be freed. */
+/* Return the bytes of a file, followed by a zero; the caller frees them. */
 static inline char *read_bytes(const char *path, size_t *bytes)
 {
     struct stat info;
@@ -97,7 +96,7 @@ static inline char *read_bytes(const char *path, size_t *bytes)
     return data;
 }
 
-/* A file holds this text. */
+/* Check that a file holds this text. */
 static inline void check_text(const char *path, const char *text)
 {
     size_t bytes;
@@ -106,7 +105,7 @@ static inline void check_text(const char *path, const char *text)
     free(found);
 }
 
-/* rc is `code` and the sentence holds `part`; prints what was said instead. */
+/* Check that rc is `code` and the message contains `part`; print the message otherwise. */
 static inline void check_refused(int rc, int code, const char *part, const char *where)
 {
     if (rc != code || !strstr(fail_text(), part))
@@ -114,7 +113,7 @@ static inline void check_refused(int rc, int code, const char *part, const char 
                  code, part);
 }
 
-/* rc is 0; prints the sentence otherwise. */
+/* Check that rc is 0; print the message otherwise. */
 static inline void check_ok(int rc, const char *where)
 {
     if (rc != 0)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_tests.c: the program that most unit tests share, so that a changed file is linked once and not
- * a hundred times. It runs the test that it is called by the name of: build/tests/test_x is a link
- * to it. unit_tests.h, which make writes, lists them: UNIT_TEST(test_x).
+ * unit_tests.c: the program that most unit tests share, so that a changed file is linked once and not a hundred times.
+ * It runs the test whose name it is called by: build/tests/test_x is a link to it. make writes their list,
+ * unit_tests.h: UNIT_TEST(test_x).
  */
 #include <stdio.h>
 #include <string.h>
 
-/* Each test was compiled with `main` renamed; most take no arguments and ignore these. */
+/* Each test was compiled with `main` renamed; most ignore the arguments. */
 #define UNIT_TEST(name) int name##_main(int argc, char **argv);
 #include "unit_tests.h"
 #undef UNIT_TEST

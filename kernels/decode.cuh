@@ -380,7 +380,7 @@ template <typename Load, int D> struct decode_lanes {
     {
         const Load load(cache, j0);
         const int j = j0 + lane_id();
-        const float2 scales = load.scales(j); // of key and value
+        const float2 scales = load.scales(j); // scales of key and value
         float p[ROWS] = {};
         for (int d = 0; d < D; d += 4) {
             const float4 x = load.key(j, d);

@@ -2,7 +2,7 @@
 #include "glu.cuh"
 #include "quantize.cuh"
 
-// For some columns: the gradients of gate and up, and the activation.
+// The gradients of gate and up, and the activation, for some columns.
 template <typename T> struct glu_gradient {
     vec<T> dgate, dup, y;
 

@@ -13,7 +13,7 @@ kv_store_q8(int32_t *k, int32_t *v, float *kv_scale, const T *qkv, const int32_t
     __shared__ float most[2][WARPS][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = blockIdx.x * 32 + lane;
     const int kv = blockIdx.y, s = n < N ? slot[n] : -1;
-    vec<T> x[2][PARTS]; // of the key, of the value
+    vec<T> x[2][PARTS]; // keys, values
     if (s >= 0) {
         const T *row = qkv + ((int64_t)n * (H + 2 * K) + H + kv) * D + warp * W;
 #pragma unroll

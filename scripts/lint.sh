@@ -73,13 +73,15 @@ each "a test that tests/changed.txt names and nobody has" < <(awk '
     FNR == NR { known[$1] = 1; next } !/^#/ { for (i = 2; i <= NF; i++) if (!($i in known)) print $i }
     ' <(files 'tests/*.c' 'tests/*.sh' | sed 's,.*/,,; s/\.[a-z]*$//'; printf '%s\n' harness-selftest) tests/changed.txt)
 # Comments are sentences: that of a function begins with its verb, that of a field is a noun phrase with its noun. The folders that keep to it:
-sentences=(mk tools bench scripts gen runtime trainer tests/simgpu tests/harness tests/lib tests/device tests/fuzz)
+sentences=(mk tools bench scripts gen runtime trainer base kernels examples tests/unit tests/simgpu tests/harness tests/lib tests/device tests/fuzz)
 each "a comment that begins with a relative clause (say what it does, or name the thing)" < <(
     comment='(Of|What|Where|Those|Whose|Whoever|As of)[[:space:]]'
-    grep -nE "(/\*|//|#|\"\"\") *$comment" $(files "${sentences[@]}" ':!*/corpus/*' ':!scripts/lint.sh') /dev/null
-    c_files=$(files "${sentences[@]/%//*.[ch]}")
-    grep -niE "/\*+ *$comment" $c_files /dev/null | grep -vE "/\*+ *$comment"
-    grep -nE '^/\*+ *(As|At|By|False|For|From|True|Whether|With) ' $c_files /dev/null)
+    grep -nE "(/\*|//|#|\"\"\") *$comment" $(files "${sentences[@]}" ':!*/corpus/*' ':!scripts/lint.sh' ':!kernels/*attn*') /dev/null
+    c_files=$(for folder in "${sentences[@]}"; do files "$folder/*.[ch]" "$folder/*.cu" "$folder/*.cuh" "$folder/*.comp" "$folder/*.glsl" ':!kernels/*attn*'; done)
+    grep -niE "(/\*+|[;,{})] +//) *$comment" $c_files /dev/null | grep -vE "(/\*+|//) *$comment"
+    awk 'FNR == 1 { last = "" }
+        /^(\/\*+|\/\/) *(As|At|By|False|For|From|True|Whether|With) / && !(/^\/\// && last ~ /^\/\//) { print FILENAME ":" FNR ":" $0 }
+        { last = $0 }' $c_files)
 here() { command -v "$1" >/dev/null 2>&1 || { echo "lint: $1 is not installed (make setup installs it): its checks are skipped"; false; }; }
 # The field's words, in pages (outside of code), help, messages and claims: WORDS=WHAT TO WRITE.
 words='matrix products?=GEMM

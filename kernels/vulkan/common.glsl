@@ -88,7 +88,7 @@ nj_t from_t(nj_t a, int64_t i)
     return nj_t(uint64_t(a) + T_BYTES * uint64_t(i));
 }
 
-// True if an optional argument is not NULL. This is a macro because functions of references cannot be overloaded.
+// Test whether an optional argument is not NULL. This is a macro because functions of references cannot be overloaded.
 #define given(a) (uint64_t(a) != 0ul)
 
 #define MINUS_INFINITY uintBitsToFloat(0xff800000u)

@@ -34,7 +34,7 @@ layout(push_constant, scalar) uniform nj_block
 
 #include "grid.glsl"
 
-// Whether K is the fastest index of an operand: A as [M, K], B as [N, K].
+// Orientation of the operands: whether K is the fastest index, which makes A [M, K] and B [N, K].
 #ifdef KEY_tn
 const bool A_ALONG_K = false;
 #else

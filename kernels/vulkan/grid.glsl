@@ -28,7 +28,7 @@ int block_z()
     return int(nj_block_index.z);
 }
 
-// For ops on unordered elements: the number of a thread in the whole grid, and the number of threads.
+// The number of a thread in the whole grid, and the number of threads, for ops on unordered elements.
 int64_t flat_thread()
 {
     return int64_t(nj_block_index.x) * NJ_THREADS + thread();

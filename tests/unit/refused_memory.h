@@ -128,7 +128,7 @@ void __wrap_free(void *block)
     __real_free(block);
 }
 
-/* From now on, refuse allocation n, counted from 0, and every later one if stays_so. */
+/* Refuse allocation n, counted from 0 from this call on, and every later one if stays_so. */
 static void refuse_from(long n, bool stays_so)
 {
     live = 0;

@@ -163,7 +163,7 @@ static void check_largest(int vocab, bool must_fall)
         }
 }
 
-/* With a vocabulary of 60,000, logits never fit into gradients; with 72, those of up to 2,958 rows do. */
+/* Logits never fit into gradients with a vocabulary of 60,000; with 72, those of up to 2,958 rows do. */
 static void the_largest_batch_is_the_largest_that_fits(void **state)
 {
     (void)state;

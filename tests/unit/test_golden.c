@@ -101,7 +101,8 @@ static void read_options(const json_t *from, struct train_options *o)
         {"eps", &o->eps},
         {"max_grad_norm", &o->max_grad_norm},
     };
-    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5, WORDS = 1 }; /* of the objective */
+    /* numbers of the objective */
+    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5, WORDS = 1 };
     json_int_t count[COUNTS];
     assert_int_equal(json_object_size(from), REALS + COUNTS + WORDS);
     for (int i = 0; i < REALS; i++) {

@@ -223,7 +223,7 @@ static void layers_are_taken_over(void **state)
     }
 }
 
-/* With another type they are rounded to it. */
+/* Layers are rounded to the new type. */
 static void layers_taken_over_are_converted(void **state)
 {
     (void)state;

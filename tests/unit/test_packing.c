@@ -191,7 +191,7 @@ static void packed_rows_are_filled(void **state)
     data_close(none);
 }
 
-/* With `once`, each target of the text counts once, whatever the rows, masks and padding. */
+/* Each target of the text counts once with `once`, whatever the rows, masks and padding. */
 static void one_pass_has_the_same_targets(void **state)
 {
     (void)state;

@@ -423,7 +423,7 @@ static bool expands(nj_stream *s, int type, const unsigned char *block)
     return finite;
 }
 
-/* At any other place, a scale's bytes would be read as digits, which are finite. */
+/* Bytes of a scale at any other place would be read as digits, which are finite. */
 static void scales_are_where_they_are_looked_for(void **state)
 {
     (void)state;

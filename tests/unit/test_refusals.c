@@ -87,7 +87,7 @@ static int breaks_somehow(const struct block *whole, uint32_t param, const char 
         for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
             struct block b = *whole;
             set(&b, param, near[i] + steps[k]);
-            /* where the condition still holds, a pointer is refused */
+            /* if the condition still holds, a pointer is refused */
             if (refused_for(&b, condition))
                 return 1;
         }
@@ -176,7 +176,7 @@ static int some_case_passes_null(uint32_t kernel, uint32_t arg)
     return 0;
 }
 
-/* For each pointer NULL is refused, or some case of the harness passes it. */
+/* Every pointer must refuse NULL, unless some case of the harness passes it. */
 static void every_pointer_is_looked_at(void **state)
 {
     int nulls = 0, crooked = 0;

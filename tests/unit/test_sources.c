@@ -61,7 +61,7 @@ static void shares_are_exact(void **state)
     (void)state;
     static const int rows[] = {40, 10, 150};
     static const double weights[] = {0.7, 0.2, 0.1};
-    static const int64_t draws[] = {140, 40, 20}; /* of 200 */
+    static const int64_t draws[] = {140, 40, 20}; /* 200 in all */
     struct data *d = open_sources(rows, weights, 3, 1, 11);
     assert_int_equal(data_windows(d), 200);
     assert_int_equal(data_tokens(d), 2 * 200 + 3);

@@ -130,7 +130,7 @@ static void drafts_are_accepted_as_often_as_expected(void **state)
     engine_destroy(e);
 }
 
-/* Of a text of two tokens, one is drafted, after the prompt. */
+/* A text has two tokens, of which one is drafted, after the prompt. */
 static void expected_is_the_sum_of_the_smaller_probabilities(void **state)
 {
     (void)state;

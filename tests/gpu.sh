@@ -228,7 +228,7 @@ fi
 refuses "resuming with another --optimizer-state is refused" 2 "optimizer-state bf16; resume with the same" "${train[@]}" --resume "$scratch/kept/checkpoint-10" --out "$scratch/kept-f32"
 variant adapters --lora-r 8 --lora-dropout 0.1
 variant adapters-of-odd-rank --lora-r 5 --lora-target-modules q_proj,down_proj --recompute block
-# Where cuBLASLt has a scale for each row of e4m3, and a refusal elsewhere.
+# FP8 works on GPUs for which cuBLASLt takes a scale for each E4M3 row, and is refused on others.
 if "$nojit" doctor --device cuda | grep -q '^gpu .*sm_90'; then
     variant fp8 --teacher-dtype fp8
     grep -h "fp8 teacher" "$scratch/log"

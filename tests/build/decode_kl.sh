@@ -18,8 +18,8 @@ row() {
             found = mean <= max && p99 <= max && top1 <= 100 && ('"$3"') }
         END { exit !found }' "$d/table"; then ok "$2"; else not_ok "$2" "$(cat "$d/table")"; fi
 }
-# Where logits are off by at most x, the divergence is at most about x^2 / 2. Those of this model lie within +-1; they are off by
-# 1e-5 of the largest at most in float32, and by 2e-2 with a cache of bytes (tests/unit/test_decode.c).
+# If logits are off by at most x, the divergence is at most about x^2 / 2. The logits of this model lie within +-1; they are off by
+# at most 1e-5 of the largest in float32, and by 2e-2 with a cache of bytes (tests/unit/test_decode.c).
 row "KL(forward||decoder)" "the decoder predicts what a forward pass does" "max < 1e-8 && top1 == 100"
 row "KL(decoder||int8 cache)" "a cache of bytes is close, and is another" "mean > 1e-9 && max < 2e-4"
 if grep -qx '24 contexts of 16 to 299 tokens' "$d/table"; then ok "decode_kl says how long its contexts are"; else not_ok "decode_kl says how long its contexts are" "$(head -n 1 "$d/table")"; fi

@@ -91,7 +91,7 @@ check "keys.txt has the feature that the contract of a key names" "the features 
     [ "$(cut -f1,8 "$scratch/e/keys.txt" | tr '\t\n' '  ')" = "rope_bwd.f32 not qk_norm rope_bwd.lp not qk_norm rope_fwd.f32 not qk_norm rope_fwd.lp not qk_norm " ]
 check "keys.txt is sorted by key" "keys.txt is not sorted by key" [ "$(cut -f1 "$scratch/a/keys.txt" | sort)" = "$(cut -f1 "$scratch/a/keys.txt")" ]
 
-# What is written compiles without a warning.
+# The generated code compiles without a warning.
 for d in a e; do
     for f in ops cases; do
         check "what gen writes of $d compiles ($f)" "see above" "${CC:-cc}" -std=c11 -Wall -Wextra -Wshadow -Wundef -Wvla -Wcast-qual \

@@ -17,7 +17,7 @@ sim=$(realpath "$BUILD")/sim
 export LD_LIBRARY_PATH=$sim NOJIT_CUBLASLT=$sim XDG_CACHE_HOME=$scratch/cache OMP_WAIT_POLICY=passive NOJIT_SIM_LOG=$scratch/sim.log
 named() { case $1 in sm_100) echo b200 ;; sm_103) echo b300 ;; sm_110) echo thor ;; *) echo "$1" ;; esac }
 "$BUILD/nojit" init --preset nojit-tiny --num-layers 1 --out "$scratch/teacher" >"$scratch/out"
-# Of its matrices gate and up have the 2^22 elements from which on FP8 is used.
+# Gate and up are its only matrices with 2^22 elements, the least for which FP8 is used.
 "$BUILD/nojit" init --preset nojit-tiny --num-layers 1 --hidden-size 128 --heads 1 --kv-heads 1 --head-dim 64 --intermediate-size 16384 --out "$scratch/student" >"$scratch/out"
 head -c 700 LICENSE >"$scratch/text.txt"
 distilled() { # OUT OPTION...

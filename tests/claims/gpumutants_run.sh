@@ -33,7 +33,7 @@ tried "gpumutants tells programs that survive or fail without the fault" 1 "1 ki
 for line in $'killed\tM-add' $'survived\tM-colsum' $'untried\tM-broken'; do
     if grep -qxF "$line" "$scratch/record"; then ok "the record of gpumutants says ${line/$'\t'/ }"; else not_ok "the record of gpumutants says ${line/$'\t'/ }" "$(cat "$scratch/record")"; fi
 done
-# What measures free memory runs when all others have ended.
+# A test that measures free memory runs when all others have ended.
 list hangs
 printf 'M-plan\tfaulty\tgpu-plan_taken\tfree memory falls by the plan\n' | cat - "$d/list" >"$scratch/list"
 cp "$scratch/list" "$d/list"

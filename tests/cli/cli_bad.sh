@@ -161,7 +161,7 @@ refuses "a file as --out is refused" 1 '--out .*/text.txt: is a file; name a fol
 refuses "an empty --out is refused" 1 "--out '': not usable as a folder name" "$nojit" train --student "$d/student" --data "$d/text.txt" --out '' "${fast[@]}"
 refuses "an --out that holds a model is refused" 2 'student' "$nojit" train --student "$d/student" --data "$d/text.txt" \
     --out "$d/student" "${fast[@]}"
-# Where it writes and what it goes on from are looked at before the text, which is missing here.
+# The output folder and the checkpoint are checked before the text, which is missing here.
 early() { "$nojit" train --student "$d/student" --data "$d/nowhere.txt" "${fast[@]}" "$@"; }
 refuses "an --out that holds a model is refused before data are read" 2 'holds a model already' early --out "$d/student"
 refuses "an --out that cannot be made is refused before data are read" 1 '--out .*text.txt/out: .*text.txt is a file; name a folder' early --out "$d/text.txt/out"
@@ -200,7 +200,7 @@ refuses "a checkpoint of a newer format is refused" 1 'state.bin: format version
     go_on --out "$d/newer" --resume auto --steps 4
 refuses "--resume of a run's folder is refused, and its checkpoint named" 2 "name $d/out/checkpoint-2 in it" early --out "$d/new" --resume "$d/out"
 
-# What a run that was killed has left goes; what another one is writing, and what only looks like it, stays.
+# Temporary folders of a killed run are removed; those of a running process, and folders that only look like them, stay.
 sleep 1000 &
 living=$!
 (exit 0) &

@@ -33,7 +33,7 @@ ok_if "prompts of samples keep commas, quotes and dashes" "$(tail -n 3 "$d/a/sam
 ok_if "the receipt has the prompts of samples" "$(grep sample "$d/a/receipt.json")" \
     grep -q '"sample-prompt": \[ "The GNU", "a, \\"b\\"", "--c" \]' <(tr -s ' \n' ' ' <"$d/a/receipt.json")
 
-# What is no UTF-8 is replaced in the row, and control characters are escaped: both are left out of both.
+# In the row, bytes that are not UTF-8 are replaced and control characters are escaped; both sides are compared without them.
 want=$("$nojit" generate --device cpu --model "$d/a" --prompt "The GNU" --max-tokens 12 | iconv -c -f UTF-8 -t UTF-8 |
     tr -d '\000-\037' | sed -e 's/^The GNU//' -e 's/[\"]/\\&/g')
 row=$(text "$d/a" 120 "The GNU" | sed -E -e 's/\xef\xbf\xbd//g' -e 's/\\(u00[01].|[bfnrt])//g')

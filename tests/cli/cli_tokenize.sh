@@ -91,7 +91,7 @@ else
     not_ok "training on a token file has the losses of training on its text" "$(cat "$d/losses")"
 fi
 
-# Of the SentencePiece kind: a completion goes on behind its prompt without a space of its own, and the answers of a conversation are found.
+# A SentencePiece tokenizer adds no space between a prompt and its completion, and the answers of a conversation are found.
 mkdir "$d/llama2"
 cp tests/golden/tokenizer-llama2.json "$d/llama2/tokenizer.json"
 echo '{"eos_token_id": 2}' >"$d/llama2/config.json"

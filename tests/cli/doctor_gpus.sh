@@ -46,7 +46,7 @@ if NCCL_P2P_DISABLE=1 NOJIT_SIM_LINKS=18:5:16:5:16,18:5:16:5:16 on h100,h100 --g
 else
     not_ok "doctor --gpus --json has the links and what is expected" "$(on h100,h100 --gpus 2 --json)"
 fi
-# What NCCL's file has for the GPU: two containers, of entries with a header of 64 bytes.
+# The code for the GPU in NCCL's file: two containers, whose entries have a header of 64 bytes.
 bytes() { # NUMBER COUNT: little-endian
     local i
     for ((i = 0; i < $2; i++)); do printf "\\x$(printf %02x $(($1 >> 8 * i & 255)))"; done

@@ -9,8 +9,8 @@ set -eu
 needs sm_75 sm_89 sm_90a
 
 distill virtual-cuda-3 "${few[@]}" --device cuda --virtual-ranks 3
-# What NCCL may do otherwise from one run to the next: the order in which parts arrive, and which rank is late. It is asked for no sum. One stream does
-# its work at once, so that a transfer which does not wait for what it sends shows.
+# Things that NCCL may do differently from run to run: the order in which parts arrive, and which rank is late. It computes no sums here. One stream
+# does its work at once, which reveals a transfer that does not wait for the data that it sends.
 for set in ORDER=1 ORDER=-1 LATE=0:20 LATE=2:20; do
     rm -rf "$d/varied"
     env NOJIT_SIM_EAGER=1 "NOJIT_SIM_NCCL_$set" "$nojit" distill "${few[@]}" --device cuda --gpus 3 --out "$d/varied" >"$d/varied.log" 2>"$d/varied.err" || true

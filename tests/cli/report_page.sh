@@ -54,7 +54,7 @@ cp "$page" "$scratch/again.html"
 "$nojit" report "$d/first" "$d/second" --out "$page" >"$scratch/log"
 check "the same runs make the same bytes of a report" cmp -s "$page" "$scratch/again.html"
 
-# What is not alike is not compared: r1 and r2 are, the others are not, and each says why.
+# Runs that differ are not compared: r1 and r2 are, the others are not, each with its reason.
 apart() { page_data | grep -o "\"$1\":{\"groups\":[^}]*" | cut -d: -f2-; } # METRIC: groups of runs and reasons
 check "runs that are alike share a chart" test "$(page_data | grep -o '"apart":[^,]*')" = '"apart":{}'
 check "the lowest of runs that are alike is marked" test "$(page_data | grep -o '"lowest":[^]]*')" = '"lowest":[0'

@@ -39,7 +39,7 @@ for i in 0 1; do
     on $i ip -6 address add fd18::$((1 + i))/64 dev v$i nodad 2>"$scratch/six" || true # a kernel may be without
     on $i ip link set v$i up
 done
-# What Debian writes for a host's own name, and the others'.
+# Host files as Debian writes them for the own name, and the names of the other hosts.
 for i in 0 1; do
     printf '127.0.0.1 localhost\n127.0.1.1 %s\n10.18.0.%d %s\n127.0.1.1 nowhere\n' ${names[$i]} $((2 - i)) ${names[$((1 - i))]} >"$d/hosts$i"
     on $i mount --bind "$d/hosts$i" /etc/hosts

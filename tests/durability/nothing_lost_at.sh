@@ -29,7 +29,7 @@ if ! cp "$d/calls" "$d/all-calls" || [ ! -s "$d/calls" ]; then
     finish
 fi
 rows() { sed -E 's/"(tokens_per_second|step_ms)": [^,]+, //g' "$1/metrics.jsonl"; }
-# What a run left is what the run left alone did; why not in $why.
+# True if a run left the same files as the undisturbed run; otherwise $why has the reason.
 is_end() {
     why=$(diff -rq -x metrics.jsonl -x metrics.jsonl.old -x receipt.json "$d/whole" "$d/run" 2>&1) || return 1
     why=$(diff <(rows "$d/whole") <(rows "$d/run")) || return 1
@@ -178,8 +178,8 @@ try "SIGKILL before a call" killed "$(kinds "$begin" "$end" 1) $(final kinds 1)"
 try "SIGTERM before a call" terminated "$(kinds $((begin > start ? begin : start)) "$end" 8) $(final kinds 8)"
 try "SIGINT before a call" interrupted "$(kinds $((begin > start ? begin : start)) "$end" 9) $(final kinds 9)"
 try "a call that fails" failing "$(kinds "$begin" "$end" 3) $(final kinds 3)"
-# Of a folder within that is to be published, of the one that it is published in, of the one that gets the model: EIO ends
-# the run; EINVAL and ENOTSUP are those of a file system that has no such call.
+# Flushing fails for a folder inside the one to publish, for its parent, and for the parent of the model: EIO ends
+# the run; EINVAL and ENOTSUP come from file systems without that call.
 first_within=$(awk -F'\t' '$3 == "flush" && $4 ~ /(checkpoint-[0-9]+|best[.]new)[.]tmp-[0-9]+$/ { print $1; exit }' "$d/all-calls")
 last_of_all=$(awk -F'\t' -v path="$d/run" '$3 == "flush" && $4 == path { n = $1 } END { print n }' "$d/all-calls")
 try "a folder that cannot be flushed" unflushed "$(for at in "$first_within" "$(call flush "^$d/run\$")" "$last_of_all"; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuda_product.c: products of cuBLASLt. A row-major matrix is the transpose of a column-major one, so the library is
- * asked for C^T = op(B)^T op(A)^T: our B is its first operand, our A its second.
+ * cuda_product.c: descriptors of cuBLASLt GEMMs. A row-major matrix is the transpose of a column-major one, so the
+ * library is asked for C^T = op(B)^T op(A)^T: our B is its first operand, our A its second.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ int nj_lt_type(const nj_context *ctx, enum nj_dtype dtype)
     return ctx->info.lp_is_f16 ? NJ_CUDA_R_16F : NJ_CUDA_R_16BF;
 }
 
-/* Make layouts of the arrays as stored, seen column-major: rows and columns change places. */
+/* Make layouts of the arrays as stored, but column-major: rows and columns are exchanged. */
 static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_product *p)
 {
     struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
@@ -45,7 +45,7 @@ static int make_layouts(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_p
     return nj_lt_check(ctx, status, "cublasLtMatrixLayoutCreate");
 }
 
-/* Set the scales in the descriptor, which is read when work is enqueued or captured: the next product may change it. */
+/* Set the scales in the descriptor. It is read when work is enqueued or captured, so the next GEMM may change it. */
 int nj_lt_set_scales(nj_context *ctx, const struct nj_lt_product *p, const struct nj_lt_place *at)
 {
     struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
@@ -60,9 +60,10 @@ int nj_lt_set_scales(nj_context *ctx, const struct nj_lt_product *p, const struc
     return status ? nj_lt_check(ctx, status, "cublasLtMatmulDescSetAttribute (scales)") : 0;
 }
 
-/* Set scales and accumulation of e4m3. With a scale per row, sums stay in the tensor cores. With one scale, as for
- * gradients of weights, whose sums run over all tokens, sums move to float32 on the way, which is no slower there
- * (docs/performance.md). With other scales all sums do. */
+/* Set scale modes and the accumulation of an E4M3 GEMM. With a scale per row, tensor cores accumulate alone (fast
+ * accumulation). With one scale for all rows, as for weight gradients, whose sums run over all tokens, and on GPUs that
+ * take other scales, partial sums are added in float32 on the way, which made weight gradients no slower
+ * (docs/performance.md). */
 static int set_scaled(nj_context *ctx, const struct nj_gemm *g, const struct nj_lt_product *p)
 {
     const int32_t mode = g->one_scale ? NJ_CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F
@@ -92,7 +93,7 @@ static int make_desc(nj_context *ctx, const struct nj_gemm *g, struct nj_lt_prod
     struct nj_cublaslt *lt = &nj_cuda_of(ctx)->lt;
     int32_t op_a = g->kind == NJ_GEMM_NT ? NJ_CUBLAS_OP_T : NJ_CUBLAS_OP_N;
     int32_t op_b = g->kind == NJ_GEMM_TN ? NJ_CUBLAS_OP_T : NJ_CUBLAS_OP_N;
-    /* Plain float32: TF32 would need another compute type. */
+    /* Plain float32; TF32 would be another compute type. */
     int status = lt->cublasLtMatmulDescCreate(&p->desc, NJ_CUBLAS_COMPUTE_32F, NJ_CUDA_R_32F);
 
     if (status == 0)

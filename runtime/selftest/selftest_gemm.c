@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * selftest_gemm.c: GEMMs against sums in double: each kind and type that the device has, with few tiles, and with as
- * many as large GPUs get.
+ * selftest_gemm.c: GEMMs against sums in double, for each kind and type that the device has, in two shapes: one with
+ * few tiles, and one with as many as large GPUs get.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "cases.h"
 #include "internal.h"
 
-/* Stored types of A and B, and of C; for NJ_F8 its scales, and whether A is e5m2, as gradients are. */
+/* Types of A and B, and of C, as stored. For NJ_F8 also the scales, and whether A is E5M2, as gradients are. */
 static const struct types {
     enum nj_dtype ab, c;
     enum nj_f8_scales scales;
@@ -30,12 +30,12 @@ enum { TILE_BYTES = 512, BLOCK = 32 }; /* bytes of a tile of block scales; eleme
 struct matrix {
     size_t rows, columns;
     enum case_type type;
-    double *values;        /* values that were sent, as the type holds them */
-    unsigned char *stored; /* C: bytes that were read back */
+    double *values;        /* values sent, rounded to the type */
+    unsigned char *stored; /* bytes sent; for C later the bytes read back */
     void *device;
 };
 
-/* Scales of the rows of an operand of NJ_F8. */
+/* Scales of an operand of NJ_F8. */
 struct scales {
     size_t bytes;
     unsigned char *stored;
@@ -44,12 +44,12 @@ struct scales {
 
 struct trial {
     struct nj_gemm g;
-    int f16; /* 1: NJ_LP is float16 */
+    int f16; /* whether NJ_LP is float16 */
     enum nj_f8_scales scales;
     struct matrix matrix[3]; /* A, B and C as stored */
     struct scales scale[2];  /* scales of A and B */
-    double *operand
-        [2]; /* op(A) and op(B)^T, with their scales: K of each row of the result, and of each column */
+    /* op(A) and op(B)^T, with their scales: K numbers for each row, and for each column, of the result. */
+    double *operand[2];
     char name[64], label[40];
 };
 
@@ -92,8 +92,7 @@ static void name_trial(const struct types *types, struct trial *t)
 
 /* ---- operands ---- */
 
-/* Return the distance of rows, a multiple of `multiple` elements, larger than a row: no row ends where the next
- * begins. */
+/* Return a leading dimension: a multiple of `multiple` elements with a gap of at least that between rows. */
 static int64_t ld_of(int columns, int multiple)
 {
     return (columns + multiple - 1) / multiple * multiple + multiple;
@@ -132,9 +131,9 @@ static void shape(enum nj_gemm_kind kind, const struct types *types, const int *
 }
 
 /* Fill a matrix with normal values, rounded to the type, so that the operands are known to the last bit; C, to which
- * the product is added, is uniform. e4m3 gets whole numbers up to 4: sums of 64 products, with scales that are
- * powers of two up to 2, are at most 2^12, and exact in any order, also in an accumulator of 14 bits, as fast
- * accumulation on sm_90 has (docs/performance.md). */
+ * the product is added, is uniform. FP8 operands are integers from -4 to 4: sums of 64 products, with scales of 1 and
+ * 2, are at most 2^12, and so are exact in any order, even in the accumulator of 14 bits that fast accumulation has on
+ * sm_90 (docs/performance.md). */
 static void fill(const struct trial *t, int i, struct matrix *m)
 {
     enum { MOST = 4 };
@@ -174,7 +173,8 @@ static int make(nj_context *ctx, nj_stream *s, struct trial *t, int i)
     return send(ctx, s, &m->device, m->stored, bytes_of(m));
 }
 
-/* Return the exponent of the scale of a row, or of one of its blocks. Neighbors differ, in both directions. */
+/* Return the exponent of the scale of a row, or of a block of a row. It varies along rows, and for blocks along both
+ * directions. */
 static int scale_exponent(const struct trial *t, size_t row, size_t block)
 {
     return t->scales == NJ_F8_ROWS     ? row % 3 % 2
@@ -191,8 +191,8 @@ static size_t scales_bytes(const struct trial *t, size_t rows)
                                      : sizeof(float);
 }
 
-/* Store UE8M0 scales as cuBLASLt expects them (contracts/kernels/e4m3_blocks.yaml): a tile of 128 rows and 4 blocks
- * has 16 bytes for rows that lie 32 apart. */
+/* Store UE8M0 scales as cuBLASLt expects them (contracts/kernels/e4m3_blocks.yaml): a tile of 128 rows and 4 blocks is
+ * 32 groups of 16 bytes, for four rows that are 32 apart. */
 static void store_blocks(const struct trial *t, size_t rows, unsigned char *out)
 {
     const size_t blocks = (size_t)t->g.K / BLOCK, tiles = ((size_t)t->g.K + 127) / 128;
@@ -217,7 +217,8 @@ static int make_scales(nj_context *ctx, nj_stream *s, const struct trial *t, siz
     return send(ctx, s, &out->device, out->stored, out->bytes);
 }
 
-/* Make an operand of the product: one row after the other, or, if transposed, one column after the other. */
+/* Return an operand with its scales as `rows` rows of K numbers. If `turned` is set, the rows are columns of the stored
+ * matrix. */
 static double *operand_of(const struct trial *t, const struct matrix *m, size_t rows, int turned)
 {
     const size_t K = (size_t)t->g.K;
@@ -248,18 +249,18 @@ static void end(nj_context *ctx, struct trial *t)
 
 /* ---- results ---- */
 
-/* Return the number of roundings of a sum of K products, each by at most the last of 24 bits of the sum of their
- * magnitudes: K + 2 in float32. Tensor cores add products exactly except for the bits that they shift out, one of
- * each product and of the sum of every four or more (M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, "Numerical
- * behavior of NVIDIA tensor cores", PeerJ CS 7, 2021: no bit is kept beyond the 24 on a V100, some on later ones): K
- * and K / 2 more. Whole numbers are exact. */
+/* Return the number of roundings in a sum of K products, each by at most the last of 24 bits of the sum of their
+ * magnitudes: K + 2 in float32. Tensor cores add exactly, except for bits that they shift out: one of each product, and
+ * one of the sum of every four or more (M. Fasi, N. Higham, M. Mikaitis, S. Pranesh, "Numerical behavior of NVIDIA
+ * tensor cores", PeerJ CS 7, 2021: a V100 keeps no bit beyond the 24, later GPUs keep some). That makes K and K / 2
+ * more. Integers are exact. */
 static double roundings(const struct nj_gemm *g)
 {
     return g->ab_dtype == NJ_F32 ? g->K + 2 : g->ab_dtype == NJ_LP ? g->K + g->K / 2 + 2 : 0;
 }
 
-/* Return the bound of an error. A result that is rounded to bfloat16, with its 8 bits, or to float16, with its 11,
- * may be off by half a unit of the last bit more; the smallest numbers of float16 are 2^-24 apart. */
+/* Return the bound of an error. Rounding the result to bfloat16 (8 bits) or float16 (11 bits) adds half a unit of its
+ * last place; the smallest numbers of float16 are 2^-24 apart. */
 static double bound_of(const struct trial *t, double sum, double size)
 {
     const double off = roundings(&t->g) * 0x1p-23 * size;
@@ -301,7 +302,7 @@ static void compare_one(const struct trial *t, size_t r, size_t c, struct worst 
         *worst = (struct worst){isnan(off) ? (double)INFINITY : off, got, sum, r, c};
 }
 
-/* Compare the rows on all cores; of equal errors the first counts, whichever core finds it. */
+/* Compare the rows on all cores. Among equal errors the first row counts, whichever core finds it. */
 static struct worst compare(const struct trial *t)
 {
     struct worst worst = {.share = 0};
@@ -319,7 +320,7 @@ static struct worst compare(const struct trial *t)
     return worst;
 }
 
-/* Return the first row after whose end something was written, or -1. */
+/* Return the first row that was written beyond its end, or -1. */
 static int written_past(const struct trial *t)
 {
     const struct matrix *out = &t->matrix[2];
@@ -378,8 +379,8 @@ static int run(nj_context *ctx, nj_stream *s, struct trial *t)
     return rc != 0 ? rc : sync;
 }
 
-/* Return whether a library lacks an FP8 GEMM. It need not have one, whatever its version promises: training then
- * uses 16 bits. A GEMM that is wrong is a failure. */
+/* Return whether the library lacks an FP8 GEMM. It may, whatever its version promises: training then uses 16 bits. A
+ * wrong result is a failure. */
 static int is_absent(const struct trial *t, int rc, int wrong)
 {
     return t->scales && !wrong && (rc == NJ_E_GEMM || rc == NJ_E_UNSUPPORTED);
@@ -407,9 +408,9 @@ static int try_shape(nj_context *ctx, nj_stream *s, struct trial *t, struct nj_t
     return rc == NJ_E_NOMEM ? rc : 0;
 }
 
-/* Shapes with odd numbers of rows, the second with enough tiles for the large ones of cuBLASLt or of the Vulkan
- * backend, whose rows begin anywhere. For e4m3 cuBLASLt requires rows of multiples of 16, which runs use for other
- * types, too. */
+/* Shapes with odd numbers of rows. The second shape is large enough for the large tiles of cuBLASLt and of the
+ * Vulkan backend, whose rows may begin at any element. cuBLASLt requires rows of multiples of 16 for E4M3; runs use
+ * such rows for other types, too. */
 static const struct shapes {
     const char *backend;
     int multiple, mnk[2][3];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * vulkan_launch.c: enqueues kernels and GEMMs. The launcher's parameter block becomes the push
- * constants as it is, followed by the grid.
+ * vulkan_launch.c: enqueues kernels and GEMMs. The launcher's parameter block, followed by the grid, becomes the push
+ * constants.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "gemm_block.h"
 
 /* Sides of a workgroup's tile of a GEMM (kernels/vulkan/gemm.comp). The large tile reads each operand half as often,
- * which pays off if there are enough tiles for every core of a GPU; that number is a guess. */
+ * which pays off if there are enough tiles for every core of a GPU; LARGE_TILES_LEAST is a guess at that number. */
 static const uint32_t gemm_tiles[NJ_VK_TILES] = {64, 128};
 enum { LARGE_TILES_LEAST = 128 };
 
@@ -18,10 +18,11 @@ int nj_vk_has_kernel(const nj_context *ctx, uint32_t id)
     return nj_vk_of(ctx)->pipelines[id] != VK_NULL_HANDLE;
 }
 
-/* Workgroups of a launch in rows, within the driver's limits on both sizes of a grid, which are 65,535 or more; a
- * long launch has at least as many rows as pieces. The row of a block has no effect on its work. */
+/* A launch as rows of workgroups. Both sizes of a grid are within the driver's limits, which are 65,535 or more. A long
+ * launch is divided into pieces of whole rows, and has at least as many rows as pieces. A block's work does not depend
+ * on its row. */
 struct rows {
-    uint32_t width, count, each; /* each: number of rows of a piece */
+    uint32_t width, count, each; /* workgroups per row, rows, rows per piece */
 };
 
 static struct rows rows_of(const nj_context *ctx, uint64_t groups, double operations)
@@ -40,7 +41,7 @@ static struct rows rows_of(const nj_context *ctx, uint64_t groups, double operat
     return r;
 }
 
-/* Dispatch a launch in pieces, each of which is a submission or the end of one. */
+/* Dispatch a launch in pieces. Recorded pieces are submitted as soon as they are enough; a barrier follows the last. */
 static int dispatch(nj_stream *s, VkPipeline pipeline, const uint32_t grid[3], const void *push,
                     uint32_t push_bytes, double operations)
 {

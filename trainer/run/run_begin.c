@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run_begin.c: where a run starts: at step 0, or from a checkpoint that fits its options.
+ * run_begin.c: the beginning of a run: at step 0, or at a checkpoint that fits its options.
  */
 #include "run/run_begin.h"
 
@@ -29,7 +29,7 @@ static void add(char *text, size_t bytes, const char *format, ...)
 
 /* ---- settings.txt: settings that a resumed run must repeat ---- */
 
-/* Write the weights, "0.7 0.3", or "none". */
+/* Write the weights of the data sources, "0.7 0.3", or "none". */
 static void weights_text(const struct run *r, char *out, size_t bytes)
 {
     const struct data *d = r->data;
@@ -51,8 +51,8 @@ static void dtype_text(const struct run *r, char *out, size_t bytes)
     snprintf(out, bytes, "%s", r->options.dtype == NJ_F32 ? "float32" : "16-bit");
 }
 
-/* Write the chosen packing rather than the option, so that runs of an earlier nojit with another default can be
- * continued. */
+/* Write the packing that was chosen, not the option, so that a run of an earlier nojit, which had another default, can
+ * be continued. */
 static void packing_text(const struct run *r, char *out, size_t bytes)
 {
     char buffer[32];
@@ -74,7 +74,7 @@ static void day_text(const struct run *r, char *out, size_t bytes)
     snprintf(out, bytes, "%s", r->day);
 }
 
-/* Options whose values the run chooses. */
+/* Options whose value in settings.txt comes from the run, not from the command line. */
 static const struct {
     const char *name;
     void (*text)(const struct run *r, char *out, size_t bytes);
@@ -83,10 +83,10 @@ static const struct {
     {"packing", packing_text},      {"fields", fields_text}, {"template-date", day_text},
 };
 
-/* Add a line "name value" for each option that is compared in this way when a run resumes. */
+/* Add a line "name value" for each option that a resumed run treats in this way. */
 static void add_options(const struct run *r, enum option_resume how, char *out, size_t bytes)
 {
-    const int digits = how == RESUME_SAID ? 7 : 9; /* digits for display, or exact ones */
+    const int digits = how == RESUME_SAID ? 7 : 9; /* enough digits to display, or to be exact */
     char buffer[SETTINGS_BYTES / 2];
     for (const struct option *o = options; o->name != NULL; o++) {
         if (!(o->commands & CMD_DISTILL) || o->resume != how)
@@ -101,7 +101,7 @@ static void add_options(const struct run *r, enum option_resume how, char *out, 
     }
 }
 
-/* Write the settings that determine the next numbers, besides the state itself. */
+/* Write the settings on which, besides the saved state, all later steps depend. */
 static void put_settings(const struct run *r, char *out, size_t bytes)
 {
     const bool teacher = r->teacher[0] != '\0';
@@ -116,8 +116,9 @@ static void put_settings(const struct run *r, char *out, size_t bytes)
     add_options(r, RESUME_ROLLOUTS, out, bytes);
 }
 
-/* Refuse a checkpoint that cannot be read instead of passing over it, since its contents may be wanted. If options
- * or program differ from its own, another checkpoint would not help. */
+/* Complete the error of a checkpoint that cannot be used, by naming another one. The run does not fall back on that
+ * by itself, since the newer one may matter to the user. If options or program differ, another checkpoint would not
+ * help. */
 static int refuse_checkpoint(const struct run *r, int rc)
 {
     if (rc == NJ_E_ARG || rc == NJ_E_UNSUPPORTED)
@@ -129,7 +130,7 @@ static int refuse_checkpoint(const struct run *r, int rc)
     return fail(rc, "%s; --out holds none, so start again in another folder", fail_text());
 }
 
-/* ---- progress.txt: values that a run continues from besides its state, and values that it may change ---- */
+/* ---- progress.txt: values with which a run continues besides its state, and settings that it may change ---- */
 
 void run_put_progress(struct run *r)
 {
@@ -149,7 +150,7 @@ void run_put_progress(struct run *r)
             (double)best->loss, (long long)best->worse);
 }
 
-/* Restore the best loss; if the checkpoint does not have it, since an earlier nojit wrote it, the rows do. */
+/* Restore the best loss. A checkpoint of an earlier nojit lacks it; then it comes from the rows of the metrics. */
 static void take_progress(struct run *r)
 {
     const struct checkpoints *c = &r->checkpoints;
@@ -168,7 +169,7 @@ static void take_progress(struct run *r)
                           .known = true};
 }
 
-/* Print the changes, "lr 0.02 -> 0.001, steps 20 -> 40". */
+/* Print the settings that changed since the checkpoint: "lr 0.02 -> 0.001, steps 20 -> 40". */
 static void say_changes(struct run *r)
 {
     char rates[1024] = "", line[2048] = "", was[64], *save = NULL;
@@ -183,7 +184,8 @@ static void say_changes(struct run *r)
         progress_say(&r->progress, "changed since the checkpoint: %s", line);
 }
 
-/* Refuse other held-out data: losses of two sets cannot be compared, and one curve or one `best` belongs to one set. */
+/* Refuse other held-out data: losses on two data sets cannot be compared, and a curve and `best` belong to one of
+ * them. */
 static int check_eval_data(struct run *r)
 {
     char was[32], now[32];
@@ -200,7 +202,8 @@ static int check_eval_data(struct run *r)
     return 0;
 }
 
-/* Refuse to continue a run that differs in whether --on-policy is used: its checkpoint says nothing about that. */
+/* Refuse to resume with --on-policy a run without it, or the reverse: settings.txt lacks the line of a run without
+ * it. */
 static int check_on_policy(const struct run *r)
 {
     char was[32];
@@ -222,7 +225,8 @@ static int check_checkpoint(struct run *r)
     return check_eval_data(r);
 }
 
-/* Find a run that has ended: it has its model, and its newest checkpoint may be older. */
+/* Find out whether --resume auto continues a run that has ended. Such a run has its final model; its newest checkpoint
+ * may be older. */
 static int find_done(const struct run *r, struct ended_run *ended)
 {
     if (r->s->resume == NULL || strcmp(r->s->resume, "auto") != 0 ||
@@ -271,7 +275,8 @@ static int go_on(struct run *r, int64_t *first)
     return 0;
 }
 
-/* Open the files of rows. Those of a run in OUT that this one continues or starts over are kept. */
+/* Open the files of metrics and samples. If --out holds this run already, rows up to the step where it continues are
+ * kept, and the others are set aside. */
 static int open_rows(struct run *r, int64_t first)
 {
     char text[2 * PATH_BYTES + 200];

@@ -32,9 +32,9 @@ static int run_once(struct bench *b, const struct work *w)
 {
     if (w->c)
         return w->c->launch(b->stream, w->params);
-    if (w->scale)
-        return nj_gemm_run_scaled(b->stream, w->product, w->dst, w->a, w->scale, w->b, w->scale);
-    return w->product ? nj_gemm_run(b->stream, w->product, w->dst, w->a, w->b)
+    const struct nj_gemm_operands x = {
+        .c = w->dst, .a = w->a, .b = w->b, .a_scale = w->scale, .b_scale = w->scale};
+    return w->product ? nj_gemm_run_scaled(b->stream, w->product, &x)
                       : nj_copy(b->stream, w->dst, w->a, w->copied_bytes);
 }
 

@@ -182,15 +182,13 @@ int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape)
     return 0;
 }
 
-static int run_prepared(nj_stream *s, const struct nj_gemm *shape, const struct nj_gemm_operands *x)
+int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, const struct nj_gemm_operands *x)
 {
-    const int scaled = x->a_scale && x->b_scale;
-    const uintptr_t scales = (uintptr_t)x->a_scale | (uintptr_t)x->b_scale;
-    const uintptr_t bits = (uintptr_t)x->c | (uintptr_t)x->a | (uintptr_t)x->b | scales;
     const struct nj_gemm_plan *plan;
+    uintptr_t bits;
     char text[NJ_GEMM_TEXT_BYTES];
 
-    if (!s || !shape)
+    if (!s || !shape || !x)
         return NJ_E_ARG;
     plan = s->ctx->gemms.count ? *find_slot(&s->ctx->gemms, shape) : NULL;
     if (!plan) {
@@ -198,6 +196,8 @@ static int run_prepared(nj_stream *s, const struct nj_gemm *shape, const struct 
         return nj_fail(s->ctx, NJ_E_GEMM,
                        "GEMM %s was not prepared; call nj_gemm_prepare() before step 1", text);
     }
+    bits = (uintptr_t)x->c | (uintptr_t)x->a | (uintptr_t)x->b | (uintptr_t)x->a_scale |
+           (uintptr_t)x->b_scale;
     if (!x->c || !x->a || !x->b || (bits & 15)) {
         nj_gemm_describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_ARG,
@@ -205,7 +205,7 @@ static int run_prepared(nj_stream *s, const struct nj_gemm *shape, const struct 
                        "aligned",
                        text, x->c, x->a, x->b);
     }
-    if (scaled != (shape->ab_dtype == NJ_F8)) {
+    if ((x->a_scale && x->b_scale) != (shape->ab_dtype == NJ_F8)) {
         nj_gemm_describe(shape, text, sizeof text);
         return nj_fail(s->ctx, NJ_E_ARG, "GEMM %s: scales of rows go with f8 operands", text);
     }
@@ -214,13 +214,7 @@ static int run_prepared(nj_stream *s, const struct nj_gemm *shape, const struct 
 
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b)
 {
-    return run_prepared(s, shape, &(struct nj_gemm_operands){.c = c, .a = a, .b = b});
-}
-
-int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
-                       const void *a_scale, const void *b, const void *b_scale)
-{
-    return run_prepared(s, shape, &(struct nj_gemm_operands){c, a, b, a_scale, b_scale});
+    return nj_gemm_run_scaled(s, shape, &(struct nj_gemm_operands){.c = c, .a = a, .b = b});
 }
 
 size_t nj_gemm_workspace_bytes(const nj_context *ctx)

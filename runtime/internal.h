@@ -22,11 +22,6 @@
 #define NJ_SENTENCE_BYTES 1024
 
 struct nj_gemm_plan;
-struct nj_gemm_operands {
-    void *c;
-    const void *a, *b;
-    const void *a_scale, *b_scale; /* NULL except for NJ_F8 */
-};
 
 /* Collective operations of ranks. */
 enum nj_transfer_kind { NJ_ALL_TO_ALL, NJ_ALL_GATHER, NJ_BROADCAST };

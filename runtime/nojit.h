@@ -327,10 +327,15 @@ struct nj_gemm {
 int nj_gemm_prepare(nj_context *ctx, const struct nj_gemm *shape);
 /* Enqueue a GEMM. c, a and b are 16-byte aligned. Allocates nothing. NJ_E_GEMM if the shape was not prepared. */
 int nj_gemm_run(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a, const void *b);
-/* Enqueue a GEMM of NJ_F8 operands. a_scale[M] and b_scale[N] (with one_scale a_scale[1] and b_scale[1]) are
- * float32, or block scales, and 16-byte aligned. */
-int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, void *c, const void *a,
-                       const void *a_scale, const void *b, const void *b_scale);
+/* Arrays of a GEMM, 16-byte aligned. Operands of NJ_F8 have scales, others none: a_scale[M] and b_scale[N] (with
+ * one_scale a_scale[1] and b_scale[1]), float32 or block scales. */
+struct nj_gemm_operands {
+    void *c;
+    const void *a, *b;
+    const void *a_scale, *b_scale; /* NULL except for NJ_F8 */
+};
+/* Enqueue a GEMM of operands of any type, as nj_gemm_run() does. */
+int nj_gemm_run_scaled(nj_stream *s, const struct nj_gemm *shape, const struct nj_gemm_operands *x);
 /* Read or write the algorithms that timing chose, for one kind of GPU and one version of the library. If they are
  * read before nj_gemm_prepare(), they are used again without timing: the same file gives the same bits.
  * nj_gemm_table_read() adds to what is known (the first entry for a shape counts) and returns how many entries were

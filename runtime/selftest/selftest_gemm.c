@@ -368,11 +368,13 @@ static int run(nj_context *ctx, nj_stream *s, struct trial *t)
              : t->scales    ? make_scales(ctx, s, t, rows[i], &t->scale[i])
                             : 0;
     }
-    if (rc == 0 && t->scales)
-        rc = nj_gemm_run_scaled(s, &t->g, m[2].device, m[0].device, t->scale[0].device, m[1].device,
-                                t->scale[1].device);
-    else if (rc == 0)
-        rc = nj_gemm_run(s, &t->g, m[2].device, m[0].device, m[1].device);
+    if (rc == 0)
+        rc = nj_gemm_run_scaled(s, &t->g,
+                                &(struct nj_gemm_operands){.c = m[2].device,
+                                                           .a = m[0].device,
+                                                           .b = m[1].device,
+                                                           .a_scale = t->scale[0].device,
+                                                           .b_scale = t->scale[1].device});
     if (rc == 0)
         rc = nj_copy(s, m[2].stored, m[2].device, bytes_of(&m[2]));
     sync = nj_stream_sync(s);

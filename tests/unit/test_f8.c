@@ -98,6 +98,15 @@ static struct nj_gemm shape_of(const struct f8_matrix *a, const struct f8_matrix
                             .ldc = b->rows + pad};
 }
 
+static int multiply(struct device *d, const struct nj_gemm *g, void *c, const struct f8_matrix *a,
+                    const struct f8_matrix *b)
+{
+    return nj_gemm_run_scaled(
+        d->s, g,
+        &(struct nj_gemm_operands){
+            .c = c, .a = a->dq, .b = b->dq, .a_scale = a->dscale, .b_scale = b->dscale});
+}
+
 static void check_result(const struct device *d, const struct nj_gemm *g, const struct f8_matrix *a,
                          const struct f8_matrix *b, const void *c)
 {
@@ -132,9 +141,8 @@ static void check_product(struct device *d, int M, int N, int K, int pad, enum n
     const size_t bytes = (size_t)g.M * (size_t)g.ldc * bytes_of(T);
     void *c = malloc(bytes), *dc = on_device(d, bytes), *dother = on_device(d, bytes);
     assert_non_null(c);
-    if (nj_gemm_prepare(d->ctx, &g) != 0 ||
-        nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale) != 0 ||
-        nj_gemm_run_scaled(d->s, &g, dother, a.dq, a.dscale, other.dq, other.dscale) != 0)
+    if (nj_gemm_prepare(d->ctx, &g) != 0 || multiply(d, &g, dc, &a, &b) != 0 ||
+        multiply(d, &g, dother, &a, &other) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
     receive(d, c, dc, bytes);
     check_result(d, &g, &a, &b, c);
@@ -191,8 +199,7 @@ static void check_one_scale(struct device *d, bool e5m2, int K, int pad, enum nj
     assert_non_null(c);
     for (int beta = 0; beta < runs; beta++) {
         g.beta = (float)beta;
-        if (nj_gemm_prepare(d->ctx, &g) != 0 ||
-            nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale) != 0)
+        if (nj_gemm_prepare(d->ctx, &g) != 0 || multiply(d, &g, dc, &a, &b) != 0)
             fail_msg("%s", nj_context_error(d->ctx));
     }
     for (int i = 0; i < M; i++)
@@ -237,8 +244,7 @@ static void all_e5m2_numbers_are_multiplied(void **state)
     *a.scale = *b.scale = 1;
     send_again(d, &a);
     send_again(d, &b);
-    if (nj_gemm_prepare(d->ctx, &g) != 0 ||
-        nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale) != 0)
+    if (nj_gemm_prepare(d->ctx, &g) != 0 || multiply(d, &g, dc, &a, &b) != 0)
         fail_msg("%s", nj_context_error(d->ctx));
     receive(d, c, dc, sizeof c);
     for (int i = 0; i < M * N; i++) {
@@ -262,9 +268,8 @@ static void a_graph_keeps_its_f8_scales(void **state)
     assert_non_null(c);
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
     if (nj_graph_begin(d->s) == 0) {
-        assert_int_equal(nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale), 0);
-        assert_int_equal(
-            nj_gemm_run_scaled(d->s, &g, dother, a.dq, a.dscale, other.dq, other.dscale), 0);
+        assert_int_equal(multiply(d, &g, dc, &a, &b), 0);
+        assert_int_equal(multiply(d, &g, dother, &a, &other), 0);
         assert_int_equal(nj_graph_end(d->s, &graph), 0);
         assert_int_equal(nj_graph_launch(graph, d->s), 0);
         receive(d, c, dc, bytes);
@@ -295,7 +300,7 @@ static void a_broken_f8_row_is_seen(void **state)
     a.scale[7] = NAN;
     assert_int_equal(nj_copy(d->s, a.dscale, a.scale, 24 * sizeof *a.scale), 0);
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
-    assert_int_equal(nj_gemm_run_scaled(d->s, &g, dc, a.dq, a.dscale, b.dq, b.dscale), 0);
+    assert_int_equal(multiply(d, &g, dc, &a, &b), 0);
     receive(d, c, dc, sizeof c);
     for (int i = 0; i < 24 * 32; i++)
         assert_int_equal(!!isnan(c[i]), i / 32 == 7);
@@ -344,13 +349,16 @@ static void f8_gemms_that_cannot_be_are_refused(void **state)
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
     assert_non_null(strstr(nj_context_error(d->ctx), "one scale"));
     const float *scale = (const float *)(void *)(p + 4096);
+    struct nj_gemm_operands x = {.c = p, .a = p, .b = p, .a_scale = scale + 1, .b_scale = scale};
     assert_int_equal(nj_gemm_prepare(d->ctx, &good), 0);
     assert_int_equal(nj_gemm_run(d->s, &good, p, p, p), NJ_E_ARG);
-    assert_int_equal(nj_gemm_run_scaled(d->s, &good, p, p, scale + 1, p, scale), NJ_E_ARG);
+    assert_int_equal(nj_gemm_run_scaled(d->s, &good, &x), NJ_E_ARG);
+    assert_int_equal(nj_gemm_run_scaled(d->s, &good, NULL), NJ_E_ARG);
+    x.a_scale = scale;
     g = good;
     g.ab_dtype = NJ_F32;
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), 0);
-    assert_int_equal(nj_gemm_run_scaled(d->s, &g, p, p, scale, p, scale), NJ_E_ARG);
+    assert_int_equal(nj_gemm_run_scaled(d->s, &g, &x), NJ_E_ARG);
     g.one_scale = 1;
     assert_int_equal(nj_gemm_prepare(d->ctx, &g), NJ_E_ARG);
     g.one_scale = 0;

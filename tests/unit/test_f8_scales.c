@@ -179,11 +179,12 @@ static void gemms_with_f8_scales_of_blocks_agree_with_their_references(void **st
         skip();
     void *a = matrix(d, M, &a_scale), *b = matrix(d, N, &b_scale);
     void *out = to_device(d, NULL, sizeof c);
+    const struct nj_gemm_operands x = {
+        .c = out, .a = a, .b = b, .a_scale = a_scale, .b_scale = b_scale};
     struct nj_gemm g = shape;
     for (int turn = 0; turn < 2; turn++) {
         g.beta = (float)turn;
-        if (nj_gemm_prepare(d->ctx, &g) != 0 ||
-            nj_gemm_run_scaled(d->s, &g, out, a, a_scale, b, b_scale) != 0)
+        if (nj_gemm_prepare(d->ctx, &g) != 0 || nj_gemm_run_scaled(d->s, &g, &x) != 0)
             fail_msg("%s", nj_context_error(d->ctx));
     }
     from_device(d, c, out, sizeof c);

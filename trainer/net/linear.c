@@ -72,9 +72,10 @@ void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_
     g.a_e5m2 = l->x_e5m2;
     const void *x_scale = scales_of(r, x, l->rows, l->in);
     const void *w_scale = scales_of(r, w, l->out, l->in);
+    const struct nj_gemm_operands operands = {
+        .c = y, .a = x->q, .b = w->q, .a_scale = x_scale, .b_scale = w_scale};
     if (r->rc == 0)
-        r->rc = r->prepare ? nj_gemm_prepare(r->ctx, &g)
-                           : nj_gemm_run_scaled(r->s, &g, y, x->q, x_scale, w->q, w_scale);
+        r->rc = r->prepare ? nj_gemm_prepare(r->ctx, &g) : nj_gemm_run_scaled(r->s, &g, &operands);
     if (r->rc == NJ_E_GEMM && r->prepare && l->refused) {
         *l->refused = true;
         r->rc = 0;

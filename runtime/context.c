@@ -115,20 +115,8 @@ static int open_auto(nj_context *ctx, const struct nj_options *options)
     return 0;
 }
 
-int nj_context_create(nj_context **out, const struct nj_options *options)
+static int open_device(nj_context *ctx, const struct nj_options *options)
 {
-    static const struct nj_options defaults;
-    const char *graph = getenv("NOJIT_GRAPH");
-    nj_context *ctx;
-
-    if (!out)
-        return NJ_E_ARG;
-    *out = ctx = calloc(1, sizeof *ctx);
-    if (!ctx)
-        return NJ_E_NOMEM;
-    if (!options)
-        options = &defaults;
-    ctx->graphs_off = graph && strcmp(graph, "0") == 0;
     switch (options->device) {
     case NJ_DEVICE_CPU:
         return open_backend(ctx, &nj_backend_cpu, options);
@@ -142,6 +130,29 @@ int nj_context_create(nj_context **out, const struct nj_options *options)
     return nj_fail(ctx, NJ_E_ARG,
                    "nj_context_create: device kind %d is not one of AUTO, CPU, CUDA, VULKAN",
                    (int)options->device);
+}
+
+int nj_context_create_sized(nj_context **out, const struct nj_options *options, size_t bytes)
+{
+    struct nj_options known = {.device = NJ_DEVICE_AUTO};
+    const char *graph = getenv("NOJIT_GRAPH"), *wrong = NULL;
+    nj_context *ctx;
+
+    if (!out)
+        return NJ_E_ARG;
+    *out = ctx = calloc(1, sizeof *ctx);
+    if (!ctx)
+        return NJ_E_NOMEM;
+    if (options)
+        wrong = nj_sized_read(&known, sizeof known, options, bytes);
+    if (wrong)
+        return nj_fail(
+            ctx, NJ_E_ARG,
+            "nj_context_create: nj_options %s (%zu bytes, here %zu); compile the program "
+            "against the nojit.h of its libnojit.a",
+            wrong, bytes, sizeof known);
+    ctx->graphs_off = graph && strcmp(graph, "0") == 0;
+    return open_device(ctx, &known);
 }
 
 void nj_context_destroy(nj_context *ctx)

@@ -221,12 +221,11 @@ void nj_arch_list(const struct nj_index *index, char *out, size_t bytes)
     }
 }
 
-int nj_embedded_read(struct nj_embedded *out)
+static int read_embedded(struct nj_embedded *out)
 {
     char why[NJ_SENTENCE_BYTES];
     struct nj_index index;
 
-    memset(out, 0, sizeof *out);
     TRY(nj_index_embedded(&index, why));
     for (uint32_t i = 0; i < index.header->entry_count; i++)
         out->keys += index.entries[i].blob_bytes > 0;
@@ -244,6 +243,15 @@ int nj_embedded_read(struct nj_embedded *out)
     for (uint32_t i = 0; i < index.header->entry_count; i++)
         out->spare_bytes += index.entries[i].spare_bytes;
     return 0;
+}
+
+int nj_embedded_read_sized(struct nj_embedded *out, size_t bytes)
+{
+    struct nj_embedded found = {.keys = 0};
+    const int rc = read_embedded(&found);
+
+    TRY(nj_sized_write(out, bytes, &found, sizeof found));
+    return rc;
 }
 
 const char *nj_embedded_assembler(const struct nj_embedded *e, const char *arch)

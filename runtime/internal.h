@@ -8,7 +8,7 @@
  *   stream.c   memory, streams, ...    launch.c  kernels by number   error_text.c  codes, sentences
  *   comm.c     ranks                   device_speed.c  of GEMMs, copies   device_check.c  whether kernels are right
  *   process.c  environment, host memory   gemm_table.c  chosen algorithms, in a file   kept.c  other files
- *   compilers.c  those that are mapped
+ *   compilers.c  those that are mapped     sized.c  structs of other versions
  */
 #ifndef NOJIT_INTERNAL_H
 #define NOJIT_INTERNAL_H
@@ -198,6 +198,14 @@ int nj_budget_check(nj_context *ctx, enum nj_memory kind, size_t bytes);
 /* Record a sentence and return code. */
 int nj_fail(nj_context *ctx, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ---- structs whose size the program passes ---- */
+/* Copy a struct of the program, and zero what it does not have. Returns NULL, or what is wrong with it: "has a size
+ * that it cannot have". */
+const char *nj_sized_read(void *ours, size_t our_bytes, const void *theirs, size_t bytes);
+/* Fill a struct of the program, and zero what only the program has. Returns 0, or NJ_E_ARG for a size that the struct
+ * cannot have. */
+int nj_sized_write(void *theirs, size_t bytes, const void *ours, size_t our_bytes);
 
 /* ---- index ---- */
 struct nj_index {

@@ -27,6 +27,12 @@ extern "C" {
 
 #define NOJIT_VERSION "0.1.0"
 
+/* The number in these two names is raised when anything in this header or in launcher.h changes that a compiled program
+ * relies on, so that objects of both sides do not link. What may change without that: functions are added, and
+ * nj_options, nj_device_info and nj_embedded, which travel with their size, grow at their end. */
+#define nj_kernels nj_kernels_abi_1
+#define nj_context_create_sized nj_context_create_abi_1
+
 /* X(name, code, text). Codes are stable; new ones are added at the end. */
 #define NJ_ERRORS(X)                                                                               \
     X(NJ_OK, 0, "success")                                                                         \
@@ -230,7 +236,7 @@ int nj_self_test(nj_context *ctx, struct nj_self_test *t);
  * NO_DEVICE, DRIVER, LIBRARY or NO_CODE, AUTO takes Vulkan if a timed GEMM is faster there than on the CPU, else the
  * CPU; other failures of CUDA are returned. A Vulkan driver that runs on the CPU is taken only if
  * NOJIT_VULKAN_DEVICE names it. */
-int nj_context_create(nj_context **out, const struct nj_options *options);
+static inline int nj_context_create(nj_context **out, const struct nj_options *options);
 void nj_context_destroy(nj_context *ctx); /* NULL is fine */
 /* Return the number of GPUs that the driver shows, 0 if it cannot be used. Opens the driver; no context is made. */
 int nj_gpu_count(void);
@@ -472,12 +478,12 @@ struct nj_embedded {
     uint64_t index_hash;              /* hash of all that the index says */
 };
 /* Read the index. Returns 0, NJ_E_INDEX, or NJ_E_NO_CODE (linked without machine code: a program for the CPU only). */
-int nj_embedded_read(struct nj_embedded *out);
+static inline int nj_embedded_read(struct nj_embedded *out);
 /* Return the assembler of an arch's code ("ptxas 13.0.88"), or the phrase for all if it holds none for that arch. */
 const char *nj_embedded_assembler(const struct nj_embedded *e, const char *arch);
 /* Describe a GPU that need not be here, as far as its SM determines it: backend, sm, lp, lp_is_f16, f8 and arch ("":
  * this binary has no machine code for it). The rest is 0. Returns the same codes as nj_embedded_read(). */
-int nj_device_of_sm(int sm, struct nj_device_info *out);
+static inline int nj_device_of_sm(int sm, struct nj_device_info *out);
 
 /* Report, for `doctor`, where the driver, cuBLASLt and NCCL were looked for and what was found, a line each through
  * log. Opens only what a run would: without a driver, and beyond the first usable file of each library, files are
@@ -485,6 +491,30 @@ int nj_device_of_sm(int sm, struct nj_device_info *out);
 void nj_library_search(void (*log)(void *user, const char *line), void *user);
 /* Report the GPUs that Vulkan shows: a line for each, with what it lacks, or a line that says why there is none. */
 void nj_vulkan_search(void (*log)(void *user, const char *line), void *user);
+
+/* ---- structs that grow ----------------------------------------------------------------------- */
+
+/* Do what the functions above without _sized do, for structs of the version of this header that the caller was
+ * compiled against. The library reads and fills what both versions know; the rest is zero. NJ_E_ARG for a size that
+ * the struct cannot have, and for an option that the library does not know. */
+int nj_context_create_sized(nj_context **out, const struct nj_options *options, size_t bytes);
+int nj_embedded_read_sized(struct nj_embedded *out, size_t bytes);
+int nj_device_of_sm_sized(int sm, struct nj_device_info *out, size_t bytes);
+
+static inline int nj_context_create(nj_context **out, const struct nj_options *options)
+{
+    return nj_context_create_sized(out, options, sizeof *options);
+}
+
+static inline int nj_embedded_read(struct nj_embedded *out)
+{
+    return nj_embedded_read_sized(out, sizeof *out);
+}
+
+static inline int nj_device_of_sm(int sm, struct nj_device_info *out)
+{
+    return nj_device_of_sm_sized(sm, out, sizeof *out);
+}
 
 #ifdef __cplusplus
 }

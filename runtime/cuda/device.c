@@ -62,20 +62,28 @@ static enum nj_f8_scales f8_of(int sm)
     return sm >= 100 ? NJ_F8_BLOCKS : sm == 90 ? NJ_F8_ROWS : sm == 89 ? NJ_F8_ONE : NJ_F8_NONE;
 }
 
-int nj_device_of_sm(int sm, struct nj_device_info *out)
+/* Fill what the index says of an SM. */
+static int look_up(int sm, struct nj_device_info *out)
 {
     char why[NJ_SENTENCE_BYTES];
     struct nj_index index;
-    int arch, rc = nj_index_embedded(&index, why);
+    int arch;
 
-    *out = (struct nj_device_info){.backend = "cuda", .sm = sm, .lp = 1, .f8 = f8_of(sm)};
-    if (rc != 0)
-        return rc;
+    TRY(nj_index_embedded(&index, why));
     arch = nj_index_arch_for(&index, sm);
     out->lp_is_f16 = arch < 0 ? sm < 80 : index.archs[arch].lp_is_f16;
     if (arch >= 0)
         nj_arch_name(&index.archs[arch], out->arch);
     return 0;
+}
+
+int nj_device_of_sm_sized(int sm, struct nj_device_info *out, size_t bytes)
+{
+    struct nj_device_info found = {.backend = "cuda", .sm = sm, .lp = 1, .f8 = f8_of(sm)};
+    const int rc = look_up(sm, &found);
+
+    TRY(nj_sized_write(out, bytes, &found, sizeof found));
+    return rc;
 }
 
 static int read_device(nj_context *ctx, int ordinal)

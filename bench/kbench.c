@@ -20,7 +20,7 @@ enum { SHAPES = 32 };
 
 static const char USAGE[] =
     "usage: kbench [PATTERN...] [--shape 'NAME=N ...']... [--device auto|cpu|cuda|vulkan]\n"
-    "              [--json FILE] [--torch] [--list] [--gemm]\n"
+    "              [--json FILE] [--torch] [--list] [--gemm] [--launch]\n"
     "Times every kernel whose key or op a PATTERN matches (default: all), alone on the device.\n"
     "\n"
     "  --shape S   instead of the benchmark's shape; names are the contract's dims, in any order,\n"
@@ -33,6 +33,11 @@ static const char USAGE[] =
     "              'M=2048 N=512 K=64', with the share of the GPU's float32 peak where it is "
     "known;\n"
     "              on the CPU also a tile's rate beside that of one large product\n"
+    "  --launch    times what a launch costs the host instead, in nanoseconds from call to "
+    "return:\n"
+    "              the smallest test of each key, up to 100000 times, in batches of 200 after each "
+    "of\n"
+    "              which the device is waited for\n"
     "\n"
     "us         median of up to 50 runs, with the values below which 10 and 90 % of them lie\n"
     "cold       the same after 256 MiB were written: operands come from memory\n"
@@ -47,7 +52,7 @@ static const char USAGE[] =
 
 struct request {
     const char *pattern[SHAPES], *shape[SHAPES], *json;
-    int patterns, shapes, torch, list, gemm;
+    int patterns, shapes, torch, list, gemm, launch;
     int32_t gemms[SHAPES][3]; /* with --gemm, of the shapes */
     enum nj_device_kind device;
 };
@@ -117,6 +122,52 @@ static int measure_all(struct bench *b, const struct request *r, struct table *t
                 rc = measure(b, &nj_cases[i], r->shapes > 0 ? r->shape[s] : "", t);
     if (rc)
         fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc), nj_context_error(b->ctx));
+    return rc;
+}
+
+/* Return the smallest test of a kernel that is wanted and can run, or NULL. */
+static const struct kernel_case *smallest(const struct bench *b, const struct request *r,
+                                          uint32_t kernel)
+{
+    const struct kernel_case *least = NULL;
+    int is_wanted = 0;
+    for (uint32_t i = 0; i < nj_case_count; i++) {
+        const struct kernel_case *c = &nj_cases[i];
+        if (c->kernel != kernel)
+            continue;
+        is_wanted |= wanted(r, c);
+        if (!least || c->bytes < least->bytes)
+            least = c;
+    }
+    return is_wanted && nj_kernel_available(b->ctx, (int)kernel) ? least : NULL;
+}
+
+static int print_launches(struct bench *b, const struct kernel_case *c)
+{
+    const char *key = nj_kernels[c->kernel].key;
+    struct shaped s;
+    struct timing ns;
+    char why[256];
+    if (shape_case(c, "", &s, why, sizeof why)) {
+        fprintf(stderr, "kbench: %s is left out: %s\n", key, why);
+        return 0;
+    }
+    const int rc = bench_launches(b, &s, &ns);
+    if (!rc)
+        printf("%-32s %8.0f %8.0f %8.0f  %s\n", key, ns.median, ns.p10, ns.p90, s.label);
+    return rc;
+}
+
+static int time_all_launches(struct bench *b, const struct request *r)
+{
+    int rc = 0;
+    printf("%s: launches\n\n%-32s %8s %8s %8s  %s\n", nj_context_device(b->ctx)->name, "key", "ns",
+           "p10", "p90", "shape");
+    for (uint32_t k = 0; k < nj_kernel_count && !rc; k++) {
+        const struct kernel_case *c = smallest(b, r, k);
+        if (c)
+            rc = print_launches(b, c);
+    }
     return rc;
 }
 
@@ -321,6 +372,8 @@ static int parse(int argc, char **argv, struct request *r)
             r->list = 1;
         else if (strcmp(argv[i], "--gemm") == 0)
             r->gemm = 1;
+        else if (strcmp(argv[i], "--launch") == 0)
+            r->launch = 1;
         else if (argv[i][0] != '-')
             bad = parse_pattern(argv[i], r);
         else {
@@ -359,7 +412,7 @@ static int check_patterns(const struct request *r)
 
 static int check_gemms(struct request *r)
 {
-    if (r->patterns || r->json || r->torch || r->list) {
+    if (r->patterns || r->json || r->torch || r->list || r->launch) {
         fputs("kbench: --gemm: takes --shape and --device alone\n", stderr);
         return -1;
     }
@@ -376,6 +429,10 @@ static int check_gemms(struct request *r)
 static int check_shapes(const struct request *r)
 {
     char name[32] = "", value[32];
+    if (r->launch && (r->shapes || r->json || r->torch)) {
+        fputs("kbench: --launch: takes patterns and --device alone\n", stderr);
+        return -1;
+    }
     for (int i = 0; i < r->shapes; i++) {
         int more = 0;
         for (const char *at = r->shape[i]; (more = shape_next(&at, name, value)) > 0;) {
@@ -418,16 +475,19 @@ int main(int argc, char **argv)
         return 1;
     int rc = bench_open(&b, r.device);
     if (!rc)
-        rc = r.gemm ? bench_gemms(&b, r.shapes, (const int32_t(*)[3])r.gemms) : bench_roofs(&b);
+        rc = r.gemm     ? bench_gemms(&b, r.shapes, (const int32_t(*)[3])r.gemms)
+             : r.launch ? time_all_launches(&b, &r)
+                        : bench_roofs(&b);
     if (rc)
         fprintf(stderr, "kbench: %s: %s\n", nj_error_name(rc),
                 b.ctx ? nj_context_error(b.ctx) : nj_error_text(rc));
     else if (nj_context_device(b.ctx)->fallback[0])
         fprintf(stderr, "kbench: on %s: %s\n", nj_context_device(b.ctx)->name,
                 nj_context_device(b.ctx)->fallback);
-    if (!rc && !r.gemm)
+    const int kernels = !r.gemm && !r.launch;
+    if (!rc && kernels)
         rc = measure_all(&b, &r, &t);
-    if (!rc && !r.gemm) {
+    if (!rc && kernels) {
         print_table(&b, &t);
         if (json)
             rc = write_json(&b, &t, json);

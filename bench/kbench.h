@@ -55,6 +55,8 @@ int gemm_shape(const char *text, int32_t shape[3]);
 int bench_gemms(struct bench *b, int count, const int32_t (*shapes)[3]);
 
 int bench_case(struct bench *b, const struct shaped *s, struct timing *warm, struct timing *cold);
+/* Times launches of a case on the host: nanoseconds from call to return. */
+int bench_launches(struct bench *b, const struct shaped *s, struct timing *ns);
 /* A copy of as many bytes as the case moves (2 GiB at most). */
 int bench_copy(struct bench *b, const struct kernel_case *c, struct timing *t);
 /* The least time that the roofs allow, in microseconds; whether bytes are what takes it. */

@@ -15,6 +15,8 @@
 #include "base/clock.h"
 
 enum { WARM_UPS = 3, RUNS = 50, RUNS_LEAST = 5 };
+/* Launches are timed in batches that the queue of a GPU takes without waiting. */
+enum { LAUNCHES = 200, BATCHES = 500 };
 static const double SECONDS_MOST = 0.5;
 static const int64_t TILE = 1 << 20; /* values made for an argument; longer ones repeat them */
 static const size_t FLUSH_BYTES = (size_t)256 << 20, COPY_BYTES = (size_t)1 << 30;
@@ -64,6 +66,12 @@ static double at_share(const float *sorted, int n, double share)
     return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
 }
 
+static struct timing quantiles(float *of, int n)
+{
+    qsort(of, (size_t)n, sizeof of[0], ascending);
+    return (struct timing){at_share(of, n, 0.5), at_share(of, n, 0.1), at_share(of, n, 0.9)};
+}
+
 static int time_work(struct bench *b, const struct work *w, int cold, struct timing *out)
 {
     float ms[RUNS];
@@ -80,9 +88,8 @@ static int time_work(struct bench *b, const struct work *w, int cold, struct tim
         rc = time_once(b, w, cold, &ms[n++]);
     if (rc)
         return rc;
-    qsort(ms, (size_t)n, sizeof(ms[0]), ascending);
-    *out = (struct timing){1e3 * at_share(ms, n, 0.5), 1e3 * at_share(ms, n, 0.1),
-                           1e3 * at_share(ms, n, 0.9)};
+    const struct timing t = quantiles(ms, n);
+    *out = (struct timing){1e3 * t.median, 1e3 * t.p10, 1e3 * t.p90};
     return 0;
 }
 
@@ -170,8 +177,11 @@ int bench_copy(struct bench *b, const struct kernel_case *c, struct timing *t)
     return time_copy(b, fmin(c->bytes, 2 * (double)COPY_BYTES), t);
 }
 
-int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm,
-               struct timing *cold)
+/* Call time_it with the arguments of a case on the device. */
+static int with_arguments(struct bench *b, const struct shaped *shaped,
+                          int (*time_it)(struct bench *b, const struct work *w,
+                                         struct timing *out[2]),
+                          struct timing *out[2])
 {
     const struct kernel_case *c = &shaped->c;
     const struct subject s = nj_case_subject_of(c);
@@ -186,12 +196,49 @@ int bench_case(struct bench *b, const struct shaped *shaped, struct timing *warm
     }
     const struct work w = {.c = c, .params = params};
     if (!rc)
-        rc = time_work(b, &w, 0, warm);
-    if (!rc)
-        rc = time_work(b, &w, 1, cold);
+        rc = time_it(b, &w, out);
     for (uint32_t i = 0; i < c->arg_count; i++)
         nj_free(b->ctx, NJ_MEM_DEVICE, args[i]);
     return rc;
+}
+
+static int time_warm_and_cold(struct bench *b, const struct work *w, struct timing *out[2])
+{
+    const int rc = time_work(b, w, 0, out[0]);
+    return rc ? rc : time_work(b, w, 1, out[1]);
+}
+
+int bench_case(struct bench *b, const struct shaped *s, struct timing *warm, struct timing *cold)
+{
+    return with_arguments(b, s, time_warm_and_cold, (struct timing *[]){warm, cold});
+}
+
+static int time_batch(struct bench *b, const struct work *w, float *ns)
+{
+    int rc = 0;
+    const int64_t from = clock_ns();
+    for (int i = 0; i < LAUNCHES && !rc; i++)
+        rc = run_once(b, w);
+    *ns = (float)(clock_ns() - from) / LAUNCHES;
+    const int sync = nj_stream_sync(b->stream);
+    return rc ? rc : sync;
+}
+
+static int time_launches(struct bench *b, const struct work *w, struct timing *out[2])
+{
+    float ns[BATCHES];
+    int n = 0, rc = time_batch(b, w, ns); /* a warm-up */
+    const double started = clock_seconds();
+    while (!rc && n < BATCHES && (n < RUNS_LEAST || clock_seconds() - started < SECONDS_MOST))
+        rc = time_batch(b, w, &ns[n++]);
+    if (!rc)
+        *out[0] = quantiles(ns, n);
+    return rc;
+}
+
+int bench_launches(struct bench *b, const struct shaped *s, struct timing *ns)
+{
+    return with_arguments(b, s, time_launches, (struct timing *[]){ns, NULL});
 }
 
 /* ---- shapes -----------------------------------------------------------------------------------

@@ -55,6 +55,10 @@ check "kbench --gemm times a tile beside a large GEMM on the CPU" \
     grep -qE '^one thread: a tile of 256 x 256 x 512 [0-9.]+ GFLOP/s, a large product [0-9.]+ GFLOP/s \([0-9]+ %\)$' "$scratch/log"
 refuses "kbench --gemm refuses a shape that is none" 2 "^kbench: --shape 'M=8': write 'M=NUMBER N=NUMBER K=NUMBER'" "${kbench[@]}" --gemm --shape M=8
 refuses "kbench --gemm refuses a pattern beside it" 2 '^kbench: --gemm: takes --shape and --device alone' "${kbench[@]}" --gemm add
+"${kbench[@]}" --launch add.f32 'accum*' >"$scratch/log"
+check "kbench --launch times launches of each key that matches" \
+    [ "$(sed -nE 's/^([a-z.0-9]+) +[0-9]+ +[0-9]+ +[0-9]+  n=1$/\1/p' "$scratch/log" | tr '\n' ' ')" = "accumulate.f32 add.f32 " ]
+refuses "kbench --launch refuses a shape beside it" 2 '^kbench: --launch: takes patterns and --device alone' "${kbench[@]}" --launch --shape n=4
 "$BUILD/kbench" --help >"$scratch/log"
 check "kbench --help has its options" grep -q -- '--shape S' "$scratch/log"
 check "kbench --list prints the keys that match" [ "$("$BUILD/kbench" --list "attn_decode.f32.*" | tr '\n' ' ')" = "attn_decode.f32.d128 attn_decode.f32.d64 " ]

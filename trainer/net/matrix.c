@@ -14,7 +14,7 @@ size_t dtype_bytes(enum nj_dtype T)
 
 int64_t matrix_elements(const struct matrix *m)
 {
-    return (int64_t)m->count * m->rows * m->cols;
+    return (int64_t)m->rows * m->cols;
 }
 
 bool matrix_e4m3(const struct matrix *m, const struct matmul *p)
@@ -62,8 +62,7 @@ struct linear matrix_shape(const struct matrix *m, const struct matmul *p)
 
 void matrix_carve_plain(struct matrix *m, struct carve *c)
 {
-    const size_t elements = size_product((size_t)m->count, (size_t)m->rows, (size_t)m->cols);
-    m->data = carve_take(c, size_mul(elements, dtype_bytes(m->T)));
+    m->data = carve_take(c, size_product((size_t)m->rows, (size_t)m->cols, dtype_bytes(m->T)));
 }
 
 const void *matrix_weight_plain(struct work *r, const struct matrix *m, int first, int rows)

@@ -30,7 +30,6 @@ struct quant_matrix {
 
 struct matrix {
     int rows, cols; /* sizes in y = x W^T: y has `rows` columns, x has `cols` */
-    int count;      /* number of such matrices, one after another: 1, or the experts of a layer */
     enum nj_dtype T;
     const struct matrix_format *format;
     int64_t first; /* its first element in the arenas of its model; -1: it has memory of its own */
@@ -101,7 +100,6 @@ void matrix_dx_plain(struct work *r, const struct matrix *m, const struct matmul
 void matrix_dw_plain(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy,
                      const void *x);
 
-/* Return the number of elements of all `count` matrices. */
 int64_t matrix_elements(const struct matrix *m);
 /* Return whether the operands of a product are E4M3. */
 bool matrix_e4m3(const struct matrix *m, const struct matmul *p);

@@ -59,8 +59,7 @@ static void connect_refusals(const struct net *n, struct matrix *m)
 static void list_matrices(struct net *n)
 {
     for (int i = 0; i < n->matrices; i++) {
-        n->matrix[i] = (struct matrix){.count = 1,
-                                       .T = n->T,
+        n->matrix[i] = (struct matrix){.T = n->T,
                                        .format = &matrix_plain,
                                        .first = -1,
                                        .number = i,

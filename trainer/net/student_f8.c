@@ -113,7 +113,7 @@ static void choose_made(const struct net *n, struct matrix *layer)
 static void choose(struct net *n, int64_t least)
 {
     for (struct matrix *m = n->matrix; m <= n->head; m++) {
-        const bool large = least > 0 && (int64_t)m->rows * m->cols >= least;
+        const bool large = least > 0 && matrix_elements(m) >= least;
         m->format = large && !is_refused(m->refused) ? &matrix_f8_trained : &matrix_plain;
     }
     for (int l = 0; l < n->c.layers; l++)

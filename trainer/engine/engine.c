@@ -372,11 +372,11 @@ static int read_files(struct engine *e, const char *student_dir, const char *tea
     return rc;
 }
 
-/* Take the layers of a shared teacher, as rank 0 reads them. */
+/* Take the layers of the teacher that rank 0 shares out as it reads them. */
 static int take_layers(struct engine *e)
 {
     int rc = 0;
-    for (int l = 0; e->teacher.net.shard && l < e->teacher.net.c.layers && rc == 0; l++)
+    for (int l = 0; l < e->teacher.net.c.layers && rc == 0; l++)
         rc = ranks_share_layer(e, l);
     return rc;
 }
@@ -390,9 +390,7 @@ static int share_models(struct engine *e)
     if (e->student.lora)
         ranks_send(&w, e, adapters.w, (size_t)e->lora.p.count * dtype_bytes(adapters.T));
     if (e->has_teacher)
-        ranks_send(&w, e, e->mem.teacher_weights,
-                   e->teacher.net.shard ? e->mem.teacher_common
-                                        : plan_bytes(&e->plan, REGION_TEACHER_WEIGHTS));
+        ranks_send(&w, e, e->mem.teacher_weights, e->mem.teacher_alike);
     OP(&w, ranks_tell(e, hash, sizeof hash));
     e->student_hash = hash[0];
     e->teacher_hash = hash[1];

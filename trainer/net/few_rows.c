@@ -9,6 +9,7 @@
 #include "net/activation.h"
 #include "net/forward.h"
 #include "net/logits.h"
+#include "net/teacher_shard.h"
 #include "nojit_ops.h"
 
 /* Largest number of rows; number of rows from which tensor cores multiply; largest hidden size of gemv_norm, and
@@ -18,7 +19,7 @@ enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)
 {
     const struct model_config *c = &n->c;
-    const bool plain = net_is_plain(n) && !n->shard && activation_is_silu(n);
+    const bool plain = net_is_plain(n) && activation_is_silu(n);
     const bool few = rows <= MOST_ROWS && (rows & (rows - 1)) == 0;
     const int widest = rows < FEWEST_MMA ? WIDEST : WIDEST_MMA;
     return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 &&
@@ -83,8 +84,12 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                 .M = M,
                                                 .R = c->vocab_size,
                                                 .C = C}));
-    for (int layer = 0; layer < c->layers; layer++)
+    teacher_shard_begin(r, n);
+    for (int layer = 0; layer < c->layers; layer++) {
+        teacher_shard_ahead(r, n, layer);
         few_rows_layer(r, n, a, rows, layer);
+        teacher_shard_arrive(r, n);
+    }
     const void *gain = net_weight(n, n->p.norm);
     if (M <
         /* More rows are bound by the weights of the head, which a GEMM reads as fast. */

@@ -41,7 +41,7 @@ struct net {
     enum nj_f8_scales f8_scales;     /* form of scales that the device's GEMMs take */
     struct f8_refusals *f8_refused;  /* refused FP8 GEMMs; NULL: a refusal is an error */
     char f8_names[96]; /* FP8 GEMMs in words, "in each of the student's layers: gate_up down" */
-    struct teacher_shard *shard; /* slices of its layers; NULL: all layers are here */
+    struct teacher_shard *shard; /* state of teacher_shard.c, which alone reads it, or NULL */
 };
 
 void *net_weight(const struct net *n, int64_t first); /* returns NULL for -1 */

@@ -72,20 +72,24 @@ static void cut_layers(const struct net *n)
             size_add(s->first[l], slice_of(place_layer(n, l, NULL), (size_t)s->ranks));
 }
 
-void teacher_shard_carve_layers(const struct net *n, struct carve *m)
+size_t teacher_shard_carve_layers(const struct net *n, struct carve *m)
 {
+    const size_t from = m->used;
     if (n->shard) {
         cut_layers(n);
         n->shard->kept = carve_take(m, n->shard->first[n->c.layers]);
-        return;
+        return 0;
     }
     for (int l = 0; l < n->c.layers; l++)
         net_carve_layer(n, l, m);
+    return size_sub(m->used, from);
 }
 
-static size_t slot_bytes(const struct net *n)
+size_t teacher_shard_slot_bytes(const struct net *n)
 {
     size_t most = 0;
+    if (!n->shard)
+        return 0;
     for (int l = 0; l < n->c.layers; l++)
         if (slice_bytes(n->shard, l) > most)
             most = slice_bytes(n->shard, l);
@@ -94,15 +98,22 @@ static size_t slot_bytes(const struct net *n)
 
 void teacher_shard_carve_slots(const struct net *n, struct carve *m)
 {
-    const size_t bytes = slot_bytes(n);
+    const size_t bytes = teacher_shard_slot_bytes(n);
     for (int i = 0; i < 2; i++)
         n->shard->slot[i] = carve_take(m, bytes);
     for (int l = 0; l < n->c.layers; l++)
         place_layer(n, l, n->shard->slot[0]);
 }
 
+bool teacher_shard_here(const struct net *n, int layer)
+{
+    return !n->shard || layer < 0;
+}
+
 char *teacher_shard_loaded(const struct net *n, int layer, size_t *bytes)
 {
+    if (teacher_shard_here(n, layer))
+        return NULL;
     *bytes = place_layer(n, layer, n->shard->slot[0]);
     return n->shard->slot[0];
 }
@@ -121,6 +132,11 @@ void teacher_shard_connect(struct net *n, nj_comm *comm)
 }
 
 /* ---- a pass ---- */
+
+bool teacher_shard_collective(const struct net *n)
+{
+    return n->shard != NULL;
+}
 
 static void bring(struct work *r, const struct net *n, int layer)
 {

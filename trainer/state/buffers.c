@@ -177,13 +177,13 @@ static void teacher_weights(struct layout *l, struct carve *c)
     const size_t from = c->used;
     l->m->teacher_weights = carve_take(c, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
     net_carve_ends(n, c);
-    l->m->teacher_common = size_sub(c->used, from);
-    teacher_shard_carve_layers(n, c);
+    const size_t ends = size_sub(c->used, from);
+    l->m->teacher_alike = size_add(ends, teacher_shard_carve_layers(n, c));
 }
 
-static bool shares_teacher(const struct layout *l)
+static bool gathers_teacher(const struct layout *l)
 {
-    return l->teacher && l->teacher->shard;
+    return l->teacher && teacher_shard_slot_bytes(l->teacher) > 0;
 }
 
 static void teacher_layers(struct layout *l, struct carve *c)
@@ -457,7 +457,7 @@ const struct buffer buffers[] = {
     {REGION_GRADIENTS, PHASES, .carve = gradients, .wanted = trains, .narrow = idle_gradients},
     {REGION_GRADIENTS_SUM, PHASES, .carve = gradients_sum, .wanted = sums_here},
     {REGION_TEACHER_WEIGHTS, PHASES, .carve = teacher_weights, .wanted = has_teacher},
-    {REGION_TEACHER_LAYERS, PHASES, .carve = teacher_layers, .wanted = shares_teacher},
+    {REGION_TEACHER_LAYERS, PHASES, .carve = teacher_layers, .wanted = gathers_teacher},
     {REGION_TEACHER_EXPANDED, PHASE_DECODE | PHASE_PASS | PHASE_TEACHER | PHASE_LOSS,
      .carve = teacher_expanded, .wanted = expands_teacher},
     {REGION_ACTIVATIONS, PHASE_STUDENT, .carve = student_kept},

@@ -41,8 +41,7 @@ struct memory {
     float *early; /* the same for a group of layers, which is exchanged during the backward pass */
     float *inv_freq;
     char *teacher_weights;
-    size_t
-        teacher_common; /* bytes of teacher_weights before the matrices of the layers, which may be elsewhere */
+    size_t teacher_alike; /* bytes of teacher_weights, the first ones, that all ranks have alike */
     char *teacher_expanded; /* one matrix, or a slice of the head, of a quantized teacher */
     float *teacher_inv_freq;
     char *teacher_hidden;       /* [chunks chunk, C of the teacher] normed rows with a target */

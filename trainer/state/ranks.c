@@ -251,6 +251,8 @@ int ranks_share_layer(struct engine *e, int layer)
     struct work r = engine_work(e);
     size_t bytes;
     char *at = teacher_shard_loaded(&e->teacher.net, layer, &bytes);
+    if (!at)
+        return 0;
     ranks_send(&r, e, at, bytes);
     teacher_shard_keep(&r, &e->teacher.net, layer);
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "sharing out a layer of the teacher");

@@ -5,6 +5,7 @@
 #include "step/graphs.h"
 
 #include "io/error.h"
+#include "net/teacher_shard.h"
 #include "step/micro_step.h"
 #include "step/update.h"
 
@@ -48,7 +49,7 @@ static bool with_other_ranks(const struct engine *e)
 
 static bool with_teacher_shards(const struct engine *e)
 {
-    return e->teacher.net.shard != NULL;
+    return teacher_shard_collective(&e->teacher.net);
 }
 
 /* ---- what it enqueues ---- */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "io/error.h"
+#include "net/teacher_shard.h"
 #include "state/ranks.h"
 #include "state/schedule.h"
 #include "step/graphs.h"
@@ -143,7 +144,7 @@ static int run_whole(struct engine *e, int chunks, bool add)
 static bool is_empty(const struct engine *e, int slot)
 {
     return e->chunks_of[slot] == 0 && slot % e->shape.micro > 0 && e->teacher.batches <= 1 &&
-           !e->teacher.net.shard;
+           !teacher_shard_collective(&e->teacher.net);
 }
 
 /* Run one micro-batch forward and backward. The teacher comes before the engine waits for the weights that other ranks

@@ -7,6 +7,7 @@
 
 #include "io/error.h"
 #include "net/f8.h"
+#include "net/teacher_shard.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -103,7 +104,7 @@ int f8_scan(struct engine *e, const char **name)
     int rc = 0;
     *name = NULL;
     for (size_t i = 0; rc == 0 && finite && i < n->p.specs; i++) {
-        if (!(n->shard && n->p.spec[i].layer >= 0))
+        if (teacher_shard_here(n, n->p.spec[i].layer))
             rc = scan(e, i, &finite);
         if (!finite)
             *name = n->p.spec[i].name;

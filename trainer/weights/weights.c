@@ -4,9 +4,11 @@
  */
 #include "weights/weights.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "io/notes.h"
 #include "model/model_open.h"
+#include "net/teacher_shard.h"
 #include "nojit_ops.h"
 #include "state/ranks.h"
 #include "weights/f8_weights.h"
@@ -117,6 +119,7 @@ struct reading {
     const char *dir;
     const struct tensors *w;
     const struct params *p;
+    const struct net *net; /* net that they belong to; NULL: they are adapters */
     enum nj_dtype T;
     char *arena;
     weights_matrix *matrix;
@@ -150,44 +153,34 @@ static bool next_tensor(void *user, struct load_item *out)
     return false;
 }
 
-/* Return whether a tensor is the last of its layer, in the order of files. */
-static bool ends_layer(const struct params *p, size_t spec)
+/* Return whether a tensor is the last of a layer that leaves its place before the next one is read. */
+static bool ends_stretch(const struct reading *r, size_t spec)
 {
+    const struct params *p = r->p;
     const int layer = p->spec[spec].layer;
-    return layer >= 0 && (spec + 1 == p->specs || p->spec[spec + 1].layer != layer);
-}
-
-/* Return whether the tensors are those of a teacher whose layers the ranks share. */
-static bool is_shared(const struct reading *r)
-{
-    return r->matrix && r->e->teacher.net.shard;
-}
-
-/* Return the end of a stretch of tensors: that of the layer if layers are shared, else that of the model. */
-static size_t end_of_stretch(const struct reading *r)
-{
-    size_t end = r->at + 1;
-    while (end < r->p->specs && !(is_shared(r) && ends_layer(r->p, end - 1)))
-        end++;
-    return end;
+    return r->net && !teacher_shard_here(r->net, layer) &&
+           (spec + 1 == p->specs || p->spec[spec + 1].layer != layer);
 }
 
 static int share_layer(const struct reading *r, const char *dir, int layer)
 {
-    const int rc = f8_check(r->e, dir, layer);
-    return rc ? rc : ranks_share_layer(r->e, layer);
+    TRY(f8_check(r->e, dir, layer));
+    return ranks_share_layer(r->e, layer);
 }
 
+/* Read all tensors at once, or up to the end of each layer that is shared out before the next one is read. */
 static int run_all(struct loading *l, struct reading *r)
 {
-    int rc = 0;
-    while (rc == 0 && r->at < r->p->specs) {
-        r->end = end_of_stretch(r);
-        rc = loading_run(l, next_tensor, r);
-        if (rc == 0 && is_shared(r) && ends_layer(r->p, r->end - 1))
-            rc = share_layer(r, l->path, r->p->spec[r->end - 1].layer);
+    for (size_t last = 0; last < r->p->specs; last++) {
+        const bool shares = ends_stretch(r, last);
+        if (!shares && last + 1 < r->p->specs)
+            continue;
+        r->end = last + 1;
+        TRY(loading_run(l, next_tensor, r));
+        if (shares)
+            TRY(share_layer(r, l->path, r->p->spec[last].layer));
     }
-    return rc;
+    return 0;
 }
 
 static int64_t widest(const struct params *p)
@@ -240,6 +233,7 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
                         .dir = dir,
                         .w = &w,
                         .p = &n->p,
+                        .net = n,
                         .T = to.T,
                         .arena = to.w,
                         .matrix = matrix,

@@ -6,6 +6,7 @@
 #include "util.h"
 
 #include "base/edit_distance.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -107,15 +108,8 @@ const char *near_miss(const char *word, const char *const *names, int count)
 
 static void reserve(struct text *t, size_t more)
 {
-    if (t->length + more + 1 <= t->capacity)
-        return;
-    size_t capacity = t->capacity ? t->capacity : 1024;
-    while (capacity < t->length + more + 1)
-        capacity *= 2;
-    t->s = realloc(t->s, capacity);
-    if (t->s == NULL)
+    if (!GROW(t->s, t->capacity, t->length + more + 1))
         out_of_memory();
-    t->capacity = capacity;
 }
 
 void put(struct text *t, const char *format, ...)

@@ -18,6 +18,8 @@
 
 #include "internal.h"
 
+#include "base/grow.h"
+
 enum {
     LINE_BYTES = NJ_GEMM_TEXT_BYTES + 2 * NJ_GEMM_CHOICE_BYTES + 8,
     TABLE_BYTES = 16 << 20, /* a run has some hundred shapes of 200 bytes each */
@@ -52,25 +54,10 @@ const unsigned char *nj_gemm_choice(const nj_context *ctx, const char *shape)
     return row ? row->choice : NULL;
 }
 
-/* Make room for one more row; the capacity doubles. */
-static int grow(struct nj_gemm_choices *c)
-{
-    const size_t capacity = c->capacity ? 2 * c->capacity : 64;
-    struct nj_gemm_choice_row **grown;
-
-    if (c->count < c->capacity)
-        return 0;
-    grown = realloc(c->row, capacity * sizeof *grown);
-    if (!grown)
-        return NJ_E_NOMEM;
-    c->row = grown;
-    c->capacity = capacity;
-    return 0;
-}
-
 static struct nj_gemm_choice_row *add_row(struct nj_gemm_choices *c, const char *shape)
 {
-    struct nj_gemm_choice_row *row = grow(c) ? NULL : calloc(1, sizeof *row);
+    struct nj_gemm_choice_row *row =
+        GROW(c->row, c->capacity, c->count + 1) ? calloc(1, sizeof *row) : NULL;
 
     if (!row)
         return NULL;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/edit_distance.h"
 #include "base/float8.h"
+#include "base/grow.h"
 #include "base/integers.h"
 #include "e5m2_value.h"
 #include "unit.h"
@@ -100,9 +101,48 @@ static void a_broken_invariant_ends_the_process(void **state)
     assert_non_null(strstr(said, "internal error: child == 1 does not hold"));
 }
 
+static void arrays_grow_ahead_of_their_need(void **state)
+{
+    int32_t *x = NULL;
+    size_t capacity = 0, moves = 0;
+    (void)state;
+    assert_true(GROW(x, capacity, 0));
+    assert_null(x);
+    for (size_t i = 0; i < 10000; i++) {
+        const size_t had = capacity;
+        assert_true(GROW(x, capacity, i + 1));
+        assert_true(capacity > i);
+        moves += capacity != had;
+        x[i] = (int32_t)i;
+    }
+    for (int32_t i = 0; i < 10000; i++)
+        assert_int_equal(x[i], i);
+    assert_in_range(moves, 1, 20);
+    free(x);
+}
+
+static void arrays_that_cannot_grow_stay_as_they_are(void **state)
+{
+    const size_t too_many[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8, SIZE_MAX / 12};
+    int64_t *x = NULL;
+    size_t capacity = 0;
+    (void)state;
+    assert_true(GROW(x, capacity, 1));
+    const int64_t *before = x;
+    const size_t had = capacity;
+    x[0] = 7;
+    for (size_t i = 0; i < sizeof too_many / sizeof *too_many; i++) {
+        assert_false(GROW(x, capacity, too_many[i]));
+        assert_true(x == before && capacity == had && x[0] == 7);
+    }
+    free(x);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_grow_ahead_of_their_need),
+        cmocka_unit_test(arrays_that_cannot_grow_stay_as_they_are),
         cmocka_unit_test(quotients_are_rounded_up),
         cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(each_byte_is_its_number),

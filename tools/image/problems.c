@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "base/utf8.h"
 
 int fail(char why[WHY_BYTES], const char *format, ...)
@@ -20,15 +21,9 @@ int fail(char why[WHY_BYTES], const char *format, ...)
 
 void report_add(struct report *r, const char *key, const char *arch, const char *format, ...)
 {
-    if (r->count == r->capacity) {
-        uint32_t capacity = r->capacity ? 2 * r->capacity : 16;
-        struct problem *grown = realloc(r->problems, capacity * sizeof(*grown));
-        if (!grown) {
-            r->lost++;
-            return;
-        }
-        r->problems = grown;
-        r->capacity = capacity;
+    if (!GROW(r->problems, r->capacity, r->count + 1)) {
+        r->lost++;
+        return;
     }
     struct problem *p = &r->problems[r->count++];
     snprintf(p->key, sizeof(p->key), "%s", key);

@@ -20,7 +20,8 @@ struct problem {
 
 struct report {
     struct problem *problems;
-    uint32_t count, capacity;
+    uint32_t count;
+    size_t capacity;
     uint32_t lost; /* problems there was no memory to keep: count as well */
 };
 

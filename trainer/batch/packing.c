@@ -7,6 +7,7 @@
 #include "batch/packing.h"
 
 #include "base/check.h"
+#include "base/grow.h"
 #include "base/try.h"
 #include "io/error.h"
 
@@ -23,14 +24,8 @@ static int no_memory(const struct packed *p)
 static int add_piece(struct packed *p, int64_t first, int32_t inputs)
 {
     CHECK(inputs > 0 && inputs <= p->S); /* best_fit() counts rows by their room */
-    if (p->count == p->capacity) {
-        const size_t grown = 2 * p->capacity + 1024;
-        struct piece *more = realloc(p->piece, grown * sizeof *more);
-        if (!more)
-            return no_memory(p);
-        p->piece = more;
-        p->capacity = grown;
-    }
+    if (!GROW(p->piece, p->capacity, p->count + 1))
+        return no_memory(p);
     p->piece[p->count++] = (struct piece){first, inputs};
     p->inputs += inputs;
     return NJ_OK;

@@ -5,6 +5,7 @@
  */
 #include "batch/tokenize.h"
 
+#include "base/grow.h"
 #include "base/try.h"
 #include "data/rows.h"
 #include "data/token_files.h"
@@ -48,15 +49,10 @@ static int begin(struct writer *w, const char *path)
 static int put_loss(struct writer *w, bool loss)
 {
     const size_t i = (size_t)w->done->tokens;
-    if (i / 8 >= w->mask_bytes) {
-        const size_t grown = 2 * w->mask_bytes + 65536;
-        uint8_t *more = realloc(w->mask, grown);
-        if (!more)
-            return fail(NJ_E_NOMEM, "%s: out of memory for %zu bits", w->out.path, 8 * grown);
-        memset(more + w->mask_bytes, 0, grown - w->mask_bytes);
-        w->mask = more;
-        w->mask_bytes = grown;
-    }
+    const size_t had = w->mask_bytes;
+    if (!GROW(w->mask, w->mask_bytes, i / 8 + 1))
+        return fail(NJ_E_NOMEM, "%s: out of memory for %zu bits", w->out.path, i + 1);
+    memset(w->mask + had, 0, w->mask_bytes - had);
     if (loss)
         w->mask[i / 8] |= (uint8_t)(1u << i % 8);
     else

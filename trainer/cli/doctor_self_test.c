@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/grow.h"
 #include "base/plural.h"
 #include "base/utf8.h"
 #include "io/error.h"
@@ -38,14 +39,9 @@ void self_test_hear(void *user, const struct nj_device_info *device, const struc
         r->device = *device;
     if (strcmp(r->device.backend, device->backend) != 0)
         return;
-    if (r->count == r->room) {
-        const size_t room = r->room > 0 ? 2 * r->room : 256;
-        struct self_test_row *rows = realloc(r->rows, room * sizeof *rows);
-        r->no_memory = r->no_memory || rows == NULL;
-        if (rows == NULL)
-            return;
-        r->rows = rows;
-        r->room = room;
+    if (!GROW(r->rows, r->room, r->count + 1)) {
+        r->no_memory = true;
+        return;
     }
     struct self_test_row *row = &r->rows[r->count++];
     *row = (struct self_test_row){.is_gemm = t->is_gemm,

@@ -3,6 +3,7 @@
  * data_paths.c: the files that a --data list names. Folders are walked in the order of their names, so that the stream
  * of tokens does not depend on the file system.
  */
+#include "base/grow.h"
 #include "base/plural.h"
 #include "data/file_kinds.h"
 #include "data/token_files.h"
@@ -20,14 +21,8 @@
 
 static int add_path(struct file_list *list, const char *path)
 {
-    if (list->count == list->capacity) {
-        size_t grown = 2 * list->capacity + 16;
-        char **more = realloc(list->path, grown * sizeof *more);
-        if (!more)
-            return fail(NJ_E_NOMEM, "%s: out of memory for %zu paths", path, grown);
-        list->path = more;
-        list->capacity = grown;
-    }
+    if (!GROW(list->path, list->capacity, list->count + 1))
+        return fail(NJ_E_NOMEM, "%s: out of memory for %zu paths", path, list->count + 1);
     char *copy = strdup(path);
     if (!copy)
         return fail(NJ_E_NOMEM, "%s: out of memory", path);

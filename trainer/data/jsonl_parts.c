@@ -4,6 +4,7 @@
  */
 #include "data/jsonl.h"
 
+#include "base/grow.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -21,14 +22,8 @@ int jsonl_no_memory(const struct reader *r)
 
 int jsonl_add_text(struct reader *r, const char *text, size_t bytes)
 {
-    if (r->capacity - r->bytes < bytes) {
-        const size_t grown = 2 * (r->bytes + bytes) + 4096;
-        char *more = realloc(r->text, grown);
-        if (!more)
-            return jsonl_no_memory(r);
-        r->text = more;
-        r->capacity = grown;
-    }
+    if (!GROW(r->text, r->capacity, r->bytes + bytes))
+        return jsonl_no_memory(r);
     if (bytes > 0)
         memcpy(r->text + r->bytes, text, bytes);
     r->bytes += bytes;
@@ -37,14 +32,8 @@ int jsonl_add_text(struct reader *r, const char *text, size_t bytes)
 
 int jsonl_add_part(struct reader *r, size_t begin, bool loss)
 {
-    if (r->parts == r->part_capacity) {
-        const size_t grown = 2 * r->part_capacity + 64;
-        struct part *more = realloc(r->part, grown * sizeof *more);
-        if (!more)
-            return jsonl_no_memory(r);
-        r->part = more;
-        r->part_capacity = grown;
-    }
+    if (!GROW(r->part, r->part_capacity, r->parts + 1))
+        return jsonl_no_memory(r);
     const struct row_rules *rules = r->segment->rules;
     loss = loss || (rules && rules->train_on_prompts);
     r->part[r->parts++] = (struct part){.begin = begin, .end = r->bytes, .loss = loss};

@@ -5,6 +5,7 @@
 #include "data/parquet_inside.h"
 
 #include "base/checked.h"
+#include "base/grow.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -24,14 +25,7 @@ int pq_no_memory(const struct parquet *p)
 
 bool pq_reserve(struct pq_buffer *b, size_t bytes)
 {
-    if (bytes < b->capacity)
-        return true;
-    unsigned char *more = realloc(b->at, bytes + bytes / 2 + 64);
-    if (!more)
-        return false;
-    b->at = more;
-    b->capacity = bytes + bytes / 2 + 64;
-    return true;
+    return GROW(b->at, b->capacity, bytes + 1); /* some of no bytes, too */
 }
 
 /* ---- schema ---- */

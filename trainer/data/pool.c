@@ -4,19 +4,15 @@
  */
 #include "data/pool.h"
 
+#include "base/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 bool pool_add(struct pool *p, const void *items, size_t count, size_t size)
 {
-    if (p->capacity - p->count < count || !p->at) {
-        const size_t grown = p->count + count + (p->count + count) / 2 + 16;
-        char *more = realloc(p->at, grown * size);
-        if (!more)
-            return false;
-        p->at = more;
-        p->capacity = grown;
-    }
+    if (!grow_array(&p->at, &p->capacity, p->count + (count > 0 ? count : 1), size))
+        return false;
     if (count > 0)
         memcpy((char *)p->at + p->count * size, items, count * size);
     p->count += count;

@@ -6,6 +6,7 @@
 #include "formats/gguf_write.h"
 
 #include "base/checked.h"
+#include "base/grow.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/verified_file.h"
@@ -47,14 +48,9 @@ int gguf_write_begin(const char *path, struct gguf_writer **out)
 
 static void put(struct gguf_writer *w, const void *data, size_t bytes)
 {
-    if (bytes > w->room - w->meta_bytes) {
-        const size_t room = size_add(size_mul(2, w->room), size_add(bytes, 4096));
-        char *meta = w->no_memory ? NULL : realloc(w->meta, room);
-        w->no_memory = !meta;
-        if (!meta)
-            return;
-        w->meta = meta;
-        w->room = room;
+    if (w->no_memory || !GROW(w->meta, w->room, size_add(w->meta_bytes, bytes))) {
+        w->no_memory = true;
+        return;
     }
     if (bytes > 0)
         memcpy(w->meta + w->meta_bytes, data, bytes);

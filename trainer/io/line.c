@@ -8,22 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "io/error.h"
 
 enum { BYTES_MOST = 1 << 24 };
 
-static int grow(const char *path, struct line *l)
+/* Make room for one more character and the NUL. */
+static int make_room(const char *path, struct line *l)
 {
-    const size_t wanted = l->capacity > 0 ? 2 * l->capacity : 4096;
-    if (wanted > BYTES_MOST)
+    if (l->bytes + 2 > BYTES_MOST)
         return fail(NJ_E_FORMAT,
                     "%s:%zu: longer than the limit of %d MiB for a line; move the file away", path,
                     l->number, BYTES_MOST >> 20);
-    char *more = realloc(l->text, wanted);
-    if (!more)
+    if (!GROW(l->text, l->capacity, l->bytes + 2))
         return fail(NJ_E_NOMEM, "out of memory while reading %s", path);
-    l->text = more;
-    l->capacity = wanted;
     return 0;
 }
 
@@ -33,8 +31,7 @@ int line_read(FILE *f, const char *path, struct line *l)
     l->bytes = 0;
     l->number++;
     while (c != '\n' && (c = getc_unlocked(f)) != EOF) {
-        if (l->bytes + 1 >= l->capacity)
-            TRY(grow(path, l));
+        TRY(make_room(path, l));
         l->text[l->bytes++] = (char)c;
         l->text[l->bytes] = '\0';
     }

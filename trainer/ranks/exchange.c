@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "io/error.h"
 #include "ranks/exchange_struct.h"
 #include "ranks/greeting.h"
@@ -77,16 +78,10 @@ int exchange_open(const struct meeting *m, struct exchange **out)
 
 static void keep_shared(struct exchange *x, const struct frame *f)
 {
-    if (x->shared_bytes + FRAME_PART > x->shared_room) {
-        const size_t room = 2 * (x->shared_bytes + FRAME_PART);
-        char *grown = realloc(x->shared, room);
-        if (!grown) {
-            fail(NJ_E_NOMEM, "rank %d: no memory for what rank 0 shares", x->rank);
-            exchange_record(x, NJ_E_NOMEM, x->rank, fail_text(), -1);
-            return;
-        }
-        x->shared = grown;
-        x->shared_room = room;
+    if (!GROW(x->shared, x->shared_room, x->shared_bytes + FRAME_PART)) {
+        fail(NJ_E_NOMEM, "rank %d: no memory for what rank 0 shares", x->rank);
+        exchange_record(x, NJ_E_NOMEM, x->rank, fail_text(), -1);
+        return;
     }
     memcpy(x->shared + x->shared_bytes, f->text, FRAME_PART);
     x->shared_bytes += FRAME_PART;

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "io/error.h"
 
 /* Field numbers and wire types of tensorflow/core/util/event.proto and framework/summary.proto. */
@@ -155,14 +156,8 @@ int events_scalar(struct events *e, const char *name, double value)
     n += put_varint(head + n, 2 + length + 5);
     n += put_key(head + n, VALUE_TAG, WIRE_BYTES);
     n += put_varint(head + n, length);
-    if (e->bytes + n + length + 5 > e->capacity) {
-        const size_t capacity = 2 * e->capacity + n + length + 1024;
-        uint8_t *grown = realloc(e->summary, capacity);
-        if (grown == NULL)
-            return fail(NJ_E_NOMEM, "out of memory while writing %s", e->path);
-        e->summary = grown;
-        e->capacity = capacity;
-    }
+    if (!GROW(e->summary, e->capacity, e->bytes + n + length + 5))
+        return fail(NJ_E_NOMEM, "out of memory while writing %s", e->path);
     memcpy(e->summary + e->bytes, head, n);
     memcpy(e->summary + e->bytes + n, name, length);
     e->bytes += n + length;

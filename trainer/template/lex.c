@@ -6,6 +6,7 @@
  */
 #include "template/syntax.h"
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "io/error.h"
 #include "template/letters.h"
@@ -39,14 +40,8 @@ static void advance(struct lexer *l, size_t to)
 static int add(struct lexer *l, enum token_kind kind, struct value value)
 {
     struct tokens *t = l->tokens;
-    if (t->count == t->capacity) {
-        const size_t grown = 2 * t->capacity + 256;
-        struct token *more = realloc(t->at, grown * sizeof *more);
-        if (!more)
-            return syntax_no_memory(l->template);
-        t->at = more;
-        t->capacity = grown;
-    }
+    if (!GROW(t->at, t->capacity, t->count + 1))
+        return syntax_no_memory(l->template);
     t->at[t->count++] = (struct token){kind, l->line, value};
     return 0;
 }

@@ -4,6 +4,7 @@
  */
 #include "template/evaluate.h"
 
+#include "base/grow.h"
 #include "io/error.h"
 #include "template/template.h"
 #include "template/write.h"
@@ -216,14 +217,8 @@ static int call_block(struct run *r, const struct node *n)
 static int add_span(struct run *r, size_t begin, size_t end)
 {
     struct template_text *t = r->out;
-    if (t->spans == t->span_capacity) {
-        const size_t grown = 2 * t->span_capacity + 8;
-        struct template_span *more = realloc(t->span, grown * sizeof *more);
-        if (!more)
-            return run_no_memory(r);
-        t->span = more;
-        t->span_capacity = grown;
-    }
+    if (!GROW(t->span, t->span_capacity, t->spans + 1))
+        return run_no_memory(r);
     t->span[t->spans++] = (struct template_span){begin, end};
     return 0;
 }

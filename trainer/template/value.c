@@ -4,6 +4,7 @@
  */
 #include "template/value.h"
 
+#include "base/grow.h"
 #include "io/error.h"
 #include "template/syntax.h"
 #include "template/template.h"
@@ -45,26 +46,13 @@ int run_spend(struct run *r, size_t amount)
     return r->steps >= 0 ? 0 : run_fail(r, "the template runs beyond the limit of steps");
 }
 
-/* Make room for more output. */
-static int reserve(struct run *r, size_t bytes)
-{
-    struct template_text *t = r->out;
-    const size_t grown = 2 * (t->bytes + bytes) + 1024;
-    char *more = realloc(t->text, grown);
-    if (!more)
-        return run_no_memory(r);
-    t->text = more;
-    t->capacity = grown;
-    return 0;
-}
-
 int run_write(struct run *r, const char *text, size_t bytes)
 {
     struct template_text *t = r->out;
     if (bytes > r->out_most - t->bytes)
         return run_fail(r, "the template writes more than the limit of %zu MiB", r->out_most >> 20);
-    if (t->capacity - t->bytes < bytes)
-        TRY(reserve(r, bytes));
+    if (!GROW(t->text, t->capacity, t->bytes + bytes))
+        return run_no_memory(r);
     TRY(run_spend(r, bytes));
     if (bytes > 0) {
         memcpy(t->text + t->bytes, text, bytes);

@@ -8,6 +8,7 @@
  */
 #include "text/bpe.h"
 
+#include "base/grow.h"
 #include "io/error.h"
 #include "text/bpe_spaces.h"
 #include "text/unicode.h"
@@ -234,14 +235,8 @@ static int merge_word(const struct bpe *b, struct bpe_work *w, const unsigned ch
 
 static int push_ids(struct span *s, const int32_t *ids, size_t n)
 {
-    if (s->capacity - s->count < n) {
-        const size_t grown = s->count + n + (s->count + n) / 2 + 64;
-        int32_t *more = realloc(s->ids, grown * sizeof *more);
-        if (!more)
-            return fail(NJ_E_NOMEM, "out of memory for %zu tokens", grown);
-        s->ids = more;
-        s->capacity = grown;
-    }
+    if (!GROW(s->ids, s->capacity, s->count + n))
+        return fail(NJ_E_NOMEM, "out of memory for %zu tokens", s->count + n);
     for (size_t i = 0; i < n; i++)
         s->ids[s->count + i] = ids[i];
     s->count += n;
@@ -280,14 +275,9 @@ static int encode_word(struct bpe_work *w, const char *word, size_t n)
 
 static int reserve_text(struct bpe_work *w, int which, size_t bytes)
 {
-    if (bytes <= w->text_capacity[which])
+    if (GROW(w->text[which], w->text_capacity[which], bytes))
         return 0;
-    char *more = realloc(w->text[which], 2 * bytes);
-    if (!more)
-        return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", 2 * bytes);
-    w->text[which] = more;
-    w->text_capacity[which] = 2 * bytes;
-    return 0;
+    return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", bytes);
 }
 
 /* Split by the stages from `stage` on; the pieces of the last stage are words. */

@@ -4,6 +4,7 @@
  */
 #include "text/gguf_scores.h"
 
+#include "base/grow.h"
 #include "io/error.h"
 #include "text/bpe_spaces.h"
 #include "text/metadata.h"
@@ -66,14 +67,8 @@ static int compare(const void *a, const void *b)
 
 static int add(const struct gguf *g, struct joins *all, const struct join *join)
 {
-    if (all->count == all->capacity) {
-        const size_t grown = 2 * all->capacity + 1024;
-        struct join *more = realloc(all->at, grown * sizeof *more);
-        if (!more)
-            return fail(NJ_E_NOMEM, "%s: out of memory for its tokens", g->path);
-        all->at = more;
-        all->capacity = grown;
-    }
+    if (!GROW(all->at, all->capacity, all->count + 1))
+        return fail(NJ_E_NOMEM, "%s: out of memory for its tokens", g->path);
     all->at[all->count++] = *join;
     return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "text/tokenizer.h"
 
+#include "base/grow.h"
 #include "formats/gguf.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -246,15 +247,9 @@ int32_t tokenizer_added(const struct tokenizer *t, const char *text)
 
 static int reserve(struct span *s, size_t more)
 {
-    if (s->capacity - s->count >= more)
+    if (GROW(s->ids, s->capacity, s->count + more))
         return 0;
-    const size_t grown = s->count + more + (s->count + more) / 2 + 16;
-    int32_t *ids = realloc(s->ids, grown * sizeof *ids);
-    if (!ids)
-        return fail(NJ_E_NOMEM, "out of memory for %zu tokens", grown);
-    s->ids = ids;
-    s->capacity = grown;
-    return 0;
+    return fail(NJ_E_NOMEM, "out of memory for %zu tokens", s->count + more);
 }
 
 static int encode_bytes(struct span *s)

@@ -5,6 +5,7 @@
  */
 #include "text/unicode.h"
 
+#include "base/grow.h"
 #include "io/error.h"
 
 #include <pthread.h>
@@ -193,15 +194,9 @@ struct buffer {
 
 static int reserve(struct buffer *b, size_t bytes)
 {
-    if (b->capacity - b->count >= bytes)
+    if (GROW(b->text, b->capacity, b->count + bytes))
         return 0;
-    const size_t grown = b->count + bytes + (b->count + bytes) / 2;
-    char *more = realloc(b->text, grown);
-    if (!more)
-        return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", grown);
-    b->text = more;
-    b->capacity = grown;
-    return 0;
+    return fail(NJ_E_NOMEM, "out of memory for %zu bytes of text", b->count + bytes);
 }
 
 static int put(struct buffer *b, const unsigned char *text, size_t bytes)

@@ -8,8 +8,8 @@
 
 #include "internal.h"
 
-/* Return whether this error of AUTO means that there is no GPU to use here; any other error is a fault that must not
- * be hidden. */
+/* Return whether an error in opening a GPU means that there is none to use, so that NJ_DEVICE_AUTO takes the CPU; any
+ * other error is a fault that must not be hidden. */
 static int may_fall_back(int code)
 {
     return code == NJ_E_NO_DEVICE || code == NJ_E_DRIVER || code == NJ_E_LIBRARY ||

@@ -308,8 +308,8 @@ static int bind(const struct subject *s, const struct oracle_op *op, void **valu
     return missing ? -1 : 0;
 }
 
-/* Return what the reference of op `fill` computes from the case for its argument `name`, allocated; or NULL with a
- * message. */
+/* Return the value of argument `name` that the reference of op `fill` computes from the case; the caller frees it.
+ * Return NULL with a message if that fails. */
 static void *ref_value(const struct subject *s, const char *fill, const char *name, void **values,
                        char *message, size_t message_bytes)
 {

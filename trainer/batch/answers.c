@@ -19,8 +19,8 @@ static int32_t inputs_of(const struct answer *a)
     return int_max(a->prompt_count, a->teacher_count) + a->said_count - 1;
 }
 
-/* Put a prompt from position `at` on, then the answer without its last token; the rest up to `end` is a document that
- * nobody reads. */
+/* Put a prompt from position `at` on, then the answer without its last token; the rest up to `end` is padding, as a
+ * separate document. */
 static void put_text(const int32_t *prompt, int count, const struct answer *a, int32_t *ids,
                      int32_t *pos, int32_t *doc_start, int at, int end)
 {

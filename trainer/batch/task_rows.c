@@ -186,7 +186,7 @@ static void put_targets(const struct tasks *tasks, const struct text *t, int end
     }
 }
 
-/* Put a text from position `at` of row `row` of the batch on. */
+/* Put a text into row `row` of the batch, from position `at` on. */
 static void put_text(const struct tasks *tasks, const struct text *t, int row, int at,
                      struct task_batch *b)
 {

@@ -90,7 +90,7 @@ static void print_text(const struct settings *s, const struct eval_result *e)
 
 enum { SEQ_LEN = 1024 }; /* default of --seq-len */
 
-/* Lower the default to the model's limit. */
+/* Lower the default sequence length to the model's limit. */
 static int limit_length(const char *model, int *seq_len)
 {
     struct model_config c;

@@ -23,7 +23,7 @@ static double nvlink_gb(int sm)
     return sm >= 100 ? 50 : 25;
 }
 
-/* Return the rate in each direction, net of the encoding. */
+/* Return the GB/s of a PCIe link in each direction, net of the encoding. */
 static double pcie_gb(int generation, int lanes)
 {
     static const double lane[] = {0, 0.25, 0.5, 0.985, 1.969, 3.938, 7.563};
@@ -159,8 +159,8 @@ static struct least least_of(const struct run_links *r)
     return l;
 }
 
-/* Compute the expectation between hosts. The ranks of a host share its network, over which each sends to all ranks
- * of other hosts, or, in a ring, one of them sends for all. */
+/* Compute the rates to expect between hosts. The ranks of a host share its network: in an exchange each of them sends
+ * to all ranks of other hosts, in a ring one of them sends for all. */
 static void expect_network(const struct run_links *r, const struct least *l,
                            struct expectation *out)
 {

@@ -114,7 +114,7 @@ static bool any_loss(const struct messages *m)
     return i < json_array_size(m->list);
 }
 
-/* Refuse a conversation of which nothing is trained; the sentence mentions weight if one was given. */
+/* Refuse a conversation without a trained turn; the message mentions weight if one was given. */
 static int refuse_silent(const struct reader *r, const struct messages *m)
 {
     char roles[128] = "", sentence[320];

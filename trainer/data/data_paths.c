@@ -129,7 +129,7 @@ static int add_path_or_folder(const struct walk *w, const char *path)
                 w->passed->files > 0 ? passed_over_text(w->passed, passed, sizeof passed) : "");
 }
 
-/* Collect the files of a path. A name that exists is itself, even if it looks like a pattern. */
+/* Return whether a path is a pattern. An existing file is itself, even if its name looks like one. */
 static bool is_pattern(const char *path)
 {
     struct stat info;

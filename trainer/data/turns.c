@@ -56,8 +56,9 @@ static int add_span(struct reader *r, size_t begin, size_t end)
 
 /* ---- marks ---- */
 
-/* Return how much of the text after the answer, if it is last, also follows it in the whole: all but white space at the
- * end, or up to the end of the first added token; -1: neither. */
+/* Compare the text that follows an answer in a conversation that ends with it (`last`) with the text that follows it
+ * here. Return how many bytes of `last` match: all but white space at the end, or those up to the end of the first
+ * added token; -1 if neither do. */
 static int64_t ending(const struct reader *r, const char *last, size_t last_bytes, const char *here,
                       size_t bytes)
 {
@@ -200,8 +201,8 @@ static int add_marks(struct reader *r, size_t first, size_t count)
     return 0;
 }
 
-/* Take the stretches that the template marks: one of each answer, without those that have no loss, and those of other
- * roles' turns that have one. */
+/* Mark the stretches of a conversation that have a loss. If these are exactly the answers, the template's marks serve;
+ * otherwise answers without a loss are left out, and turns of other roles with one are searched for in the text. */
 static int take_marked(struct reader *r, const struct messages *m)
 {
     const struct template_text *whole = &r->written[0];

@@ -75,8 +75,8 @@ static int open_other(struct gguf *g, const char *stem, int64_t no, int64_t part
     return rc;
 }
 
-/* Check the first part. stem: its path without the end of the name that the first of this many
- * parts has. */
+/* Check that the file is the first of its parts. `stem` becomes its path without the end of the name, which is
+ * "-00001-of-0000N.gguf" for N parts. */
 static int check_first(const struct gguf *g, int64_t parts, char stem[PATH_BYTES])
 {
     char name[32];

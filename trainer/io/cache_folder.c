@@ -42,8 +42,8 @@ static bool is_private(const struct stat *s, const char *path, char *why, size_t
     return why[0] == '\0';
 }
 
-/* Check the folder and its files, the folder first: once it is private, nobody else can change
- * its contents. */
+/* Return whether the folder and its files are private. The folder is checked first: once it is private, nobody else can
+ * change its contents. */
 static bool is_all_private(DIR *d, const char *folder, char *why, size_t bytes)
 {
     struct stat info;

@@ -304,7 +304,7 @@ static int leave(struct exchange *x, int kind)
     char rank[16] = "";
     if (first >= 0)
         snprintf(rank, sizeof rank, "%d", first);
-    x->trouble = -1; /* reset before those who are told come to the next barrier */
+    x->trouble = -1; /* reset before the ranks that are told reach the next barrier */
     if (x->rank == 0)
         exchange_tell(x, kind, 0, rank, -1);
     return first;

@@ -139,7 +139,7 @@ static int tasks_of_node(const char *list, int node)
     return 0;
 }
 
-/* Read what else Slurm tells a step. */
+/* Read the other variables that Slurm sets for a step. */
 static int slurm_rest(struct place *p)
 {
     const char *nodes = variable("SLURM_STEP_NODELIST");

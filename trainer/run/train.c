@@ -54,7 +54,7 @@ static int take_output(struct checkpoints *c, const struct settings *s)
     return rc != 0 ? fail(rc, "--out %s", fail_text()) : 0;
 }
 
-/* Refuse before the training what could not be exported after it. */
+/* Refuse, before training, exports that would fail after it. */
 static int check_exports(struct run *r)
 {
     const struct path_list *types = &r->s->export_types;
@@ -240,7 +240,7 @@ static void count_step(struct run *r, const struct step_result *result)
 /* A step is under way after which an interrupt saves a checkpoint; the thread that reports waits reads this. */
 static atomic_bool in_step;
 
-/* Tell a user who interrupts a step at once what happens, since a step may take long. */
+/* Return a message, once, for a user who has interrupted a step, since the step may take long; NULL: there is none. */
 static const char *interrupt_news(void)
 {
     static bool told;
@@ -285,7 +285,7 @@ static int after_step(struct run *r, int64_t step, bool stopping, struct outcome
     return run_save(r, step, false);
 }
 
-/* Take one step; write its row and its line; do what is due after it. */
+/* Run one step, write its row and line, and do everything that is due after it: evaluation, samples, checkpoint. */
 static int one_step(struct run *r, int64_t step, struct outcome *o)
 {
     struct step_result result = {0};

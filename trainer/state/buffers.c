@@ -34,14 +34,15 @@ static int64_t trained_elements(const struct layout *l)
     return l->student->lora ? l->student->lora->p.count : l->student->p.count;
 }
 
-/* If ranks are processes, weights and gradients are whole shards, so that they can be gathered in place. */
+/* Return the number of elements of weights and gradients. With ranks that are processes they are whole shards, so that
+ * they can be gathered in place. */
 static int64_t elements(const struct layout *l)
 {
     const int64_t all = trained_elements(l);
     return is_apart(l) ? pieces_shards(all, l->s.ranks) : all;
 }
 
-/* Return the number of elements of master weights and moments here: such a rank has those of its shards. */
+/* Return the number of elements of master weights and moments; a rank that is a process has only its shards. */
 static int64_t elements_held(const struct layout *l)
 {
     const int64_t all = trained_elements(l);

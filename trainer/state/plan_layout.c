@@ -83,8 +83,8 @@ size_t plan_bytes(const struct plan *p, enum region which)
     return 0;
 }
 
-/* The sizes of logits, of losses and of a teacher's pass go up and down as the batch grows, with the chunks of
- * rows; all other sizes only grow. */
+/* Return the bytes of the regions that only grow with the batch. Logits, losses and a teacher's pass may also shrink,
+ * with the chunks of rows. */
 size_t plan_bytes_growing(const struct plan *p)
 {
     size_t bytes = 0;

@@ -95,8 +95,8 @@ const struct losses *ranks_losses(struct work *r, struct engine *e)
     return m->total_sums;
 }
 
-/* The sum grows in the place of this rank's own part: parts of ranks before it are added up where they came, and a
- * + b = b + a. */
+/* Exchange the gradients of a piece, and add them in the order of ranks. The sum grows in the place of this rank's own
+ * part: parts of earlier ranks are first added where they arrived, and a + b = b + a. */
 static void exchange(struct work *r, struct engine *e, float *received, float *piece, int64_t shard)
 {
     const int own = e->shape.rank;

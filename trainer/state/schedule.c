@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Fraction left of the way from the peak to the floor, by schedule; x runs from 0 to 1. */
+/* Return the part that is left, at x from 0 to 1, of the way from the peak to the floor; one function per schedule. */
 static double shape_cosine(double x)
 {
     return 0.5 * (1.0 + cos(3.14159265358979323846 * x));

@@ -18,7 +18,7 @@ struct keyed {
 
 /* ---- keys ---- */
 
-/* Follow one path, or several, separated by commas, as a list. */
+/* Return the value at a path in an item, or for several paths, separated by commas, a list of values. */
 static int key_of(struct run *r, const struct value *item, const struct value *path,
                   struct value *out)
 {

@@ -69,7 +69,7 @@ static int dict_values(struct run *r, const struct arguments *a, struct value *o
     return view(r, SELF->dict, pair_value, out);
 }
 
-/* Copy a list or a dict: nothing changes one, so it is its own copy. */
+/* Copy a list or a dict. Lists and dicts are never modified, so the copy is the same value. */
 static int copy(struct run *r, const struct arguments *a, struct value *out)
 {
     *out = *SELF;

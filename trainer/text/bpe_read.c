@@ -215,7 +215,7 @@ static int read_unknown(struct reading *r, const json_t *vocab)
     return 0;
 }
 
-/* Check the tokens of bytes, for a tokenizer whose symbols are code points. */
+/* Check that a tokenizer whose symbols are code points has tokens for all bytes, or one for unknown characters. */
 static int check_bytes(struct reading *r, const json_t *vocab)
 {
     struct bpe *b = r->bpe;

@@ -4,6 +4,7 @@
  */
 #include "model/arch.h"
 
+#include <math.h>
 #include <stddef.h>
 
 const struct layer *arch_layer(const struct arch *a, int layer)
@@ -27,6 +28,17 @@ void arch_keep(struct arch *a, const int *layers, int count)
         a->kind_of[i] = old.kind_of[layers[i]];
 }
 
+int64_t arch_most(const struct arch *a, int layers, int64_t (*size)(const struct block *b))
+{
+    int64_t most = 0;
+    for (int l = 0; l < layers; l++) {
+        const struct layer *layer = arch_layer(a, l);
+        for (int b = 0; b < layer->blocks; b++)
+            most = size(&layer->block[b]) > most ? size(&layer->block[b]) : most;
+    }
+    return most;
+}
+
 bool block_has(const struct block *b, enum feature feature)
 {
     return (b->features & FEATURE_BIT(feature)) != 0;
@@ -35,6 +47,11 @@ bool block_has(const struct block *b, enum feature feature)
 int64_t block_qkv_size(const struct block *b)
 {
     return ((int64_t)b->heads + 2 * (int64_t)b->kv_heads) * b->head_dim;
+}
+
+float block_score_scale(const struct block *b)
+{
+    return 1.0f / sqrtf((float)b->head_dim);
 }
 
 double block_attention_flops(const struct block *b, double keys)

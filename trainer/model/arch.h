@@ -15,7 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A block norms the residual stream, computes, and adds its output to the stream. */
+/* A block norms the residual stream, computes, and adds its output to the stream. A layer has at most one block of each
+ * kind. */
 enum block_kind {
     BLOCK_ATTENTION,
     BLOCK_GLU, /* gated MLP: down(act(gate x) * up x) */
@@ -27,6 +28,7 @@ struct block {
     unsigned features;             /* FEATURE_BIT() of each feature that it has */
     int heads, kv_heads, head_dim; /* BLOCK_ATTENTION */
     int ffn_size;                  /* BLOCK_GLU: number of rows of gate and of up */
+    int act;                       /* BLOCK_GLU: activation, a row of families.h; 0: silu */
 };
 
 enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = 3 };
@@ -41,13 +43,13 @@ struct arch {
     uint8_t kind_of[LAYERS_MOST]; /* row of `kind` for each layer */
 };
 
-/* The arch of a model with layers that are all alike: attention and a gated MLP, with their features. */
-#define ARCH_PLAIN(H, K, D, ffn, attention_features, glu_features)                                 \
+/* The arch of a model with layers that are all alike: attention with these features, and a gated MLP. */
+#define ARCH_PLAIN(H, K, D, attention_features, ffn, activation)                                   \
     {                                                                                              \
         .kind =                                                                                    \
         { {2,                                                                                      \
            {{BLOCK_ATTENTION, attention_features, .heads = (H), .kv_heads = (K), .head_dim = (D)}, \
-            {BLOCK_GLU, glu_features, .ffn_size = (ffn)}}} }                                       \
+            {BLOCK_GLU, .ffn_size = (ffn), .act = (activation)}}} }                                \
     }
 
 /* Return the layer, which lists its blocks. */
@@ -56,10 +58,14 @@ const struct layer *arch_layer(const struct arch *a, int layer);
 const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind);
 /* Keep the layers of a model that are named: layer i becomes the former layer layers[i]. */
 void arch_keep(struct arch *a, const int *layers, int count);
+/* Return the largest size of a block in the first `layers` layers. */
+int64_t arch_most(const struct arch *a, int layers, int64_t (*size)(const struct block *b));
 /* Return whether the block has the feature. */
 bool block_has(const struct block *b, enum feature feature);
 /* Return the number of rows of the product of queries, keys and values, (H + 2K) D; 0 for a block without one. */
 int64_t block_qkv_size(const struct block *b);
+/* Return the factor of the scores of its attention: 1 / sqrt(D). */
+float block_score_scale(const struct block *b);
 /* Return the number of operations that attention takes for a query that sees `keys` keys, a score and a sum of values
  * for each head; 0 for a block without attention. */
 double block_attention_flops(const struct block *b, double keys);

@@ -207,11 +207,10 @@ void config_set_family(struct model_config *c, const char *model_type)
 
 void config_plain_layers(struct model_config *c)
 {
-    const bool silu = hidden_acts[c->hidden_act].kernels == NJ_SILU;
-    c->arch = (struct arch)ARCH_PLAIN(c->heads, c->kv_heads, c->head_dim, c->intermediate_size,
-                                      (c->qkv_bias ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0) |
-                                          (c->qk_norm ? FEATURE_BIT(FEATURE_QK_NORM) : 0),
-                                      silu ? FEATURE_BIT(FEATURE_SILU) : 0);
+    const unsigned features = (c->qkv_bias ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0) |
+                              (c->qk_norm ? FEATURE_BIT(FEATURE_QK_NORM) : 0);
+    c->arch = (struct arch)ARCH_PLAIN(c->heads, c->kv_heads, c->head_dim, features,
+                                      c->intermediate_size, c->hidden_act);
 }
 
 int config_from(const struct config_file *f, json_t *object, struct model_config *out)

@@ -40,7 +40,7 @@ struct model_config {
     .intermediate_size = (ffn), .heads = (H), .kv_heads = (K), .head_dim = (D),                    \
     .qkv_bias = ((attention_features)&FEATURE_BIT(FEATURE_QKV_BIAS)) != 0,                         \
     .qk_norm = ((attention_features)&FEATURE_BIT(FEATURE_QK_NORM)) != 0,                           \
-    .arch = ARCH_PLAIN(H, K, D, ffn, attention_features, FEATURE_BIT(FEATURE_SILU))
+    .arch = ARCH_PLAIN(H, K, D, attention_features, ffn, 0)
 
 /* Set the family of c, a row of families.h, and the switches that it implies. */
 void config_set_family(struct model_config *c, const char *model_type);

@@ -142,7 +142,7 @@ static void a_cache_of_bytes_is_close(void **state)
         struct book b;
         ok(decode(e, &b, &same, 1, 0, NULL, 0));
         memcpy(logits[bytes], e->mem.decoder.logits, sizeof logits[bytes]);
-        memory[bytes] = e->mem.decoder.cache.layer_bytes;
+        memory[bytes] = e->mem.decoder.cache.element;
         engine_destroy(e);
     }
     for (int v = 0; v < VOCAB; v++) {

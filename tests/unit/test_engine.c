@@ -303,12 +303,12 @@ static void broken_weights_are_named_and_kept(void **state)
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     step_ok(e, d, &r);
-    e->mem.master[e->student.p.layer[0].wd + 5] = NAN;
+    e->mem.master[e->student.p.layer[0][ROLE_DOWN_WEIGHT] + 5] = NAN;
     float *before = copy_of(e->mem.master, e->student.p.count);
     assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
     assert_non_null(strstr(r.nonfinite, "model.layers.0.mlp.down_proj.weight"));
     assert_memory_equal(before, e->mem.master, (size_t)e->student.p.count * sizeof(float));
-    e->mem.master[e->student.p.layer[0].wd + 5] = 0.01f;
+    e->mem.master[e->student.p.layer[0][ROLE_DOWN_WEIGHT] + 5] = 0.01f;
     step_ok(e, d, &r); /* nothing of the failed step is left */
     free(before);
     batches_close(d);

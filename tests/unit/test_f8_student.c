@@ -126,7 +126,7 @@ static void small_matrices_are_left_out_of_f8(void **state)
     (void)state;
     const struct {
         int64_t least;
-        bool on[PRODUCTS], head;
+        bool on[4], head;
     } sizes[] = {
         {0, {false, false, false, false}, false},   {3904, {true, true, true, true}, true},
         {3905, {true, true, true, true}, false},    {6144, {true, true, true, true}, false},
@@ -136,9 +136,8 @@ static void small_matrices_are_left_out_of_f8(void **state)
         const struct train_options o = f8_options(sizes[i].least);
         struct engine *e;
         gradients_of(&o, &e);
-        for (int m = 0; m < e->student.c.layers * PRODUCTS; m++)
-            assert_true((e->student.matrix[m].format == &matrix_f8_trained) ==
-                        sizes[i].on[m % PRODUCTS]);
+        for (int m = 0; m < e->student.c.layers * 4; m++)
+            assert_true((e->student.matrix[m].format == &matrix_f8_trained) == sizes[i].on[m % 4]);
         assert_true(student_f8_head(&e->student) == sizes[i].head);
         engine_destroy(e);
     }
@@ -175,7 +174,7 @@ static struct engine *two_steps(bool overwrite)
     struct engine *e = open_engine("qwen3", "teacher", &o);
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     float *top = e->mem.student.f8.top;
-    const int tops = qwen3.layers * PRODUCTS * F8_OPERANDS;
+    const int tops = qwen3.layers * 4 * F8_OPERANDS;
     struct step_result r;
     ok(engine_step(e, d, &r));
     for (int i = 0; i < tops; i++) {

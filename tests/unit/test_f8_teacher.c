@@ -46,11 +46,8 @@ static void weights_are_where_products_read_them(void **state)
         struct engine *plain = open_engine("qwen2", models[k], &small_options);
         const struct net *n = &e->teacher.net, *p = &plain->teacher.net;
         const float *all = (const float *)(void *)p->w;
-        for (int l = 0; l < n->c.layers; l++)
-            for (int w = 0; w < PRODUCTS; w++)
-                check_matrix(&net_layer_matrix(n, l, (enum product)w)->f8,
-                             all + params_product(&p->p, l, (enum product)w),
-                             net_layer_matrix(n, l, (enum product)w)->rows, models[k]);
+        for (int i = 0; i < n->matrices && &n->matrix[i] < n->head; i++)
+            check_matrix(&n->matrix[i].f8, all + p->matrix[i].first, p->matrix[i].rows, models[k]);
         check_matrix(&n->head->f8, all + p->p.head, n->c.vocab_size, "head");
         for (size_t i = 0; i < n->p.specs; i++)
             if (n->p.spec[i].rank == 1 || n->p.spec[i].role == ROLE_EMBED)
@@ -167,7 +164,7 @@ static void broken_weights_of_an_f8_teacher_are_named(void **state)
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     const struct net *n = &e->teacher.net;
-    struct f8_matrix *gate_up = &net_layer_matrix(n, 1, PRODUCT_GATE_UP)->f8;
+    struct f8_matrix *gate_up = &net_matrix(n, 1, BLOCK_GLU, GLU_GATE_UP)->f8;
     gate_up->scale[n->c.intermediate_size + 3] = NAN;
     assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
     assert_string_equal(r.nonfinite, "weight of the teacher model.layers.1.mlp.up_proj.weight");

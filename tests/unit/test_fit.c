@@ -122,7 +122,7 @@ static void matrices_of_the_layers_lie_together(void **state)
         struct params p;
         c.tied = tied != 0;
         check_ok(params_layout(&c, PARAMS_ALL, &p), "layout");
-        const int64_t from = params_product(&p, 0, PRODUCT_QKV), to = from + params_matrices(&p);
+        const int64_t from = params_layer(&p, 0), to = from + params_matrices(&p);
         int64_t inside = 0;
         for (size_t i = 0; i < p.specs; i++) {
             const struct tensor_spec *s = &p.spec[i];

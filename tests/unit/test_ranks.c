@@ -277,12 +277,12 @@ static void check_pieces(const struct params *p, int layers, int ranks)
         assert_true(pieces_early(&s, 1 + g));
     assert_false(pieces_early(&s, 0));
     for (int g = 0; g < s.groups; g++) {
-        const int64_t first = params_product(p, s.layer[g], PRODUCT_QKV);
+        const int64_t first = params_layer(p, s.layer[g]);
         assert_true(s.layer[g + 1] > s.layer[g]);
         assert_true(s.first[1 + g] < first + 64 * ranks);
         assert_true(s.first[1 + g] >= first || s.first[1 + g] == s.first[1 + s.groups]);
     }
-    const int64_t end = params_product(p, 0, PRODUCT_QKV) + params_matrices(p);
+    const int64_t end = params_layer(p, layers);
     assert_true(s.groups == 0 || s.first[1 + s.groups] <= end);
     assert_true(s.groups == 0 || s.first[1 + s.groups] > end - 64 * ranks);
 }

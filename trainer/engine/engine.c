@@ -307,20 +307,23 @@ static int plan_and_prepare(struct engine *e)
     return rc ? rc : check_refused(e);
 }
 
+static void append_word(char *out, size_t bytes, const char *word)
+{
+    const size_t used = strlen(out);
+    snprintf(out + used, bytes - used, "%s%s", used > 0 ? " " : "", word);
+}
+
 static void name_refused(const struct f8_refusals *f, char *out, size_t bytes)
 {
-    size_t used = 0;
     *out = '\0';
-    for (int i = 0; i < PRODUCTS + 2; i++) {
-        const bool refused = i < PRODUCTS    ? f->product[i]
-                             : i == PRODUCTS ? f->logits
-                                             : f->gradients;
-        const char *name = i < PRODUCTS    ? product_name((enum product)i)
-                           : i == PRODUCTS ? "logits"
-                                           : "gradients";
-        if (refused)
-            used += (size_t)snprintf(out + used, bytes - used, "%s%s", used > 0 ? " " : "", name);
-    }
+    for (int kind = 0; kind < BLOCK_KINDS; kind++)
+        for (int i = 0; i < block_matrices[kind].count; i++)
+            if (f->in_block[kind][i])
+                append_word(out, bytes, block_matrices[kind].matrix[i].name);
+    if (f->logits)
+        append_word(out, bytes, "logits");
+    if (f->gradients)
+        append_word(out, bytes, "gradients");
 }
 
 static void say_refused(struct engine *e, say_fn *say, void *user)

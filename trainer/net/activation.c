@@ -8,67 +8,70 @@
 #include "net/student_f8.h"
 #include "nojit_ops.h"
 
-static enum nj_activation activation_of(const struct net *n)
+static enum nj_activation activation_of(const struct block *b)
 {
-    return hidden_acts[n->c.hidden_act].kernels;
+    return hidden_acts[b->act].kernels;
 }
 
-bool activation_is_silu(const struct net *n)
+bool activation_is_silu(const struct block *b)
 {
-    return activation_of(n) == NJ_SILU;
+    return activation_of(b) == NJ_SILU;
 }
 
-bool activation_fused(const struct work *r, const struct net *n)
+bool activation_fused(const struct work *r, const struct block_pass *p)
 {
-    return activation_of(n) == NJ_SILU && nj_gemm_swiglu_available(r->ctx, n->T);
+    return activation_is_silu(p->b) && nj_gemm_swiglu_available(r->ctx, p->n->T);
 }
 
-void activation_fwd(struct work *r, const struct net *n, struct acts *a, const void *gu)
+void activation_fwd(struct work *r, const struct block_pass *p, const void *gu)
 {
-    const enum nj_activation act = activation_of(n);
-    const int N = acts_rows(a), I = n->c.intermediate_size;
+    const enum nj_activation act = activation_of(p->b);
+    const struct acts *a = p->a;
+    const int N = acts_rows(a), I = p->b->ffn_size;
     if (act == NJ_SILU)
-        OP(r, nj_swiglu_fwd(r->s, n->T,
+        OP(r, nj_swiglu_fwd(r->s, p->n->T,
                             &(struct nj_swiglu_fwd){.y = a->act, .gu = gu, .N = N, .I = I}));
     else
-        OP(r, nj_glu_fwd(r->s, n->T, (int)act,
+        OP(r, nj_glu_fwd(r->s, p->n->T, (int)act,
                          &(struct nj_glu_fwd){.y = a->act, .gu = gu, .N = N, .I = I}));
 }
 
-void activation_quantize(struct work *r, const struct net *n, struct acts *a, const void *gu)
+void activation_quantize(struct work *r, const struct block_pass *p, const void *gu)
 {
-    const enum nj_activation act = activation_of(n);
-    const int N = acts_rows(a), I = n->c.intermediate_size;
+    const enum nj_activation act = activation_of(p->b);
+    const struct acts *a = p->a;
+    const int N = acts_rows(a), I = p->b->ffn_size;
     if (act == NJ_SILU)
-        OP(r, nj_swiglu_quantize(r->s, n->T,
+        OP(r, nj_swiglu_quantize(r->s, p->n->T,
                                  &(struct nj_swiglu_quantize){
                                      .q = a->x.q, .scale = a->x.scale, .gu = gu, .N = N, .I = I}));
     else
-        OP(r, nj_glu_quantize(r->s, n->T, (int)act,
+        OP(r, nj_glu_quantize(r->s, p->n->T, (int)act,
                               &(struct nj_glu_quantize){
                                   .q = a->x.q, .scale = a->x.scale, .gu = gu, .N = N, .I = I}));
 }
 
-void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *gu)
+void activation_bwd(struct work *r, const struct block_pass *p, void *gu)
 {
-    const enum nj_activation act = activation_of(n);
-    const int N = acts_rows(a), I = n->c.intermediate_size;
+    const enum nj_activation act = activation_of(p->b);
+    const struct acts *a = p->a;
+    const int N = acts_rows(a), I = p->b->ffn_size;
     if (act == NJ_SILU)
-        OP(r, nj_swiglu_bwd(r->s, n->T,
+        OP(r, nj_swiglu_bwd(r->s, p->n->T,
                             &(struct nj_swiglu_bwd){
                                 .dgu = gu, .y = a->dact, .dy = a->dact, .gu = gu, .N = N, .I = I}));
     else
-        OP(r, nj_glu_bwd(r->s, n->T, (int)act,
+        OP(r, nj_glu_bwd(r->s, p->n->T, (int)act,
                          &(struct nj_glu_bwd){
                              .dgu = gu, .y = a->dact, .dy = a->dact, .gu = gu, .N = N, .I = I}));
 }
 
-void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, int layer,
-                             void *gu)
+void activation_bwd_quantize(struct work *r, const struct block_pass *p, const void *gu)
 {
-    float *dtop = student_f8_top(&a->f8, net_layer_matrix(n, layer, PRODUCT_GATE_UP), F8_DY);
-    float *top = student_f8_top(&a->f8, net_layer_matrix(n, layer, PRODUCT_DOWN), F8_X);
-    OP(r, nj_glu_bwd_quantize(r->s, n->T, (int)activation_of(n),
+    const struct acts *a = p->a;
+    float *dtop = student_f8_top(&a->f8, &p->matrix[GLU_GATE_UP], F8_DY);
+    float *top = student_f8_top(&a->f8, &p->matrix[GLU_DOWN], F8_X);
+    OP(r, nj_glu_bwd_quantize(r->s, p->n->T, (int)activation_of(p->b),
                               &(struct nj_glu_bwd_quantize){.dq = a->f8.dgu.q,
                                                             .dscale = a->f8.dgu.scale,
                                                             .q = a->x.q,
@@ -78,5 +81,5 @@ void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a
                                                             .dy = a->dact,
                                                             .gu = gu,
                                                             .N = acts_rows(a),
-                                                            .I = n->c.intermediate_size}));
+                                                            .I = p->b->ffn_size}));
 }

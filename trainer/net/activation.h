@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * activation.h: the gated activation of a net's MLP. The kernels that compute it follow from hidden_act alone.
+ * activation.h: the gated activation of a block. The kernels that compute it follow from its name alone.
  */
 #ifndef NOJIT_TRAINER_ACTIVATION_H
 #define NOJIT_TRAINER_ACTIVATION_H
 
-#include "net/acts.h"
+#include "net/block.h"
 
-bool activation_is_silu(const struct net *n);
+bool activation_is_silu(const struct block *b);
 /* Return whether one kernel multiplies by the weights of gate and up and applies the activation. */
-bool activation_fused(const struct work *r, const struct net *n);
+bool activation_fused(const struct work *r, const struct block_pass *p);
 /* Compute a->act from gate and up. */
-void activation_fwd(struct work *r, const struct net *n, struct acts *a, const void *gu);
+void activation_fwd(struct work *r, const struct block_pass *p, const void *gu);
 /* Compute a->x, the activation as E4M3, from gate and up. */
-void activation_quantize(struct work *r, const struct net *n, struct acts *a, const void *gu);
+void activation_quantize(struct work *r, const struct block_pass *p, const void *gu);
 /* Replace gu by its gradient, and a->dact, which holds the gradient of the activation, by the activation. */
-void activation_bwd(struct work *r, const struct net *n, struct acts *a, void *gu);
+void activation_bwd(struct work *r, const struct block_pass *p, void *gu);
 /* Compute both as E4M3, in a->f8.dgu and a->x. */
-void activation_bwd_quantize(struct work *r, const struct net *n, struct acts *a, int layer,
-                             void *gu);
+void activation_bwd_quantize(struct work *r, const struct block_pass *p, const void *gu);
 
 #endif

@@ -5,82 +5,116 @@
 #include "net/acts.h"
 
 #include "base/checked.h"
+#include "base/integers.h"
+#include "net/block.h"
 #include "net/f8.h"
 
-int partial_sums(int rows)
+/* ---- arrays that are kept ---- */
+
+/* Return whether each layer has arrays of its own for blocks of the kind. */
+static bool is_kept(const struct net *n, enum acts_mode mode, enum block_kind kind)
 {
-    return rows < PARTIAL_SUMS ? rows : PARTIAL_SUMS;
+    return mode == ACTS_TRAIN && n->recompute < block_ops[kind]->dropped;
 }
 
-static size_t part_bytes(const struct model_config *c, int rows)
+/* Return whether the inputs of blocks inside of layers are kept. */
+static bool keeps_inner(const struct net *n)
 {
-    int widest = net_qkv(c) > c->hidden_size ? net_qkv(c) : c->hidden_size;
-    return size_product((size_t)partial_sums(rows), (size_t)widest, sizeof(float));
+    return n->recompute != RECOMPUTE_BLOCK;
 }
 
-static void carve_backward(const struct net *n, size_t N, struct carve *m, struct acts *a)
+/* Return the number of inputs inside of layers. */
+static size_t inner_count(const struct net *n)
 {
-    const struct model_config *c = &n->c;
-    size_t e = dtype_bytes(n->T), heads = (size_t)c->heads;
-    a->dx = carve_take(m, size_product(N, (size_t)c->hidden_size, e));
-    /* without adapters nothing reads the activation after its gradient is written */
-    a->dact = net_layer_matrix(n, 0, PRODUCT_DOWN)->adapters > 0
-                  ? carve_take(m, size_product(N, (size_t)c->intermediate_size, e))
-                  : a->act;
-    a->dqkv = carve_take(m, size_product(N, (size_t)net_qkv(c), e));
-    a->dout = carve_take(m, size_product(N, heads, (size_t)c->head_dim, e));
-    a->delta = carve_take(m, size_product(N, heads, sizeof(float)));
-    /* Two halves: the gains of queries and of keys are reduced by one kernel. */
-    a->part = carve_take(m, part_bytes(c, (int)N));
+    int most = 0;
+    for (int l = 0; l < n->c.layers; l++)
+        most = int_max(most, n->layer[l + 1].inner - n->layer[l].inner);
+    return (size_t)(keeps_inner(n) ? n->layer[n->c.layers].inner : most);
+}
+
+static void carve_stream(const struct net *n, size_t N, struct carve *m, struct acts *a)
+{
+    const size_t stream = size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T));
+    const size_t rstd = size_mul(N, sizeof(float));
+    const bool train = a->mode == ACTS_TRAIN;
+    const size_t inputs = train ? size_add((size_t)n->c.layers, 1) : 1;
+    carve_take_series(m, inputs, stream, &a->input);
+    carve_take_series(m, inputs, rstd, &a->input_rstd);
+    /* If nothing is kept, one buffer is the residual stream of the whole pass. */
+    a->inner = a->input;
+    a->inner_rstd = a->input_rstd;
+    if (train) {
+        carve_take_series(m, inner_count(n), stream, &a->inner);
+        carve_take_series(m, inner_count(n), rstd, &a->inner_rstd);
+    }
+}
+
+/* Carve one array of the blocks of a kind: for each layer, or the largest of any. */
+static void carve_array(const struct net *n, size_t N, enum block_kind kind, int array,
+                        struct carve *m, struct acts *a)
+{
+    struct carve_series *to = a->kept[kind][array];
+    size_t most = 0, each[LAYER_KINDS_MOST] = {0}, count[LAYER_KINDS_MOST] = {0};
+    for (int l = 0; l < n->c.layers; l++) {
+        const struct block *b = arch_block(&n->c.arch, l, kind);
+        const int k = n->c.arch.kind_of[l];
+        if (!b)
+            continue;
+        count[k]++;
+        each[k] = block_ops[kind]->array_bytes(n, b, N, a->mode, array);
+        most = each[k] > most ? each[k] : most;
+    }
+    if (!is_kept(n, a->mode, kind)) {
+        if (most > 0)
+            carve_take_series(m, 1, most, &to[0]);
+        return;
+    }
+    for (int k = 0; k < LAYER_KINDS_MOST; k++)
+        if (each[k] > 0)
+            carve_take_series(m, count[k], each[k], &to[k]);
 }
 
 void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
                      struct acts *out)
 {
-    const struct model_config *c = &n->c;
-    size_t e = dtype_bytes(n->T), N = size_mul((size_t)B, (size_t)S);
-    size_t layers = mode == ACTS_TRAIN ? (size_t)c->layers : 1;
-    size_t kept = n->recompute == RECOMPUTE_BLOCK ? 1 : layers;
-    size_t kept_gu = n->recompute != RECOMPUTE_NONE ? 1 : layers;
-    size_t C = (size_t)c->hidden_size, I = (size_t)c->intermediate_size, QKV = (size_t)net_qkv(c);
-    /* Inputs of the layers and of the final norm. */
-    size_t inputs = mode == ACTS_TRAIN ? size_add(layers, 1) : 1;
-    size_t heads = (size_t)c->heads, normed = size_add(heads, (size_t)c->kv_heads);
-
+    const size_t N = size_mul((size_t)B, (size_t)S);
     *out = (struct acts){.mode = mode, .B = B, .S = S};
-    const size_t norm = size_mul(N, sizeof(float)), stream = size_product(N, C, e);
-    carve_take_series(m, inputs, stream, &out->s1);
-    carve_take_series(m, inputs, norm, &out->rstd1);
-    /* If nothing is kept, one buffer is the residual stream of the whole pass. */
-    out->s2 = out->s1;
-    out->rstd2 = out->rstd1;
-    if (mode == ACTS_TRAIN) {
-        carve_take_series(m, kept, stream, &out->s2);
-        carve_take_series(m, kept, norm, &out->rstd2);
-    }
-    carve_take_series(m, kept, size_product(N, QKV, e), &out->qkv);
-    out->raw = out->qkv; /* if nothing is kept, rows are normed and rotated in place */
-    if (c->qk_norm && mode == ACTS_TRAIN)
-        carve_take_series(m, kept, size_product(N, QKV, e), &out->raw);
-    if (c->qk_norm)
-        carve_take_series(m, kept, size_product(N, normed, sizeof(float)), &out->rstd_qk);
-    carve_take_series(m, kept, size_product(N, heads, size_mul((size_t)c->head_dim, e)), &out->o);
-    carve_take_series(m, kept, size_product(N, heads, sizeof(float)), &out->lse);
-    carve_take_series(m, kept_gu, size_product(N, 2, size_mul(I, e)), &out->gu);
+    carve_stream(n, N, m, out);
+    for (int kind = 0; kind < BLOCK_KINDS; kind++)
+        for (int i = 0; i < block_ops[kind]->arrays; i++)
+            carve_array(n, N, (enum block_kind)kind, i, m, out);
+}
+
+/* ---- scratch ---- */
+
+static size_t part_bytes(const struct net *n, int rows)
+{
+    const int64_t qkv = arch_most(&n->c.arch, n->c.layers, block_qkv_size);
+    const int64_t widest = qkv > n->c.hidden_size ? qkv : n->c.hidden_size;
+    return size_product((size_t)partial_sums(rows), (size_t)widest, sizeof(float));
+}
+
+static void carve_backward(const struct net *n, size_t N, struct carve *m, struct acts *a)
+{
+    a->dx = carve_take(m, size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
+    for (int kind = BLOCK_KINDS - 1; kind >= 0; kind--)
+        block_ops[kind]->carve_backward(n, N, m, a);
+    /* Two halves: the gains of queries and of keys are reduced by one kernel. */
+    a->part = carve_take(m, part_bytes(n, (int)N));
 }
 
 void acts_carve_scratch(const struct net *n, struct carve *m, struct acts *out)
 {
-    const struct model_config *c = &n->c;
     const bool train = out->mode == ACTS_TRAIN;
-    const size_t e = dtype_bytes(n->T), N = size_mul((size_t)out->B, (size_t)out->S);
-    const size_t stream = size_product(N, (size_t)c->hidden_size, e);
+    const size_t N = size_mul((size_t)out->B, (size_t)out->S);
+    const size_t stream = size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T));
     out->y = carve_take(m, stream);
     out->branch = carve_take(m, stream);
     if (f8_any(n))
-        out->x = f8_rows(n->f8_scales, (int)N, product_widest_input(c), m);
-    if (!net_layer_matrix(n, 0, PRODUCT_DOWN)->format->e4m3)
-        out->act = carve_take(m, size_product(N, (size_t)c->intermediate_size, e));
+        out->x = f8_rows(n->f8_scales, (int)N, net_widest_input(n), m);
+    for (int kind = 0; kind < BLOCK_KINDS; kind++)
+        if (block_ops[kind]->carve)
+            block_ops[kind]->carve(n, N, m, out);
     if (train)
         carve_backward(n, N, m, out);
     lora_carve(n, (int)N, train, m, &out->lora);
@@ -93,29 +127,30 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
     acts_carve_scratch(n, m, out);
 }
 
-int acts_rows(const struct acts *a)
+/* ---- arrays of one block ---- */
+
+/* Return the input of a block, and 1 / root mean square of its rows; block layer->blocks is the next layer's first. */
+static void *input_of(const struct net *n, const struct acts *a, int layer, int block, float **rstd)
 {
-    return a->B * a->S;
+    const bool inside = block > 0 && block < arch_layer(&n->c.arch, layer)->blocks;
+    const bool train = a->mode == ACTS_TRAIN;
+    const int before = keeps_inner(n) ? n->layer[layer].inner : 0;
+    const size_t item = !train ? 0 : (size_t)(inside ? before + block - 1 : layer + (block > 0));
+    *rstd = carve_item(inside ? &a->inner_rstd : &a->input_rstd, item);
+    return carve_item(inside ? &a->inner : &a->input, item);
 }
 
-struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer)
+struct block_acts acts_block(const struct net *n, const struct acts *a, int layer, int block)
 {
-    const size_t input = a->mode == ACTS_TRAIN ? (size_t)layer : 0;
-    const size_t next = a->mode == ACTS_TRAIN ? input + 1 : 0;
-    const size_t l = n->recompute == RECOMPUTE_BLOCK ? 0 : input;
-    const size_t gu = n->recompute != RECOMPUTE_NONE ? 0 : input;
-    return (struct layer_acts){
-        .s1 = carve_item(&a->s1, input),
-        .s1_next = carve_item(&a->s1, next),
-        .s2 = carve_item(&a->s2, l),
-        .qkv = carve_item(&a->qkv, l),
-        .raw = carve_item(&a->raw, l),
-        .o = carve_item(&a->o, l),
-        .gu = carve_item(&a->gu, gu),
-        .rstd1 = carve_item(&a->rstd1, input),
-        .rstd1_next = carve_item(&a->rstd1, next),
-        .rstd2 = carve_item(&a->rstd2, l),
-        .lse = carve_item(&a->lse, l),
-        .rstd_qk = n->c.qk_norm ? carve_item(&a->rstd_qk, l) : NULL,
-    };
+    const enum block_kind kind = arch_layer(&n->c.arch, layer)->block[block].kind;
+    const bool kept = is_kept(n, a->mode, kind);
+    const size_t item = kept ? (size_t)n->layer[layer].alike : 0;
+    struct block_acts v;
+    v.x = input_of(n, a, layer, block, &v.rstd);
+    v.next = input_of(n, a, layer, block + 1, &v.next_rstd);
+    for (int i = 0; i < BLOCK_ARRAYS_MOST; i++) {
+        const struct carve_series *from = &a->kept[kind][i][kept ? n->c.arch.kind_of[layer] : 0];
+        v.kept[i] = from->each > 0 ? carve_item(from, item) : NULL;
+    }
+    return v;
 }

@@ -26,6 +26,8 @@ struct f8_operands {
 /* Modes of a pass. Only ACTS_TRAIN keeps a copy per layer of what is not recomputed; otherwise all layers use the
  * same memory. In ACTS_DECODE each row is the next one of a sequence in the cache. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
+/* Largest number of arrays that a block computes for the backward pass. */
+enum { BLOCK_ARRAYS_MOST = 5 };
 struct acts {
     enum acts_mode mode;
     int B, S;
@@ -34,24 +36,18 @@ struct acts {
     int chunks;
     /* ACTS_DECODE: partial sums of the chunks, where there are several. */
     float *chunk_sums;
-    /* Residual stream, [N, C]: s1 before the attention norm of each layer and before the final norm (layers + 1);
-     * s2 before the norm of the MLP (layers). */
-    struct carve_series s1, s2;
-    struct carve_series rstd1, rstd2; /* [N] each: 1 / root mean square of the rows of s1 and s2 */
-    struct carve_series
-        qkv; /* [N, (H + 2K) D] q, k, v after rotation; in a decoder without qk_norm before it */
-    /* Q, k, v before norm and rotation; apart from qkv only in ACTS_TRAIN with qk_norm. */
-    struct carve_series raw;
-    struct carve_series rstd_qk; /* [N, H + K] 1 / root mean square of the heads of q and k */
-    struct carve_series o;       /* [N, H D] output of attention */
-    struct carve_series lse;     /* [B, H, S] log of the sum of exponentials of the scores */
-    /* [N, 2 I] gate and up; the backward pass leaves their gradient here. */
-    struct carve_series gu;
+    /* Residual stream, [N, C]: inputs of the layers and of the final norm (layers + 1), and inputs of the other blocks
+     * of the layers; 1 / root mean square of their rows, [N]. */
+    struct carve_series input, inner;
+    struct carve_series input_rstd, inner_rstd;
+    /* Arrays that blocks compute for the backward pass (block_ops), by kind of layer. If they are not kept, all layers
+     * share those of the first kind. */
+    struct carve_series kept[BLOCK_KINDS][BLOCK_ARRAYS_MOST][LAYER_KINDS_MOST];
     /* Scratch of one layer. */
     char *y; /* [N, C] normed rows */
     /* [N, C] branch to be added to the stream; backward: gradient of normed rows. */
     char *branch;
-    char *act;          /* [N, I] gated activation of gu */
+    char *act;          /* [N, I] gated activation of gate and up */
     struct f8_matrix x; /* FP8: operand of the next product, in place of y and act */
     struct f8_operands f8;
     struct lora_acts lora; /* scratch of the adapters */
@@ -67,7 +63,15 @@ struct acts {
 /* Number of partial sums that a reduction over rows is split into: fixed, so that results do not depend on the
  * machine. */
 enum { PARTIAL_SUMS = 264 };
-int partial_sums(int rows);
+static inline int partial_sums(int rows)
+{
+    return rows < PARTIAL_SUMS ? rows : PARTIAL_SUMS;
+}
+
+static inline int acts_rows(const struct acts *a)
+{
+    return a->B * a->S;
+}
 
 /* Carve the two parts of the activations of n out of m: _kept is what the backward pass reads of the forward pass,
  * _scratch the scratch of one layer, which is free between two layers. ACTS_DECODE has the arrays of ACTS_INFER and
@@ -78,13 +82,12 @@ void acts_carve_scratch(const struct net *n, struct carve *m, struct acts *out);
 void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct carve *m,
                 struct acts *out);
 
-/* Arrays that one layer reads and writes. */
-struct layer_acts {
-    char *s1, *s2, *qkv, *raw, *o, *gu;
-    char *s1_next; /* input of the next layer, or of the final norm */
-    float *rstd1, *rstd2, *rstd_qk, *lse, *rstd1_next;
+/* Arrays that one block reads and writes. */
+struct block_acts {
+    void *x, *next; /* its input, and that of the next block or of the final norm */
+    float *rstd, *next_rstd;
+    void *kept[BLOCK_ARRAYS_MOST]; /* NULL: the block has none */
 };
-int acts_rows(const struct acts *a);
-struct layer_acts acts_layer(const struct net *n, const struct acts *a, int layer);
+struct block_acts acts_block(const struct net *n, const struct acts *a, int layer, int block);
 
 #endif

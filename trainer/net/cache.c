@@ -14,29 +14,42 @@ static int positions_of_slot(int positions)
     return (positions + CACHE_MULTIPLE - 1) / CACHE_MULTIPLE * CACHE_MULTIPLE;
 }
 
-/* Return the number of scales of a layer. */
-static size_t scale_count(const struct net *n, const struct cache *c)
+/* Return the key heads of the first layers, and the bytes of their keys or values for one position. */
+static size_t heads_before(const struct net *n, const struct cache *c, int layers, size_t *bytes)
 {
-    return size_product(2, size_mul((size_t)c->slots, (size_t)c->positions), (size_t)n->c.kv_heads);
+    size_t heads = 0;
+    *bytes = 0;
+    for (int l = 0; l < layers; l++) {
+        const struct block *b = arch_block(&n->c.arch, l, BLOCK_ATTENTION);
+        if (!b)
+            continue;
+        heads = size_add(heads, (size_t)b->kv_heads);
+        *bytes =
+            size_add(*bytes, size_product((size_t)b->kv_heads, (size_t)b->head_dim, c->element));
+    }
+    return heads;
 }
 
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
                  struct cache *out)
 {
-    const struct model_config *c = &n->c;
-    const size_t layers = (size_t)c->layers, element = bytes ? 1 : dtype_bytes(n->T);
-    const size_t row = size_product((size_t)c->kv_heads, (size_t)c->head_dim, element);
-    *out = (struct cache){.slots = slots, .positions = positions_of_slot(positions)};
-    out->layer_bytes = size_product((size_t)slots, (size_t)out->positions, row);
-    out->keys = carve_take(m, size_mul(layers, out->layer_bytes));
-    out->values = carve_take(m, size_mul(layers, out->layer_bytes));
+    size_t each;
+    *out = (struct cache){.slots = slots,
+                          .positions = positions_of_slot(positions),
+                          .element = bytes ? 1 : dtype_bytes(n->T)};
+    const size_t all = size_mul((size_t)slots, (size_t)out->positions);
+    const size_t heads = heads_before(n, out, n->c.layers, &each);
+    out->keys = carve_take(m, size_mul(all, each));
+    out->values = carve_take(m, size_mul(all, each));
     if (bytes)
-        out->scales = carve_take(m, size_product(layers, scale_count(n, out), sizeof(float)));
+        out->scales = carve_take(m, size_product(size_mul(all, heads), 2, sizeof(float)));
 }
 
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer)
 {
-    const size_t first = (size_t)layer * c->layer_bytes;
-    float *scales = c->scales ? c->scales + (size_t)layer * scale_count(n, c) : NULL;
-    return (struct layer_cache){c->keys + first, c->values + first, scales};
+    const size_t all = (size_t)c->slots * (size_t)c->positions;
+    size_t each;
+    const size_t heads = heads_before(n, c, layer, &each);
+    float *scales = c->scales ? c->scales + 2 * all * heads : NULL;
+    return (struct layer_cache){c->keys + all * each, c->values + all * each, scales};
 }

@@ -12,10 +12,10 @@
  * 32, D, 32], in the layout of kv_store and attn_decode, or kv_store_q8 and attn_decode_q8 (base/decode.h). */
 struct cache {
     int slots, positions;
-    char *keys, *values; /* keys and values of the first layer; the other layers follow */
-    size_t layer_bytes;  /* bytes of the keys of one layer, and of its values */
-    float
-        *scales; /* [layers, slots, K, positions, 2] scales of keys and values; NULL: they are T */
+    char *keys, *values; /* keys and values of the layers, one layer after another */
+    size_t element;      /* bytes of an element */
+    float *
+        scales; /* [slots, K, positions, 2] scales of keys and values of each layer; NULL: they are T */
 };
 
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,

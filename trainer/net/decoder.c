@@ -69,11 +69,23 @@ static size_t shares(int rows)
     return size_add((size_t)rows, SAMPLE_BLOCKS);
 }
 
-/* Return the bytes of a row's partial sums over a chunk: for each head its output, the largest score and the sum of
+/* Return the number of a row's partial sums over a chunk: for each head its output, the largest score and the sum of
  * exponentials. */
-static size_t part_bytes(const struct model_config *c)
+static int64_t part_size(const struct block *b)
 {
-    return size_product((size_t)c->heads, size_add((size_t)c->head_dim, 2), sizeof(float));
+    return (int64_t)b->heads * (b->head_dim + 2);
+}
+
+/* Return the fewest key heads of a layer with attention. */
+static int fewest_key_heads(const struct net *n)
+{
+    int fewest = 0;
+    for (int l = 0; l < n->c.layers; l++) {
+        const struct block *b = arch_block(&n->c.arch, l, BLOCK_ATTENTION);
+        if (b && (fewest == 0 || b->kv_heads < fewest))
+            fewest = b->kv_heads;
+    }
+    return fewest;
 }
 
 static int chunks_of(const struct decoder *d, int positions)
@@ -97,8 +109,9 @@ void decoder_carve(const struct net *n, const struct decoder_size *s, int vocab,
     acts_carve(n, 1, most, ACTS_INFER, m, &out->acts);
     out->acts.cache = &out->cache;
     const int chunks = chunks_of(out, s->positions);
-    out->acts.chunk_sums =
-        carve_take(m, size_product((size_t)chunks, (size_t)s->rows, part_bytes(&n->c)));
+    const size_t part =
+        size_mul((size_t)arch_most(&n->c.arch, n->c.layers, part_size), sizeof(float));
+    out->acts.chunk_sums = carve_take(m, size_product((size_t)chunks, (size_t)s->rows, part));
     rows_of_prompts(prefill, &prompts, &out->prompts);
     rows_of_step(s->rows, &now, &out->now);
     out->prompts_bytes = prompts.used;
@@ -148,7 +161,7 @@ int decoder_step_rows(const struct decoder *d, int count)
 /* Assume a block per row and key head: the longest row ends last, and `blocks` are at work on average until then. */
 int decoder_chunks(const struct decoder *d, int64_t keys, int longest)
 {
-    const int64_t blocks = keys * d->net->c.kv_heads / longest;
+    const int64_t blocks = keys * fewest_key_heads(d->net) / longest;
     return blocks >= ATTENTION_BLOCKS ? 1 : chunks_of(d, longest);
 }
 

@@ -7,6 +7,7 @@
 #include "net/f8.h"
 
 #include "base/checked.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "nojit_ops.h"
 
@@ -22,16 +23,24 @@ int f8_multiple(enum nj_f8_scales scales)
     return scales == NJ_F8_BLOCKS ? BLOCK : F8_MULTIPLE;
 }
 
-static int check(const struct net *n)
+static int check_width(const struct net *n, int ffn_size)
 {
-    const int C = n->c.hidden_size, I = n->c.intermediate_size,
-              multiple = f8_multiple(n->f8_scales);
-    if (C % multiple == 0 && I % multiple == 0 && I <= F8_WIDEST_ACTIVATION)
+    const int C = n->c.hidden_size, multiple = f8_multiple(n->f8_scales);
+    if (C % multiple == 0 && ffn_size % multiple == 0 && ffn_size <= F8_WIDEST_ACTIVATION)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "an fp8 teacher needs a hidden_size and an intermediate_size that are multiples of "
                 "%d, the latter at most %d; this one has %d and %d: leave --teacher-dtype out",
-                multiple, F8_WIDEST_ACTIVATION, C, I);
+                multiple, F8_WIDEST_ACTIVATION, C, ffn_size);
+}
+
+static int check(const struct net *n)
+{
+    for (int l = 0; l < n->c.layers; l++) {
+        const struct block *b = arch_block(&n->c.arch, l, BLOCK_GLU);
+        TRY(check_width(n, b ? b->ffn_size : 0));
+    }
+    return 0;
 }
 
 bool f8_any(const struct net *n)
@@ -52,9 +61,8 @@ int64_t f8_elements(const struct net *n, const struct matrix_format *format)
 int f8_choose(struct net *n)
 {
     for (struct matrix *m = n->matrix; m <= n->head; m++) {
-        const bool in_layer = m < n->head;
         m->format = m->refused && *m->refused ? &matrix_f8_refused : &matrix_f8;
-        m->x_made = in_layer && (m - n->matrix) % PRODUCTS != PRODUCT_O;
+        m->x_made = m->in_block && m->in_block->x != X_ATTENTION;
     }
     if (f8_any(n))
         return 0;

@@ -13,52 +13,44 @@ static struct matmul matmul_of(const struct acts *a, const struct matrix *m, boo
     return p;
 }
 
-bool product_x_made(const struct net *n, const struct acts *a, int layer, enum product which)
+bool product_x_made(const struct acts *a, const struct matrix *m)
 {
-    const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, false);
     return m->x_made && matrix_e4m3(m, &p);
 }
 
-const void *product_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
-                           enum product which)
+const void *product_weight(struct work *r, const struct acts *a, const struct matrix *m)
 {
-    const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, false);
     if (!m->format->weight || m->adapters > 0 || matrix_e4m3(m, &p))
         return NULL;
     return m->format->weight(r, m, 0, m->rows);
 }
 
-void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
-                 enum product which, void *y, const void *x)
+void product_fwd(struct work *r, const struct acts *a, const struct matrix *m, void *y,
+                 const void *x)
 {
-    const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, false);
     matrix_fwd(r, m, &p, y, x);
     lora_fwd(r, m, &p, &a->lora, y, x);
 }
 
-void product_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
-                      enum product which, const void *dy)
+void product_gradient(struct work *r, const struct acts *a, const struct matrix *m, const void *dy)
 {
-    const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, r->add);
     matrix_gradient(r, m, &p, dy);
 }
 
-void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
-                enum product which, const void *dy, const void *x)
+void product_dw(struct work *r, const struct acts *a, const struct matrix *m, const void *dy,
+                const void *x)
 {
-    const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, r->add);
     matrix_dw(r, m, &p, dy, x);
 }
 
-void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
-                enum product which, void *dx, const void *dy, const void *x)
+void product_dx(struct work *r, const struct acts *a, const struct matrix *m, void *dx,
+                const void *dy, const void *x)
 {
-    const struct matrix *m = net_layer_matrix(n, layer, which);
     const struct matmul p = matmul_of(a, m, r->add);
     matrix_dx(r, m, &p, dx, dy);
     lora_bwd(r, m, &p, &a->lora, dx, dy, x);

@@ -8,21 +8,19 @@
 #include "net/acts.h"
 
 /* Return the rows of a weight as T where another kernel may take the place of product_fwd() in this pass; else NULL. */
-const void *product_weight(struct work *r, const struct net *n, const struct acts *a, int layer,
-                           enum product which);
+const void *product_weight(struct work *r, const struct acts *a, const struct matrix *m);
 /* Return whether the norm or activation before a product writes its x as E4M3, to a->x. */
-bool product_x_made(const struct net *n, const struct acts *a, int layer, enum product which);
+bool product_x_made(const struct acts *a, const struct matrix *m);
 /* Compute y = x W^T, with its adapters. x is not read if it is in a->x. */
-void product_fwd(struct work *r, const struct net *n, const struct acts *a, int layer,
-                 enum product which, void *y, const void *x);
+void product_fwd(struct work *r, const struct acts *a, const struct matrix *m, void *y,
+                 const void *x);
 /* Prepare dy for product_dw() and product_dx(), if its GEMMs are FP8. */
-void product_gradient(struct work *r, const struct net *n, const struct acts *a, int layer,
-                      enum product which, const void *dy);
+void product_gradient(struct work *r, const struct acts *a, const struct matrix *m, const void *dy);
 /* Compute the gradient of W, dy^T x, if it is trained. x is not read if it is in a->x. */
-void product_dw(struct work *r, const struct net *n, const struct acts *a, int layer,
-                enum product which, const void *dy, const void *x);
+void product_dw(struct work *r, const struct acts *a, const struct matrix *m, const void *dy,
+                const void *x);
 /* Compute dx = dy W, and the gradients of adapters, which alone read x. */
-void product_dx(struct work *r, const struct net *n, const struct acts *a, int layer,
-                enum product which, void *dx, const void *dy, const void *x);
+void product_dx(struct work *r, const struct acts *a, const struct matrix *m, void *dx,
+                const void *dy, const void *x);
 
 #endif

@@ -239,5 +239,5 @@ void lora_carve(const struct net *n, int rows, bool train, struct carve *m, stru
         return;
     out->dlow = carve_take(m, low);
     if (n->lora->o.dropout > 0)
-        out->dropped = carve_take(m, size_product(N, (size_t)product_widest_input(&n->c), e));
+        out->dropped = carve_take(m, size_product(N, (size_t)net_widest_input(n), e));
 }

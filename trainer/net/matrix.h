@@ -11,6 +11,7 @@
 #include "net/linear.h"
 
 struct adapter;
+struct block_matrix;
 struct f8_operands;
 struct matrix_format;
 
@@ -40,6 +41,7 @@ struct matrix {
     bool x_made;   /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
     bool dy_apart; /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
     int number;    /* number among the matrices of its model */
+    const struct block_matrix *in_block; /* its row of block_matrices[]; NULL: head or embedding */
     bool *refused; /* flag to set if the device has no FP8 GEMM for it; NULL: that is an error */
     bool *gradient_refused;      /* flag to set if it has none for its gradients */
     enum nj_f8_scales f8_scales; /* form of scales that the device's GEMMs take */

@@ -13,46 +13,61 @@ void *net_weight(const struct net *n, int64_t first)
     return first < 0 ? NULL : n->w + (size_t)first * dtype_bytes(n->T);
 }
 
-int net_qkv(const struct model_config *c)
-{
-    return (c->heads + 2 * c->kv_heads) * c->head_dim;
-}
-
-/* Return the number of the head. Matrices are numbered layer * PRODUCTS + product; the head follows, then the
- * embedding. */
+/* Return the number of the head. The matrices of the layers come before it, the embedding follows. */
 static int head_number(const struct net *n)
 {
-    return n->c.layers * PRODUCTS;
+    return n->layer[n->c.layers].matrix;
+}
+
+/* Return the number of the first matrix of a block. */
+static int block_number(const struct net *n, int layer, int block)
+{
+    const struct layer *l = arch_layer(&n->c.arch, layer);
+    int number = n->layer[layer].matrix;
+    for (int b = 0; b < block; b++)
+        number += block_matrices[l->block[b].kind].count;
+    return number;
+}
+
+/* Return the index of the block of a kind in a layer, which has one. */
+static int block_index(const struct net *n, int layer, enum block_kind kind)
+{
+    const struct layer *l = arch_layer(&n->c.arch, layer);
+    return (int)(arch_block(&n->c.arch, layer, kind) - l->block);
 }
 
 /* Return the number of a tensor's matrix, or -1. */
 static int number_of(const struct net *n, const struct tensor_spec *s)
 {
-    static const struct {
-        bool multiplies;
-        enum product product;
-    } of_role[ROLE_COUNT] = {
-        [ROLE_Q_WEIGHT] = {true, PRODUCT_QKV},        [ROLE_K_WEIGHT] = {true, PRODUCT_QKV},
-        [ROLE_V_WEIGHT] = {true, PRODUCT_QKV},        [ROLE_O_WEIGHT] = {true, PRODUCT_O},
-        [ROLE_GATE_WEIGHT] = {true, PRODUCT_GATE_UP}, [ROLE_UP_WEIGHT] = {true, PRODUCT_GATE_UP},
-        [ROLE_DOWN_WEIGHT] = {true, PRODUCT_DOWN},
-    };
+    enum block_kind kind = BLOCK_KINDS;
+    const int which = block_matrix_of(s->role, &kind);
     if (s->role == ROLE_HEAD || s->role == ROLE_EMBED)
         return head_number(n) + (s->role == ROLE_EMBED && !n->c.tied ? 1 : 0);
-    if (!of_role[s->role].multiplies)
-        return -1;
-    return s->layer * PRODUCTS + (int)of_role[s->role].product;
+    return which < 0 ? -1 : block_number(n, s->layer, block_index(n, s->layer, kind)) + which;
 }
 
-/* Tell a matrix where to note that its GEMMs are refused. */
-static void connect_refusals(const struct net *n, struct matrix *m)
+/* Tell the matrices of a layer their rows of the tables: what they are, and where to note that their GEMMs are
+ * refused. */
+static void describe_layer(const struct net *n, int layer)
 {
-    struct f8_refusals *f = n->f8_refused;
-    const bool head = m->number >= head_number(n);
-    if (!f)
-        return;
-    m->refused = head ? &f->logits : &f->product[m->number % PRODUCTS];
-    m->gradient_refused = head ? &f->gradients : m->refused;
+    const struct layer *l = arch_layer(&n->c.arch, layer);
+    for (int b = 0; b < l->blocks; b++) {
+        struct matrix *m = net_block_matrices(n, layer, b);
+        const enum block_kind kind = l->block[b].kind;
+        for (int i = 0; i < block_matrices[kind].count; i++) {
+            m[i].in_block = &block_matrices[kind].matrix[i];
+            if (n->f8_refused)
+                m[i].refused = m[i].gradient_refused = &n->f8_refused->in_block[kind][i];
+        }
+    }
+}
+
+static void describe_ends(const struct net *n)
+{
+    for (int i = head_number(n); n->f8_refused && i < n->matrices; i++) {
+        n->matrix[i].refused = &n->f8_refused->logits;
+        n->matrix[i].gradient_refused = &n->f8_refused->gradients;
+    }
 }
 
 /* List the matrices. Tensors that share one come one after another, the first one where the matrix begins. */
@@ -64,8 +79,10 @@ static void list_matrices(struct net *n)
                                        .first = -1,
                                        .number = i,
                                        .f8_scales = n->f8_scales};
-        connect_refusals(n, &n->matrix[i]);
     }
+    for (int l = 0; l < n->c.layers; l++)
+        describe_layer(n, l);
+    describe_ends(n);
     for (size_t i = 0; i < n->p.specs; i++) {
         const struct tensor_spec *s = &n->p.spec[i];
         const int k = number_of(n, s);
@@ -81,16 +98,33 @@ static void list_matrices(struct net *n)
     n->embedding = n->c.tied ? n->head : n->head + 1;
 }
 
+/* Count what comes before each layer. */
+static void count_layers(struct net *n)
+{
+    int alike[LAYER_KINDS_MOST] = {0};
+    for (int l = 0; l < n->c.layers; l++) {
+        const struct layer *layer = arch_layer(&n->c.arch, l);
+        struct net_layer *at = &n->layer[l];
+        at->alike = alike[n->c.arch.kind_of[l]]++;
+        at[1] = (struct net_layer){.matrix = at->matrix, .inner = at->inner + layer->blocks - 1};
+        for (int b = 0; b < layer->blocks; b++)
+            at[1].matrix += block_matrices[layer->block[b].kind].count;
+    }
+}
+
 int net_place(struct net *n, enum params_matrices here)
 {
     const int rc = params_layout(&n->c, here, &n->p);
     if (rc != 0)
         return rc;
-    n->matrices = head_number(n) + (n->c.tied ? 1 : 2);
-    n->matrix = calloc((size_t)head_number(n) + 2, sizeof *n->matrix);
+    n->layer = calloc((size_t)n->c.layers + 1, sizeof *n->layer);
+    if (n->layer) {
+        count_layers(n);
+        n->matrices = head_number(n) + (n->c.tied ? 1 : 2);
+        n->matrix = calloc((size_t)head_number(n) + 2, sizeof *n->matrix);
+    }
     if (!n->matrix)
-        return fail(NJ_E_NOMEM, "no host memory for the list of %d matrices; free some",
-                    n->matrices);
+        return fail(NJ_E_NOMEM, "no host memory for the list of %d layers; free some", n->c.layers);
     list_matrices(n);
     return 0;
 }
@@ -98,7 +132,9 @@ int net_place(struct net *n, enum params_matrices here)
 void net_free(struct net *n)
 {
     params_free(&n->p);
+    free(n->layer);
     free(n->matrix);
+    n->layer = NULL;
     n->matrix = NULL;
     n->matrices = 0;
 }
@@ -124,9 +160,23 @@ bool net_is_plain(const struct net *n)
     return true;
 }
 
-struct matrix *net_layer_matrix(const struct net *n, int layer, enum product which)
+struct matrix *net_block_matrices(const struct net *n, int layer, int block)
 {
-    return &n->matrix[layer * PRODUCTS + (int)which];
+    return &n->matrix[block_number(n, layer, block)];
+}
+
+struct matrix *net_matrix(const struct net *n, int layer, enum block_kind kind, int which)
+{
+    return net_block_matrices(n, layer, block_index(n, layer, kind)) + which;
+}
+
+bool net_some(const struct net *n, enum block_kind kind, int which,
+              bool (*condition)(const struct matrix *m))
+{
+    for (int l = 0; l < n->c.layers; l++)
+        if (arch_block(&n->c.arch, l, kind) && condition(net_matrix(n, l, kind, which)))
+            return true;
+    return false;
 }
 
 struct matrix *net_matrix_of(const struct net *n, size_t spec, int *row)
@@ -147,7 +197,7 @@ static void carve_matrices(const struct net *n, int from, int to, struct carve *
 
 void net_carve_layer(const struct net *n, int layer, struct carve *m)
 {
-    carve_matrices(n, layer * PRODUCTS, (layer + 1) * PRODUCTS, m);
+    carve_matrices(n, n->layer[layer].matrix, n->layer[layer + 1].matrix, m);
 }
 
 void net_carve_ends(const struct net *n, struct carve *m)
@@ -155,20 +205,10 @@ void net_carve_ends(const struct net *n, struct carve *m)
     carve_matrices(n, head_number(n), n->matrices, m);
 }
 
-const char *product_name(enum product which)
+int net_widest_input(const struct net *n)
 {
-    static const char *const name[PRODUCTS] = {
-        [PRODUCT_QKV] = "qkv",
-        [PRODUCT_O] = "o",
-        [PRODUCT_GATE_UP] = "gate_up",
-        [PRODUCT_DOWN] = "down",
-    };
-    return name[which];
-}
-
-int product_widest_input(const struct model_config *c)
-{
-    int widest = c->heads * c->head_dim;
-    widest = widest > c->hidden_size ? widest : c->hidden_size;
-    return widest > c->intermediate_size ? widest : c->intermediate_size;
+    int widest = 0;
+    for (const struct matrix *m = n->matrix; m <= n->head; m++)
+        widest = m->cols > widest ? m->cols : widest;
+    return widest;
 }

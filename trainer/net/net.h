@@ -6,6 +6,7 @@
 #ifndef NOJIT_TRAINER_NET_H
 #define NOJIT_TRAINER_NET_H
 
+#include "net/block_matrix.h"
 #include "net/matrix.h"
 #include "net/params.h"
 
@@ -23,7 +24,15 @@ struct teacher_shard;
 
 /* GEMMs for which the device has no FP8 algorithm, found when they are prepared: they run in T. */
 struct f8_refusals {
-    bool product[PRODUCTS], logits, gradients; /* gradients: of the LM head */
+    bool in_block[BLOCK_KINDS][BLOCK_MATRICES_MOST]; /* those of a matrix, in all layers */
+    bool logits, gradients;                          /* gradients: of the LM head */
+};
+
+/* Numbers that count over the layers before one. */
+struct net_layer {
+    int matrix; /* number of matrices: that of its first one */
+    int inner;  /* number of blocks behind the first one of their layer */
+    int alike;  /* number of layers of its kind */
 };
 
 struct net {
@@ -31,7 +40,8 @@ struct net {
     enum nj_dtype T;
     enum recompute recompute;
     struct params p;
-    struct matrix *matrix; /* [matrices]: PRODUCTS of each layer, the head, the embedding */
+    struct net_layer *layer; /* [layers + 1]; the last one counts all layers */
+    struct matrix *matrix;   /* [matrices]: those of each layer, block by block; head; embedding */
     int matrices;
     struct matrix *head, *embedding; /* two elements of `matrix`, or one if they are tied */
     char *w;                         /* parameters as T, on the device */
@@ -45,7 +55,6 @@ struct net {
 };
 
 void *net_weight(const struct net *n, int64_t first); /* returns NULL for -1 */
-int net_qkv(const struct model_config *c);            /* returns (H + 2K) D */
 
 /* Place the parameters of n, whose configuration is set, and list its matrices. */
 int net_place(struct net *n, enum params_matrices here);
@@ -54,15 +63,19 @@ void net_free(struct net *n);
 void net_connect(struct net *n, char *w, float *grad);
 /* Return whether all matrices are plain and without adapters. */
 bool net_is_plain(const struct net *n);
-struct matrix *net_layer_matrix(const struct net *n, int layer, enum product which);
+/* Return the matrices of a block, the block-th of its layer, in the order of block_matrices[]. */
+struct matrix *net_block_matrices(const struct net *n, int layer, int block);
+/* Return a matrix of the block of a kind, which the layer has. */
+struct matrix *net_matrix(const struct net *n, int layer, enum block_kind kind, int which);
+/* Return whether some layer has a block of that kind whose matrix `which` meets the condition. */
+bool net_some(const struct net *n, enum block_kind kind, int which,
+              bool (*condition)(const struct matrix *m));
 /* Return the matrix that a tensor is rows of, from *row on, or NULL. A tied embedding is rows of the head. */
 struct matrix *net_matrix_of(const struct net *n, size_t spec, int *row);
 /* Carve the memory of those matrices of a layer, or of head and embedding, that lie in no arena. */
 void net_carve_layer(const struct net *n, int layer, struct carve *m);
 void net_carve_ends(const struct net *n, struct carve *m);
-/* Return the name of a layer's product in lines and receipts: "gate_up". */
-const char *product_name(enum product which);
 /* Return the number of columns of the widest x. */
-int product_widest_input(const struct model_config *c);
+int net_widest_input(const struct net *n);
 
 #endif

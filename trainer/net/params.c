@@ -10,33 +10,10 @@
 
 enum { ALIGN_ELEMENTS = 64 };
 
-/* Field that a role starts (offset into struct layer_params or struct params), or a mark that the role continues
- * the fused parameter of the role before it. */
-struct role_place {
-    bool continues;
-    bool in_layer;
-    size_t field;
-};
-#define LAYER(field)                                                                               \
-    {                                                                                              \
-        false, true, offsetof(struct layer_params, field)                                          \
-    }
-#define MODEL(field)                                                                               \
-    {                                                                                              \
-        false, false, offsetof(struct params, field)                                               \
-    }
-#define CONTINUES                                                                                  \
-    {                                                                                              \
-        true, false, 0                                                                             \
-    }
-
-static const struct role_place place_of[ROLE_COUNT] = {
-    [ROLE_EMBED] = MODEL(embed),     [ROLE_INPUT_NORM] = LAYER(ln1), [ROLE_Q_WEIGHT] = LAYER(wqkv),
-    [ROLE_K_WEIGHT] = CONTINUES,     [ROLE_V_WEIGHT] = CONTINUES,    [ROLE_Q_BIAS] = LAYER(bqkv),
-    [ROLE_K_BIAS] = CONTINUES,       [ROLE_V_BIAS] = CONTINUES,      [ROLE_Q_NORM] = LAYER(qnorm),
-    [ROLE_K_NORM] = LAYER(knorm),    [ROLE_O_WEIGHT] = LAYER(wo),    [ROLE_POST_NORM] = LAYER(ln2),
-    [ROLE_GATE_WEIGHT] = LAYER(wgu), [ROLE_UP_WEIGHT] = CONTINUES,   [ROLE_DOWN_WEIGHT] = LAYER(wd),
-    [ROLE_FINAL_NORM] = MODEL(norm), [ROLE_HEAD] = MODEL(head),
+/* Roles that continue the fused parameter of the role before. */
+static const bool continues[ROLE_COUNT] = {
+    [ROLE_K_WEIGHT] = true, [ROLE_V_WEIGHT] = true,  [ROLE_K_BIAS] = true,
+    [ROLE_V_BIAS] = true,   [ROLE_UP_WEIGHT] = true,
 };
 
 int64_t params_align(int64_t n)
@@ -50,66 +27,75 @@ static bool lies_here(const struct tensor_spec *spec, enum params_matrices here)
            (here == PARAMS_EMBEDDING && spec->role == ROLE_EMBED);
 }
 
+/* Note where a tensor begins. */
+static void note(struct params *p, const struct tensor_spec *spec, int64_t at)
+{
+    if (spec->role == ROLE_EMBED)
+        p->embed = at;
+    else if (spec->role == ROLE_HEAD)
+        p->head = at;
+    else if (spec->role == ROLE_FINAL_NORM)
+        p->norm = at;
+    else
+        p->layer[spec->layer][spec->role] = at;
+    if (spec->layer >= 0 && spec->rank == 2 && p->begin[spec->layer] < 0)
+        p->begin[spec->layer] = at;
+}
+
 /* Place every tensor of one rank after the others. */
 static int64_t place_rank(struct params *p, int rank, enum params_matrices here, int64_t at)
 {
     for (size_t i = 0; i < p->specs; i++) {
         const struct tensor_spec *spec = &p->spec[i];
-        const struct role_place *place = &place_of[spec->role];
-        if (spec->rank != rank)
+        if (spec->rank != rank || !lies_here(spec, here))
             continue;
-        if (!lies_here(spec, here)) {
-            p->first[i] = -1;
-            continue;
-        }
-        if (!place->continues) {
-            char *owner = place->in_layer ? (char *)&p->layer[spec->layer] : (char *)p;
-            at = params_align(at);
-            *(int64_t *)(void *)(owner + place->field) = at;
-        }
+        at = continues[spec->role] ? at : params_align(at);
         p->first[i] = at;
+        note(p, spec, at);
         at += tensor_elements(spec);
     }
     return params_align(at);
 }
 
+/* Return a list of first elements, none of which is known. */
+static int64_t *unknown(size_t count)
+{
+    int64_t *first = malloc(count * sizeof *first);
+    for (size_t i = 0; first && i < count; i++)
+        first[i] = -1;
+    return first;
+}
+
 int params_layout(const struct model_config *c, enum params_matrices here, struct params *out)
 {
-    *out = (struct params){.embed = -1, .head = -1};
+    const size_t layers = (size_t)c->layers;
+    *out = (struct params){.embed = -1, .head = -1, .layers = c->layers};
     int rc = tensor_specs(c, &out->spec, &out->specs);
     if (rc != 0)
         return rc;
-    out->first = calloc(out->specs, sizeof *out->first);
-    out->layer = calloc((size_t)c->layers, sizeof *out->layer);
-    if (!out->first || !out->layer) {
+    out->first = unknown(out->specs);
+    out->layer = (int64_t(*)[ROLE_COUNT])unknown(layers * ROLE_COUNT);
+    out->begin = unknown(layers + 1);
+    if (!out->first || !out->layer || !out->begin) {
         params_free(out);
         return fail(NJ_E_NOMEM, "no host memory for the list of %d layers; free some", c->layers);
     }
-    for (int l = 0; l < c->layers; l++)
-        out->layer[l] = (struct layer_params){-1, -1, -1, -1, -1, -1, -1, -1, -1};
     out->decayed = place_rank(out, 2, here, 0);
     out->count = place_rank(out, 1, here, out->decayed);
+    out->begin[c->layers] = out->head > out->begin[0] ? out->head : out->decayed;
     if (c->tied)
         out->head = out->embed;
     return 0;
 }
 
-int64_t params_product(const struct params *p, int layer, enum product which)
+int64_t params_layer(const struct params *p, int layer)
 {
-    const struct layer_params *l = &p->layer[layer];
-    const int64_t first[PRODUCTS] = {
-        [PRODUCT_QKV] = l->wqkv,
-        [PRODUCT_O] = l->wo,
-        [PRODUCT_GATE_UP] = l->wgu,
-        [PRODUCT_DOWN] = l->wd,
-    };
-    return first[which];
+    return p->begin[layer];
 }
 
 int64_t params_matrices(const struct params *p)
 {
-    const int64_t first = params_product(p, 0, PRODUCT_QKV);
-    return (p->head > first ? p->head : p->decayed) - first;
+    return params_layer(p, p->layers) - params_layer(p, 0);
 }
 
 void params_free(struct params *p)
@@ -117,5 +103,6 @@ void params_free(struct params *p)
     free(p->spec);
     free(p->first);
     free(p->layer);
+    free(p->begin);
     *p = (struct params){0};
 }

@@ -12,22 +12,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* First element of each fused parameter of a layer; -1: the family has none. */
-struct layer_params {
-    int64_t wqkv; /* [(H + 2K) D, C]: q, k, v */
-    int64_t wo;   /* [C, H D] */
-    int64_t wgu;  /* [2 I, C]: gate, up */
-    int64_t wd;   /* [C, I] */
-    int64_t ln1, ln2, bqkv, qnorm, knorm;
-};
-
 /* Layout of every arena (weights, master weights, moments, gradients): matrices first, which decay; then norms and
  * biases. Each fused parameter starts at a multiple of 64 elements; gaps stay zero. */
 struct params {
     struct tensor_spec *spec; /* Hugging Face tensors, in canonical order */
     int64_t *first;           /* first element of each spec: a row range of a fused parameter */
     size_t specs;
-    struct layer_params *layer;
+    int layers;
+    /* [layers] first elements of the tensors of a layer, by role; -1: the layer has none, or it lies elsewhere. Parts of
+     * a fused parameter follow each other. */
+    int64_t (*layer)[ROLE_COUNT];
+    int64_t *
+        begin; /* [layers + 1] first elements of the matrices of each layer, and the end of the last one's */
     int64_t embed, head, norm; /* head == embed if tied */
     int64_t count, decayed;    /* number of elements in all, and of those that decay */
 };
@@ -36,13 +32,11 @@ struct params {
 enum params_matrices { PARAMS_ALL, PARAMS_EMBEDDING, PARAMS_VECTORS };
 int params_layout(const struct model_config *c, enum params_matrices here, struct params *out);
 void params_free(struct params *p);
-/* The matrices that a layer multiplies with. */
-enum product { PRODUCT_QKV, PRODUCT_O, PRODUCT_GATE_UP, PRODUCT_DOWN, PRODUCTS };
-/* Return the first element of a product's matrix. */
-int64_t params_product(const struct params *p, int layer, enum product which);
-/* Return the number of elements of the matrices of all layers, which lie together from the first layer's
- * PRODUCT_QKV on: the embedding comes before them, an untied head after them. There is no gap between them (heads
- * have 64 or 128 elements): anything in a gap of the gradients would count in their norm. */
+/* Return the first element of the matrices of a layer; of layer p->layers, their end. The matrices of all layers lie
+ * together: the embedding comes before them, an untied head after them. There is no gap between them (heads have 64 or
+ * 128 elements): anything in a gap of the gradients would count in their norm. */
+int64_t params_layer(const struct params *p, int layer);
+/* Return the number of elements of the matrices of all layers. */
 int64_t params_matrices(const struct params *p);
 /* Return the first place from `element` on where a parameter may start. */
 int64_t params_align(int64_t element);

@@ -22,11 +22,10 @@ static bool is_trained(const struct matrix *m)
     return m->format == &matrix_f8_trained;
 }
 
-/* All layers are alike. */
 static bool in_layers(const struct net *n)
 {
-    for (int p = 0; p < PRODUCTS; p++)
-        if (is_trained(&n->matrix[p]))
+    for (const struct matrix *m = n->matrix; m < n->head; m++)
+        if (is_trained(m))
             return true;
     return false;
 }
@@ -71,11 +70,9 @@ static int check_sizes(const struct net *n, int64_t rows)
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
                     "size times sequence length is %lld; change --batch-size or --seq-len",
                     multiple, (long long)rows);
-    for (int p = 0; rc == 0 && p < PRODUCTS; p++) {
-        const struct matrix *m = &n->matrix[p];
+    for (const struct matrix *m = n->matrix; rc == 0 && m < n->head; m++)
         if (is_trained(m))
             rc = check_matrix(multiple, m->rows, m->cols);
-    }
     return rc;
 }
 
@@ -88,26 +85,30 @@ static void name_add(struct net *n, const char *before, const char *name)
 static void name_all(struct net *n)
 {
     *n->f8_names = '\0';
-    for (int p = 0; p < PRODUCTS; p++) {
-        if (!is_trained(&n->matrix[p]))
-            continue;
-        if (!*n->f8_names)
-            name_add(n, "", "in each of the student's layers:");
-        name_add(n, " ", product_name((enum product)p));
-    }
+    for (int kind = 0; kind < BLOCK_KINDS; kind++)
+        for (int i = 0; i < block_matrices[kind].count; i++) {
+            if (!net_some(n, (enum block_kind)kind, i, is_trained))
+                continue;
+            if (!*n->f8_names)
+                name_add(n, "", "in each of the student's layers:");
+            name_add(n, " ", block_matrices[kind].matrix[i].name);
+        }
     if (student_f8_head(n))
         name_add(n, "; ", "in the LM head: logits");
 }
 
-/* Choose the products whose x is written as E4M3, by norms and the activation. Adapters read x in 16 bits;
- * attention writes only 16 bits. */
-static void choose_made(const struct net *n, struct matrix *layer)
+/* Choose the matrices whose x is written as E4M3, by norms and the activation. Adapters read x in 16 bits; attention
+ * writes only 16 bits. The activation's kernel, which also writes the gradient of its own input as E4M3, has a largest
+ * width. */
+static void choose_made(const struct net *n)
 {
-    const bool narrow = n->c.intermediate_size <= F8_WIDEST_ACTIVATION;
-    for (int p = 0; p < PRODUCTS; p++)
-        layer[p].x_made = layer[p].adapters == 0 && p != PRODUCT_O;
-    layer[PRODUCT_DOWN].x_made &= narrow && is_trained(&layer[PRODUCT_GATE_UP]);
-    layer[PRODUCT_GATE_UP].dy_apart = true;
+    for (struct matrix *m = n->matrix; m < n->head; m++) {
+        m->x_made = m->adapters == 0 && m->in_block->x != X_ATTENTION;
+        if (m->in_block->x != X_ACTIVATION)
+            continue;
+        m->x_made &= m->cols <= F8_WIDEST_ACTIVATION && is_trained(m - 1);
+        m[-1].dy_apart = true;
+    }
 }
 
 static void choose(struct net *n, int64_t least)
@@ -116,16 +117,15 @@ static void choose(struct net *n, int64_t least)
         const bool large = least > 0 && matrix_elements(m) >= least;
         m->format = large && !is_refused(m->refused) ? &matrix_f8_trained : &matrix_plain;
     }
-    for (int l = 0; l < n->c.layers; l++)
-        choose_made(n, net_layer_matrix(n, l, PRODUCT_QKV));
+    choose_made(n);
     name_all(n);
 }
 
 static bool any_refused(const struct net *n)
 {
-    bool any = is_refused(n->head->refused);
-    for (int p = 0; p < PRODUCTS; p++)
-        any |= is_refused(n->matrix[p].refused);
+    bool any = false;
+    for (const struct matrix *m = n->matrix; m <= n->head; m++)
+        any |= is_refused(m->refused);
     return any;
 }
 
@@ -155,8 +155,7 @@ struct most {
 static struct most most_of(const struct net *n)
 {
     struct most m = {0};
-    for (int p = 0; p < PRODUCTS; p++) {
-        const struct matrix *x = &n->matrix[p];
+    for (const struct matrix *x = n->matrix; x < n->head; x++) {
         const size_t weight = size_mul((size_t)x->cols, (size_t)x->rows);
         if (!is_trained(x))
             continue;
@@ -169,7 +168,7 @@ static struct most most_of(const struct net *n)
 
 static size_t top_bytes(const struct net *n)
 {
-    return size_product((size_t)n->c.layers, PRODUCTS * F8_OPERANDS, sizeof(float));
+    return size_product((size_t)(n->head - n->matrix), F8_OPERANDS, sizeof(float));
 }
 
 float *student_f8_top(const struct f8_operands *o, const struct matrix *m, enum f8_operand of)

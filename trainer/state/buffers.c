@@ -115,7 +115,7 @@ static void gradients(struct layout *l, struct carve *c)
 static void idle_gradients(struct layout *l)
 {
     const size_t bytes = shape_idle_gradients(l->student, l->o);
-    const int64_t first = params_product(&l->student->p, 0, PRODUCT_QKV);
+    const int64_t first = params_layer(&l->student->p, 0);
     const size_t from = size_add(l->gradients, size_mul((size_t)first, sizeof(float)));
     if (bytes > 0)
         placement_narrow(&l->device, from, size_add(from, bytes),

@@ -35,13 +35,12 @@ static int group_begin(int g, int groups, int layers)
 /* Cut the layers into groups; the piece behind them is finished after all of them. */
 static void cut_layers(const struct params *p, int layers, struct pieces *out)
 {
-    const int64_t end = params_product(p, 0, PRODUCT_QKV) + params_matrices(p);
+    const int64_t end = params_layer(p, layers);
     const int64_t last = end - end % (SHARD_ELEMENTS * out->ranks);
     for (int g = 0; g <= out->groups; g++) {
         const int layer = group_begin(g, out->groups, layers);
-        const int64_t above = layer < layers ? params_product(p, layer, PRODUCT_QKV) : end;
         out->layer[g] = layer;
-        out->first[1 + g] = between(pieces_shards(above, out->ranks), last);
+        out->first[1 + g] = between(pieces_shards(params_layer(p, layer), out->ranks), last);
     }
 }
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * block.h: the kinds of blocks, a row of functions each. forward.c and backward.c go from block to block and compute
+ * the residual stream and the norms between them; what happens inside a block, its file alone knows.
+ */
+#ifndef NOJIT_TRAINER_BLOCK_H
+#define NOJIT_TRAINER_BLOCK_H
+
+#include "net/acts.h"
+
+/* A block in a pass. */
+struct block_pass {
+    const struct net *n;
+    struct acts *a;
+    const struct rows *rows;
+    const struct block *b;
+    int layer;
+    const struct matrix *matrix; /* its matrices, in the order of block_matrices[] */
+    const int64_t *first;        /* [ROLE_COUNT] first elements of its tensors in the arenas */
+    struct block_acts v;
+};
+
+struct block_ops {
+    int arrays;             /* number of arrays that it computes for the backward pass */
+    enum recompute dropped; /* the least setting with which they are computed again */
+    /* Return the bytes of one of the arrays for that many rows; 0: such a block has none. */
+    size_t (*array_bytes)(const struct net *n, const struct block *b, size_t rows,
+                          enum acts_mode mode, int array);
+    /* Carve scratch for all blocks of the kind in a net (NULL: there is none), and more for the backward pass. */
+    void (*carve)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
+    void (*carve_backward)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
+    /* Compute the output of the block in a->branch, or the arrays alone, from normed rows in a->y or a->x. */
+    void (*forward)(struct work *r, const struct block_pass *p);
+    void (*arrays_again)(struct work *r, const struct block_pass *p);
+    /* Compute the gradient of the normed rows in a->branch from that of the output, a->dx. */
+    void (*backward)(struct work *r, const struct block_pass *p);
+    /* Return whether _step computes such a block: in a decoder's step of few rows, from the residual stream, to which
+     * it adds the output. */
+    bool (*has_step)(const struct block *b);
+    void (*step)(struct work *r, const struct block_pass *p);
+};
+
+extern const struct block_ops attention_ops, glu_ops;
+extern const struct block_ops *const block_ops[BLOCK_KINDS];
+
+/* Return a parameter of the block, as T on the device; NULL: it has none. */
+static inline const void *block_weight(const struct block_pass *p, enum tensor_role role)
+{
+    return net_weight(p->n, p->first[role]);
+}
+
+#endif

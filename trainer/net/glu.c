@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * glu.c: a gated MLP as a block: down(act(gate x) * up x).
+ */
+#include "base/checked.h"
+#include "net/activation.h"
+#include "net/layer_gemm.h"
+#include "net/norm.h"
+#include "nojit_ops.h"
+
+/* [N, 2 I] gate and up; the backward pass leaves their gradient there. */
+enum { GATE_UP, ARRAYS };
+
+/* ---- memory ---- */
+
+static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
+                          enum acts_mode mode, int array)
+{
+    (void)mode;
+    (void)array;
+    return size_product(rows, 2, size_mul((size_t)b->ffn_size, dtype_bytes(n->T)));
+}
+
+static int64_t ffn_size(const struct block *b)
+{
+    return b->ffn_size;
+}
+
+/* Return the bytes of the largest activation. */
+static size_t act_bytes(const struct net *n, size_t rows)
+{
+    const int64_t widest = arch_most(&n->c.arch, n->c.layers, ffn_size);
+    return size_product(rows, (size_t)widest, dtype_bytes(n->T));
+}
+
+static bool reads_act(const struct matrix *down)
+{
+    return !down->format->e4m3;
+}
+
+static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
+{
+    if (net_some(n, BLOCK_GLU, GLU_DOWN, reads_act))
+        a->act = carve_take(m, act_bytes(n, rows));
+}
+
+static bool has_adapters(const struct matrix *m)
+{
+    return m->adapters > 0;
+}
+
+static void carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
+{
+    /* without adapters nothing reads the activation after its gradient is written */
+    a->dact =
+        net_some(n, BLOCK_GLU, GLU_DOWN, has_adapters) ? carve_take(m, act_bytes(n, rows)) : a->act;
+}
+
+/* ---- forward ---- */
+
+/* Write the product of a->y and the weights of gate and up to gu, and return false. If one kernel multiplies and
+ * activates, write a->act, and gu only if a backward pass will read it, and return true. Recomputation, and passes
+ * that keep nothing, go the same way as training, so their bits are the same. */
+static bool gate_up(struct work *r, const struct block_pass *p)
+{
+    struct acts *a = p->a;
+    const struct matrix *m = &p->matrix[GLU_GATE_UP];
+    void *gu = p->v.kept[GATE_UP];
+    const bool fused = a->mode != ACTS_DECODE && activation_fused(r, p);
+    const void *w = fused ? product_weight(r, a, m) : NULL;
+    if (!w) {
+        product_fwd(r, a, m, gu, a->y);
+        return false;
+    }
+    OP(r,
+       nj_gemm_swiglu(r->s, p->n->T,
+                      &(struct nj_gemm_swiglu){.act = a->act,
+                                               .gu = a->mode == ACTS_TRAIN ? gu : NULL,
+                                               .x = a->y,
+                                               .w = w,
+                                               .N = acts_rows(a),
+                                               .I = p->b->ffn_size,
+                                               .C = p->n->c.hidden_size,
+                                               .P = nj_context_device(r->ctx)->multiprocessors}));
+    return true;
+}
+
+static void arrays_again(struct work *r, const struct block_pass *p)
+{
+    gate_up(r, p);
+}
+
+static void forward(struct work *r, const struct block_pass *p)
+{
+    const struct matrix *down = &p->matrix[GLU_DOWN];
+    if (!gate_up(r, p))
+        (product_x_made(p->a, down) ? activation_quantize : activation_fwd)(r, p,
+                                                                            p->v.kept[GATE_UP]);
+    product_fwd(r, p->a, down, p->a->branch, p->a->act);
+}
+
+/* ---- backward ---- */
+
+static void backward(struct work *r, const struct block_pass *p)
+{
+    struct acts *a = p->a;
+    const struct matrix *gate_up = &p->matrix[GLU_GATE_UP], *down = &p->matrix[GLU_DOWN];
+    const bool made = product_x_made(a, down);
+    void *gu = p->v.kept[GATE_UP];
+    /* 1. The activation is computed with the gradient of gate and up, in the place of its own gradient; adapters read
+     * it before that. */
+    if (has_adapters(down))
+        activation_fwd(r, p, gu);
+    product_gradient(r, a, down, a->dx);
+    product_dx(r, a, down, a->dact, a->dx, a->act);
+    /* 2. gate and up */
+    if (made)
+        activation_bwd_quantize(r, p, gu);
+    else
+        activation_bwd(r, p, gu);
+    product_dw(r, a, down, a->dx, a->dact);
+    /* 3. normed rows */
+    norm_again(r, p);
+    if (!made)
+        product_gradient(r, a, gate_up, gu);
+    product_dw(r, a, gate_up, gu, a->y);
+    product_dx(r, a, gate_up, a->branch, gu, a->y);
+}
+
+/* ---- a decoder's step of few rows ---- */
+
+static bool has_step(const struct block *b)
+{
+    return activation_is_silu(b) && b->ffn_size % 8 == 0;
+}
+
+static void step(struct work *r, const struct block_pass *p)
+{
+    const struct net *n = p->n;
+    const int M = acts_rows(p->a), C = n->c.hidden_size, I = p->b->ffn_size;
+    OP(r, nj_gemv_norm_swiglu(r->s, n->T, M,
+                              &(struct nj_gemv_norm_swiglu){.a = p->a->act,
+                                                            .x = p->v.x,
+                                                            .g = block_weight(p, ROLE_POST_NORM),
+                                                            .w = p->matrix[GLU_GATE_UP].data,
+                                                            .I = I,
+                                                            .C = C,
+                                                            .eps = n->c.rms_eps}));
+    OP(r, nj_gemv_add(
+              r->s, n->T, M,
+              &(struct nj_gemv_add){
+                  .s = p->v.x, .x = p->a->act, .w = p->matrix[GLU_DOWN].data, .N = C, .K = I}));
+}
+
+const struct block_ops glu_ops = {
+    .arrays = ARRAYS,
+    .dropped = RECOMPUTE_MLP,
+    .array_bytes = array_bytes,
+    .carve = carve,
+    .carve_backward = carve_backward,
+    .forward = forward,
+    .arrays_again = arrays_again,
+    .backward = backward,
+    .has_step = has_step,
+    .step = step,
+};

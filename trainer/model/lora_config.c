@@ -9,7 +9,6 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
-#include "model/tensor_names.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -22,6 +21,14 @@ static const enum tensor_role role_of[LORA_TARGETS] = {
     [LORA_O] = ROLE_O_WEIGHT,       [LORA_GATE] = ROLE_GATE_WEIGHT, [LORA_UP] = ROLE_UP_WEIGHT,
     [LORA_DOWN] = ROLE_DOWN_WEIGHT,
 };
+
+int lora_target_of(enum tensor_role role)
+{
+    for (int t = 0; t < LORA_TARGETS; t++)
+        if (role_of[t] == role)
+            return t;
+    return -1;
+}
 
 static bool is_called(int target, const char *name, size_t length)
 {

@@ -5,6 +5,8 @@
 #ifndef NOJIT_TRAINER_LORA_CONFIG_H
 #define NOJIT_TRAINER_LORA_CONFIG_H
 
+#include "model/tensor_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,6 +20,8 @@ struct lora_config {
     bool target[LORA_TARGETS];
 };
 
+/* Return the target that a tensor of this role is, or -1. */
+int lora_target_of(enum tensor_role role);
 /* Add to c->target the modules of a list: "q_proj,down_proj", "all-linear". */
 int lora_targets_add(struct lora_config *c, const char *list);
 /* Write the modules of c->target as such a list. */

@@ -19,22 +19,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-static const enum tensor_role role_of[LORA_TARGETS] = {
-    [LORA_Q] = ROLE_Q_WEIGHT,       [LORA_K] = ROLE_K_WEIGHT,       [LORA_V] = ROLE_V_WEIGHT,
-    [LORA_O] = ROLE_O_WEIGHT,       [LORA_GATE] = ROLE_GATE_WEIGHT, [LORA_UP] = ROLE_UP_WEIGHT,
-    [LORA_DOWN] = ROLE_DOWN_WEIGHT,
-};
-
 /* ---- layout ---- */
-
-/* Return the target that a tensor can be, or -1. */
-static int target_of(enum tensor_role role)
-{
-    for (int t = 0; t < LORA_TARGETS; t++)
-        if (role_of[t] == role)
-            return t;
-    return -1;
-}
 
 /* Append A or B of a base matrix. Return its first element. */
 static int64_t append(struct params *p, const struct tensor_spec *base, const char *part,
@@ -74,7 +59,7 @@ static int layout(struct net *n, const struct lora_config *o, struct lora *out)
     }
     for (size_t i = 0; i < base->specs; i++) {
         const struct tensor_spec *s = &base->spec[i];
-        const int t = target_of(s->role);
+        const int t = lora_target_of(s->role);
         if (t < 0)
             continue;
         const int number = s->layer * LORA_TARGETS + t;
@@ -106,7 +91,7 @@ int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters
 
 const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base)
 {
-    const int t = target_of(base->role);
+    const int t = lora_target_of(base->role);
     return t < 0 || !l->o.target[t] ? NULL : &l->adapter[base->layer * LORA_TARGETS + t];
 }
 

@@ -1764,7 +1764,7 @@ write_all("answers", {
 MODEL = dict(hidden=64, intermediate=192, layers=2, heads=2, kv_heads=1, head_dim=64, vocab=264, tied=1, qkv_bias=1, qk_norm=0)
 OPTIONS = dict(batch_size=2, seq_len=32, grad_accum=1, steps=1, f32=1, head_chunk=0, recompute=0, state16=0, rank=0,
                targets=127, dropout=0, vocab=0, workspace=0, teacher_f8=0, decode_rows=0, decode_positions=0,
-               teacher_writes=0, teacher_apart=0, has_teacher=0)
+               teacher_writes=0, teacher_has_context=0, has_teacher=0)
 
 
 def plan(student=None, teacher=None, **options):
@@ -1796,8 +1796,8 @@ write_all("plan", {
     "valid_decoder_adapters": plan(rank=5, dropout=1, decode_rows=9, decode_positions=1000),
     "valid_decoder_of_teacher": plan(teacher=dict(hidden=128, layers=5, kv_heads=2), teacher_writes=1, decode_rows=7),
     "valid_decoder_of_teacher_f8": plan(teacher=dict(hidden=128, vocab=272), teacher_f8=1, f32=0, teacher_writes=1,
-                                        teacher_apart=1, decode_rows=70, decode_positions=300),
-    "valid_teacher_apart": plan(teacher={}, teacher_apart=1, grad_accum=3),
+                                        teacher_has_context=1, decode_rows=70, decode_positions=300),
+    "valid_teacher_has_context": plan(teacher={}, teacher_has_context=1, grad_accum=3),
     "decoder_wraps": plan(widest, steps=0, decode_rows=65535, decode_positions=(1 << 21) - 1),
     "training_wraps": plan(widest, **most),
     "teacher_wraps": plan(widest, teacher=widest, f32=0, **most),

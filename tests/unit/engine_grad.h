@@ -27,7 +27,7 @@ static void gradient(struct engine *e, struct batch_source *d)
         valid += b.valid;
     batches_seek(d, &(struct data_state){0});
     e->mem.state[NJ_STEP_INV_VALID] = 1.0f / (float)valid;
-    e->teacher.apart = false; /* the teacher runs in each micro-batch separately */
+    e->teacher.schedule.runs_ahead = false; /* the teacher runs in each micro-batch separately */
     for (int i = 0; stage_next(e, d, 0, 0) == 0; i++) {
         struct work w = engine_work(e);
         w.add = i > 0;

@@ -232,8 +232,8 @@ static void answers_take_the_place_of_rows(void **state)
     batches_close(plain);
 }
 
-/* If the teacher reads the same prompts, its rows change nothing, whether they are separate or not. */
-static void a_teacher_apart_that_reads_the_same_is_the_same(void **state)
+/* A teacher that reads the same as the student gives the same step, whether it has rows of its own or not. */
+static void a_teacher_with_a_context_that_is_the_same_changes_nothing(void **state)
 {
     (void)state;
     static const unsigned char own[] = {1, 1};
@@ -247,16 +247,16 @@ static void a_teacher_apart_that_reads_the_same_is_the_same(void **state)
     make_answers(answers, false);
     ok(answer_rows_make(answers, 12, o.seq_len, &rows));
     assert_true(rows.B == 2);
-    for (int apart = 0; apart < 2; apart++) {
+    for (int has_context = 0; has_context < 2; has_context++) {
         struct answers_source *source;
         struct data *none;
-        o.teacher_apart = apart;
+        o.teacher_has_context = has_context;
         struct engine *e = open_engine("qwen2", "teacher", &o);
         ok(data_none(o.seq_len, &none));
         struct batch_source *d = data_batches(none);
-        ok(answers_source_open(&d, o.batch_size, o.seq_len, apart, &source));
+        ok(answers_source_open(&d, o.batch_size, o.seq_len, has_context, &source));
         answers_source_put(source, &rows, own, 2);
-        ok(engine_step(e, d, apart ? &b : &a));
+        ok(engine_step(e, d, has_context ? &b : &a));
         batches_close(d);
         engine_destroy(e);
     }
@@ -327,7 +327,7 @@ int main(void)
         cmocka_unit_test(rows_are_packed),
         cmocka_unit_test(answers_that_do_not_fit_are_refused),
         cmocka_unit_test(answers_take_the_place_of_rows),
-        cmocka_unit_test(a_teacher_apart_that_reads_the_same_is_the_same),
+        cmocka_unit_test(a_teacher_with_a_context_that_is_the_same_changes_nothing),
         cmocka_unit_test(files_come_back_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

@@ -436,12 +436,12 @@ static void recomputing_changes_nothing(void **state)
     }
 }
 
-static size_t arena_used(const struct engine *e, const struct plan *p)
+static size_t arena_used(struct engine *e, const struct plan *p)
 {
     struct plan again = {0};
     struct memory m;
-    plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o,
-                (struct carve){.base = e->device}, e->host, &m, &again);
+    plan_layout(&e->student, &e->teacher, &e->o, (struct carve){.base = e->device}, e->host, &m,
+                &again);
     assert_int_equal(again.total_bytes, p->total_bytes);
     return again.total_bytes;
 }

@@ -23,7 +23,7 @@ static void spread_weights(struct engine *e)
 static void sharpen_teacher(struct engine *e)
 {
     const struct net *n = &e->teacher.net;
-    float *gain = (float *)(void *)e->mem.teacher_weights + n->p.norm;
+    float *gain = (float *)(void *)e->teacher.weights + n->p.norm;
     for (int c = 0; c < n->c.hidden_size; c++)
         gain[c] *= 256.0f;
 }

@@ -140,9 +140,9 @@ static void teachers_run_over_several_micro_batches(void **state)
     for (int alone = 0; alone < 2; alone++) {
         struct engine *e = open_engine("teacher", "qwen2", &o);
         struct batch_source *d = open_tokens("tokens.bin", &o, false);
-        assert_int_equal(e->teacher.batches, 3);
+        assert_int_equal(e->teacher.schedule.batches, 3);
         if (alone)
-            e->teacher.batches = 1;
+            e->teacher.schedule.batches = 1;
         for (int step = 0; step < 3; step++)
             ok(engine_step(e, d, &r[alone]));
         count = e->student.p.count;

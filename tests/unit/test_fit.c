@@ -198,6 +198,7 @@ static void an_arena_in_cells_is_laid_out_as_planned(void **state)
     struct train_options o = training;
     struct net n = {.c = *shape("nojit-base"), .T = NJ_LP};
     struct lora lora = {0};
+    struct teacher none = {0};
     struct memory first, second;
     struct plan p, once = {0}, twice = {0};
     o.grad_accum = o.ranks = 2;
@@ -210,8 +211,8 @@ static void an_arena_in_cells_is_laid_out_as_planned(void **state)
     for (int i = 0; i < CARVE_CELLS; i++)
         carve_place(&p.pieces, i, nowhere);
     const struct carve arena = {.pieces = &p.pieces};
-    plan_layout(&n, NULL, &o, arena, NULL, &first, &once);
-    plan_layout(&n, NULL, &o, arena, NULL, &second, &twice);
+    plan_layout(&n, &none, &o, arena, NULL, &first, &once);
+    plan_layout(&n, &none, &o, arena, NULL, &second, &twice);
     assert_int_equal(once.total_bytes, p.total_bytes);
     assert_int_equal(twice.total_bytes, p.total_bytes);
     assert_int_equal(second.staging_bytes, first.staging_bytes);

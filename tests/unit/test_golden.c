@@ -169,7 +169,7 @@ static struct golden open_case(const char *name)
         read_options(json_object_get(entry, "options"), &g.o);
         g.steps = json_object_get(entry, "steps");
         of_teacher = json_object_get(entry, "teacher_prompts");
-        g.o.teacher_apart = json_is_true(of_teacher);
+        g.o.teacher_has_context = json_is_true(of_teacher);
         g.o.answers = of_teacher != NULL;
         check_ok(engine_create(ctx, folder_of(json_string_value(json_object_get(entry, "student"))),
                                teacher ? folder_of(teacher) : NULL, &g.o, NULL, NULL, &g.e),
@@ -179,7 +179,7 @@ static struct golden open_case(const char *name)
         fail_msg("cases.json: there is no case %s", name);
     snprintf(path, sizeof path, FOLDER "%s.safetensors", name);
     check_ok(st_open_file(path, &g.want), path);
-    g.d = of_teacher ? open_answers(completions, &g.o, &packed_answers, g.o.teacher_apart)
+    g.d = of_teacher ? open_answers(completions, &g.o, &packed_answers, g.o.teacher_has_context)
                      : open_tokens(&g.o);
     return g;
 }
@@ -355,8 +355,8 @@ static float *logits_of(struct golden *g, bool teacher)
     struct work w = engine_work(e);
     assert_true(out && raw);
     if (teacher) {
-        teacher_forward(&w, &e->teacher, &m->rows);
-        teacher_keep(&w, &e->teacher, &m->rows, padded);
+        teacher_forward(&w, &e->teacher, &m->rows, 1);
+        teacher_keep(&w, &e->teacher, &m->rows);
     } else {
         net_forward(&w, n, &m->student, &m->rows);
         struct nj_row_gather kept = {.dst = m->hidden, .src = m->student.y, .index = m->rows.valid};
@@ -365,12 +365,11 @@ static float *logits_of(struct golden *g, bool teacher)
     }
     for (int first = 0; first < padded; first += s->chunk) {
         char *x = m->hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
-        if (teacher)
-            teacher_logits(&w, &e->teacher, first, s->chunk, s->vocab, s->ld, m->logits);
-        else
+        const char *y = teacher ? teacher_logits(&w, &e->teacher, first) : m->logits;
+        if (!teacher)
             linear_fwd(&w, &product, m->logits, x, net_weight(n, n->p.head));
         check_ok(w.rc, "logits");
-        download(e, raw, m->logits, bytes);
+        download(e, raw, y, bytes);
         for (int i = 0; i < s->chunk; i++)
             tensor_to_f32(&chunk, (int64_t)i * s->ld, columns, out + (first + i) * columns);
     }
@@ -412,7 +411,7 @@ static void logits(void **state)
     check_ok(stage_next(g.e, g.d, 0, 0), "first batch");
     check_ok(send_batch(g.e, 0), "first batch");
     check_logits(&g, false);
-    if (g.e->has_teacher)
+    if (engine_teacher(g.e))
         check_logits(&g, true);
     else
         assert_null(tensors_find(&g.want, "teacher.logits"));

@@ -237,10 +237,10 @@ static void teachers_do_not_move(void **state)
     void *before = malloc(bytes);
     struct step_result r;
     assert_non_null(before);
-    memcpy(before, e->mem.teacher_weights, bytes);
+    memcpy(before, e->teacher.weights, bytes);
     for (int i = 0; i < 3; i++)
         ok(engine_step(e, d, &r));
-    assert_memory_equal(e->mem.teacher_weights, before, bytes);
+    assert_memory_equal(e->teacher.weights, before, bytes);
     free(before);
     batches_close(d);
     engine_destroy(e);

@@ -237,8 +237,8 @@ static void backward_of_twins(const char *student, float factor, float **out, st
     ok(stage_next(e, d, 0, 0));
     ok(send_batch(e, 0));
     e->mem.state[NJ_STEP_INV_VALID] = 1;
-    teacher_forward(&w, &e->teacher, &e->mem.rows);
-    teacher_keep(&w, &e->teacher, &e->mem.rows, e->shape.padded);
+    teacher_forward(&w, &e->teacher, &e->mem.rows, 1);
+    teacher_keep(&w, &e->teacher, &e->mem.rows);
     e->mem.student.lora.key = NULL;
     net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
     head_losses(&w, e, e->chunks_of[0], true);

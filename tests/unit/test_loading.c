@@ -41,7 +41,7 @@ static int open_all(void **state)
 /* Return a hash of all device memory of the teacher, whatever its format. */
 static uint64_t on_device(const struct engine *e)
 {
-    return XXH3_64bits(e->mem.teacher_weights, region_bytes(&e->plan, "teacher.weights"));
+    return XXH3_64bits(e->teacher.weights, region_bytes(&e->plan, "teacher.weights"));
 }
 
 static uint64_t hash_of_files(const char *name)
@@ -60,7 +60,7 @@ static void check_arena(const struct engine *e, const char *name)
     ok(st_open(path_of(name), &w));
     for (size_t i = 0; i < p->specs; i++) {
         const int64_t count = tensor_elements(&p->spec[i]);
-        const float *here = (const float *)(const void *)e->mem.teacher_weights + p->first[i];
+        const float *here = (const float *)(const void *)e->teacher.weights + p->first[i];
         float *wanted = malloc((size_t)count * sizeof *wanted);
         assert_non_null(wanted);
         tensor_to_f32(tensors_find(&w, p->spec[i].name), 0, count, wanted);

@@ -59,8 +59,8 @@ static double loss_with_masks(struct engine *e, struct batch_source *d)
         struct work w = engine_work(e);
         ok(nj_zero(e->stream, e->mem.sums, sizeof *e->mem.sums));
         ok(send_batch(e, 0));
-        teacher_forward(&w, &e->teacher, &e->mem.rows);
-        teacher_keep(&w, &e->teacher, &e->mem.rows, e->shape.padded);
+        teacher_forward(&w, &e->teacher, &e->mem.rows, 1);
+        teacher_keep(&w, &e->teacher, &e->mem.rows);
         e->mem.student.lora.key = e->mem.rows.key;
         net_forward(&w, &e->student, &e->mem.student, &e->mem.rows);
         head_losses(&w, e, e->chunks_of[0], false);

@@ -288,19 +288,25 @@ static void gradients_of_a_quantised_teacher_are_refused(void **state)
     ok(source_types(path_of("frozen.gguf"), &untied, &types));
     o.teacher_types = types;
     struct engine *e = open_engine("student", "frozen.gguf", &o);
-    struct teacher *t = &e->teacher;
-    const struct net *n = &t->net;
+    const struct net *n = &e->teacher.net;
+    struct carve memory = {0};
+    struct acts a;
+    acts_carve(n, o.batch_size, o.seq_len, ACTS_INFER, &memory, &a);
+    memory = (struct carve){.base = calloc(1, memory.used)};
+    assert_non_null(memory.base);
+    acts_carve(n, o.batch_size, o.seq_len, ACTS_INFER, &memory, &a);
     assert_null(n->grad);
     for (size_t i = 0; i < n->p.specs; i++)
         assert_true((n->p.first[i] < 0) == (n->p.spec[i].rank == 2));
     for (int i = 0; i < n->layer[1].matrix; i++) {
         struct work w = engine_work(e);
-        product_dx(&w, &t->acts, &n->matrix[i], t->acts.branch, t->acts.branch, t->acts.y);
+        product_dx(&w, &a, &n->matrix[i], a.branch, a.branch, a.y);
         assert_int_not_equal(w.rc, 0);
     }
     struct work w = engine_work(e);
-    net_backward(&w, n, &t->acts, &e->mem.rows);
+    net_backward(&w, n, &a, &e->mem.rows);
     assert_int_not_equal(w.rc, 0);
+    free(memory.base);
     engine_destroy(e);
     free(types);
 }

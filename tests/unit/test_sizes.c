@@ -77,12 +77,13 @@ static void regions_are_counted(void **state)
     } full = {.plan = {.count = PLAN_REGIONS}};
     const unsigned char zeros[sizeof full.after] = {0};
     struct net n = {.c = preset_find("nojit-tiny")->config, .T = NJ_F32};
-    struct lora none = {0};
+    struct lora lora = {0};
+    struct teacher none = {0};
     struct memory m;
     const struct train_options o = {
         .batch_size = 1, .seq_len = 8, .grad_accum = 1, .dtype = NJ_F32};
-    check_ok(net_layout(&n, &o.lora, &none), "layout");
-    plan_layout(&n, NULL, &o, (struct carve){0}, NULL, &m, &full.plan);
+    check_ok(net_layout(&n, &o.lora, &lora), "layout");
+    plan_layout(&n, &none, &o, (struct carve){0}, NULL, &m, &full.plan);
     assert_int_equal(full.plan.count, PLAN_REGIONS);
     assert_int_equal(full.plan.total_bytes, SIZE_MAX);
     assert_memory_equal(full.after, zeros, sizeof zeros);

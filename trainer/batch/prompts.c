@@ -29,7 +29,7 @@ struct item {
     struct stretch id;    /* count is 0 if there is none */
     int64_t line, number; /* number: number among all prompts that were read */
     int most;             /* max_tokens of the line; 0: none */
-    bool apart;           /* whether the teacher reads something else */
+    bool has_context;     /* the teacher has a context of its own */
 };
 
 struct prompts {
@@ -152,7 +152,7 @@ static int add_row(struct reader *r, json_t *object)
     const json_t *prompt = messages ? messages : field(object, "prompt");
     const json_t *teacher = field(object, "teacher_prompt");
     struct item it = {.line = r->line, .number = p->notes.rows};
-    it.apart = teacher || c->o->teacher_context;
+    it.has_context = teacher || c->o->teacher_context;
     if (!prompt)
         return jsonl_bad_line(r, json_is_object(object)
                                      ? "the object has neither prompt nor messages; rename its "
@@ -160,7 +160,7 @@ static int add_row(struct reader *r, json_t *object)
                                      : "a line must be an object with prompt or messages");
     TRY(messages ? row_add_question(r, object, messages, "messages")
                  : add_prompt(r, object, prompt, "prompt"));
-    if (it.apart)
+    if (it.has_context)
         TRY(add_teacher(c, object, prompt, teacher));
     TRY(jsonl_read_id(r, object, &p->text, &it.id));
     TRY(read_most(c, object, &it));
@@ -294,7 +294,7 @@ static int end_item(struct collector *c)
     struct prompts *p = c->p;
     struct item *it = item_of(p, c->next++);
     bool out;
-    if (!it->apart)
+    if (!it->has_context)
         it->teacher = it->ids;
     c->teacher = false;
     const int rc = check_room(c, it, &out);
@@ -314,7 +314,7 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
     struct item *it = item_of(c->p, c->next);
     c->p->chats = c->p->chats || part->rendered;
     const int rc = add_encoded(c, it, ids, part->rendered, c->teacher ? &it->teacher : &it->ids);
-    if (rc || (it->apart && !c->teacher)) {
+    if (rc || (it->has_context && !c->teacher)) {
         c->teacher = true;
         return rc;
     }
@@ -481,7 +481,7 @@ int prompts_teacher_longest(const struct prompts *p)
     return p->teacher_longest;
 }
 
-bool prompts_teacher_apart(const struct prompts *p)
+bool prompts_teacher_has_context(const struct prompts *p)
 {
     size_t i = 0;
     while (i < p->item.count && item_of(p, i)->teacher.first == item_of(p, i)->ids.first)

@@ -57,7 +57,7 @@ int64_t prompts_dropped(const struct prompts *p);
 int prompts_longest(const struct prompts *p);
 int prompts_teacher_longest(const struct prompts *p);
 /* Return whether the teacher reads something else anywhere. */
-bool prompts_teacher_apart(const struct prompts *p);
+bool prompts_teacher_has_context(const struct prompts *p);
 /* Return the number of tokens of the longest prompt with its answer, which has `most` tokens where the line does not
  * say it. */
 int64_t prompts_longest_text(const struct prompts *p, int64_t most);

@@ -27,18 +27,19 @@ static int check(const struct engine *e, const struct logits_batch *b)
                     "the logits of a position, of %d tokens, exceed the pinned buffer; use models "
                     "with a smaller vocabulary",
                     e->shape.vocab);
-    if (b->teacher && (!e->has_teacher || (e->shape.arrays & USE_TEACHER)))
+    if (b->teacher && (!e->teacher.any_text || (e->shape.arrays & USE_TEACHER)))
         return fail(NJ_E_ARG, "logits of a teacher need an engine whose teacher reads the same");
     return 0;
 }
 
-/* Compute the normed rows behind which logits are wanted, in e->mem.hidden or e->teacher.hidden. */
+/* Compute the rows behind which logits are wanted, of the student in e->mem.hidden. */
 static void forward(struct work *r, struct engine *e, bool teacher, int chunks)
 {
     struct memory *m = &e->mem;
     if (teacher) {
-        teacher_forward(r, &e->teacher, &m->rows);
-        teacher_keep(r, &e->teacher, &m->rows, e->shape.padded);
+        send_to_teacher(r, e, 0, 1);
+        teacher_forward(r, &e->teacher, &m->rows, 1);
+        teacher_keep(r, &e->teacher, &m->rows);
         return;
     }
     m->student.lora.key = NULL; /* no dropout */
@@ -49,13 +50,10 @@ static void forward(struct work *r, struct engine *e, bool teacher, int chunks)
 /* Compute the logits of the chunk that begins with row `first`. Return their place on the device. */
 static const char *chunk_logits(struct work *r, struct engine *e, bool teacher, int first)
 {
-    const struct shape *s = &e->shape;
-    struct memory *m = &e->mem;
     if (teacher)
-        teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, m->teacher_logits);
-    else
-        head_logits(r, e, first);
-    return teacher ? m->teacher_logits : m->logits;
+        return teacher_logits(r, &e->teacher, first);
+    head_logits(r, e, first);
+    return e->mem.logits;
 }
 
 static void expand(const struct engine *e, const char *from, float *to)

@@ -7,12 +7,11 @@
 
 #include "base/check.h"
 #include "base/checked.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "model/model_open.h"
 #include "net/f8.h"
-#include "net/quant.h"
 #include "net/student_f8.h"
-#include "net/teacher_shard.h"
 #include "nojit_ops.h"
 #include "state/cost.h"
 #include "state/engine_struct.h"
@@ -67,7 +66,7 @@ static int longest(const struct train_options *o)
 static int read_models(struct engine *e, const char *student_dir, const char *teacher_dir,
                        say_fn *say, void *user)
 {
-    e->has_teacher = teacher_dir != NULL;
+    struct model_config teacher;
     e->student_dir = strdup(student_dir);
     if (!e->student_dir)
         return fail(NJ_E_NOMEM, "no host memory for a path; free some");
@@ -80,12 +79,10 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
         rc = student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o));
     if (rc != 0 || !teacher_dir)
         return rc;
-    rc = read_config(e, 1, teacher_dir, &e->teacher.net.c);
-    if (rc == 0)
-        rc = config_check_length(&e->teacher.net.c, e->o.seq_len, teacher_dir);
-    if (rc == 0)
-        rc = check_pair(&e->student.c, &e->teacher.net.c, e->o.vocab, say, user);
-    return rc != 0 ? rc : teacher_layout(&e->teacher.net, &e->o);
+    TRY(read_config(e, 1, teacher_dir, &teacher));
+    TRY(config_check_length(&teacher, e->o.seq_len, teacher_dir));
+    TRY(check_pair(&e->student.c, &teacher, e->o.vocab, say, user));
+    return plan_teacher(&teacher, &e->o, &e->teacher);
 }
 
 static int check_budget(const struct engine *e)
@@ -125,27 +122,14 @@ static void connect_nets(struct engine *e)
     e->student.inv_freq = m->inv_freq;
     e->lora.grad = e->student.lora ? m->grad : NULL;
     e->lora.w = m->trained;
-    if (!e->has_teacher)
-        return;
-    net_connect(&e->teacher.net, m->teacher_weights, NULL);
-    quant_connect(&e->teacher.net, m->teacher_expanded);
-    e->teacher.net.inv_freq = m->teacher_inv_freq;
-    teacher_shard_connect(&e->teacher.net, e->o.comm);
-    e->teacher.acts = m->teacher;
-    e->teacher.pass = m->teacher_pass;
-    e->teacher.rows = m->teacher_rows;
-    e->teacher.batches = m->teacher_batches;
-    e->teacher.apart = m->teacher_batches > 1 || e->shape.rank != RANKS_HERE;
-    e->teacher.hidden = m->teacher_hidden;
-    e->teacher.x = m->teacher_x;
+    teacher_connect(&e->teacher, e->o.comm);
 }
 
 /* Lay out both arenas, and set the pointers into them. */
 static void lay_out(struct engine *e, struct carve device, void *host)
 {
     struct plan again = {0};
-    plan_layout(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o, device, host, &e->mem,
-                &again);
+    plan_layout(&e->student, &e->teacher, &e->o, device, host, &e->mem, &again);
     const size_t carved = again.total_bytes + e->o.workspace_bytes;
     CHECK(device.pieces != NULL || carved == e->plan.total_bytes);
     CHECK(again.host_bytes == e->plan.host_bytes);
@@ -174,11 +158,10 @@ static int prepare(struct engine *e)
     lay_out(e, (struct carve){.base = nowhere, .pieces = limit > 0 ? &e->pieces : NULL},
             nowhere + device);
     micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
-    if (e->teacher.apart)
-        teacher_forward(&w, &e->teacher,
-                        &e->mem.rows); /* for evaluations, and when there is no pass */
-    if (e->teacher.batches > 1)
-        teacher_pass(&w, &e->teacher);
+    if (e->teacher.schedule.runs_ahead) {
+        teacher_forward(&w, &e->teacher, &e->mem.rows, 1); /* in evaluations */
+        teacher_forward(&w, &e->teacher, &e->mem.rows, teacher_batches(&e->teacher));
+    }
     w.add = true;
     if (e->shape.micro > 1)
         micro_step(&w, e, 1, true);
@@ -297,8 +280,8 @@ static int plan_and_prepare(struct engine *e)
     do {
         memcpy(before, e->f8_refused, sizeof before);
         rc = student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o));
-        if (rc == 0 && e->o.teacher_f8 && e->has_teacher)
-            rc = f8_choose(&e->teacher.net);
+        if (rc == 0)
+            rc = teacher_choose(&e->teacher);
         if (rc == 0)
             rc = plan_run(e);
         if (rc == 0)
@@ -361,7 +344,7 @@ static struct updated place_of_student(const struct engine *e)
 static int read_teacher(struct engine *e, const char *dir)
 {
     const struct net *n = &e->teacher.net;
-    const struct updated to = {e->mem.teacher_weights, e->o.dtype};
+    const struct updated to = {e->teacher.weights, e->o.dtype};
     return weights_load(e, dir, n, to, matrix_item, &e->teacher_hash);
 }
 
@@ -392,8 +375,8 @@ static int share_models(struct engine *e)
     ranks_send(&w, e, student.w, (size_t)e->student.p.count * dtype_bytes(student.T));
     if (e->student.lora)
         ranks_send(&w, e, adapters.w, (size_t)e->lora.p.count * dtype_bytes(adapters.T));
-    if (e->has_teacher)
-        ranks_send(&w, e, e->mem.teacher_weights, e->mem.teacher_alike);
+    if (e->teacher.weights_alike > 0)
+        ranks_send(&w, e, e->teacher.weights, e->teacher.weights_alike);
     OP(&w, ranks_tell(e, hash, sizeof hash));
     e->student_hash = hash[0];
     e->teacher_hash = hash[1];
@@ -436,12 +419,14 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->o.piece_bytes = nj_context_device(ctx)->piece_bytes;
     e->o.array_bytes = nj_context_device(ctx)->array_bytes;
     e->graphs = o->use_graph != 0;
+    if (!teacher_dir)
+        e->o.kd_ratio = 0;
     e->o.f8_scales = nj_context_device(ctx)->f8;
-    e->student.T = e->teacher.net.T = o->dtype;
-    e->student.f8_scales = e->teacher.net.f8_scales = e->o.f8_scales;
+    e->student.T = o->dtype;
+    e->student.f8_scales = e->o.f8_scales;
     e->student.recompute = (enum recompute)o->recompute;
     e->o.f8_refused[0] = e->student.f8_refused = &e->f8_refused[0];
-    e->o.f8_refused[1] = e->teacher.net.f8_refused = &e->f8_refused[1];
+    e->o.f8_refused[1] = &e->f8_refused[1];
     const size_t free_bytes = nj_context_budget(ctx);
     int rc = read_models(e, student_dir, teacher_dir, say, user);
     if (rc == 0)
@@ -477,7 +462,7 @@ void engine_destroy(struct engine *e)
     nj_free(e->ctx, NJ_MEM_HOST, e->host);
     net_free(&e->student);
     lora_free(&e->lora);
-    teacher_free(&e->teacher.net);
+    teacher_close(&e->teacher);
     free(e->student_dir);
     free(e->chunks_of);
     free(e->began);
@@ -492,7 +477,7 @@ const struct model_config *engine_student(const struct engine *e)
 
 const struct model_config *engine_teacher(const struct engine *e)
 {
-    return e->has_teacher ? &e->teacher.net.c : NULL;
+    return teacher_model_config(&e->teacher);
 }
 
 const char *engine_student_f8(const struct engine *e)
@@ -536,8 +521,7 @@ uint64_t engine_teacher_hash(const struct engine *e)
 
 struct step_flops engine_flops(const struct engine *e)
 {
-    return step_flops_count(&e->student, e->has_teacher ? &e->teacher.net : NULL, &e->o,
-                            e->mem.f8_head.gradients);
+    return step_flops_count(&e->student, teacher_net(&e->teacher), &e->o, e->mem.f8_head.gradients);
 }
 
 size_t engine_allocated_bytes(const struct engine *e)

@@ -7,7 +7,6 @@
 #include "engine/engine.h"
 
 #include "io/error.h"
-#include "net/teacher_shard.h"
 #include "state/engine_struct.h"
 #include "state/ranks.h"
 #include "step/micro_batch.h"
@@ -65,6 +64,7 @@ static int run_batch(struct engine *e)
     struct work r = engine_work(e);
     OP(&r, nj_zero(r.s, e->mem.sums, sizeof *e->mem.sums));
     OP(&r, send_batch(e, 0));
+    send_to_teacher(&r, e, 0, 1);
     micro_step(&r, e, e->chunks_of[0], false);
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "evaluation");
 }
@@ -90,12 +90,12 @@ static int add_batches(struct engine *e, struct tally *t, int batches)
 static int attend(struct engine *e)
 {
     struct work r = engine_work(e);
-    teacher_shard_attend(&r, &e->teacher.net);
+    teacher_attend(&r, &e->teacher);
     return r.rc == 0 ? 0 : engine_fail(e, r.rc, "evaluation");
 }
 
-/* End a round of `batches` batches. The ranks beyond these, which have none in the last round, send their layers of
- * the teacher to the others. */
+/* End a round of `batches` batches. The ranks beyond these, which have none in the last round, take their part in the
+ * others' passes of the teacher. */
 static int end_round(struct engine *e, struct tally *t, int batches)
 {
     const int rc = e->shape.rank < batches ? run_batch(e) : attend(e);

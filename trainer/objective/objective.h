@@ -25,6 +25,12 @@
 #define OBJECTIVE_HELP(ID, word, help) "; " #word ": " help
 enum objective { OBJECTIVES(OBJECTIVE_ID) };
 
+/* Form in which a teacher gives the distributions of a chunk of rows. */
+enum teacher_form {
+    TEACHER_NONE,  /* no teacher */
+    TEACHER_LOGITS /* logits of all tokens */
+};
+
 /* A chunk of rows of logits, and the places of the results. */
 struct objective_rows {
     enum nj_dtype T;

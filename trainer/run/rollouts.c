@@ -158,13 +158,13 @@ static int longest_sample(const struct run *r)
 }
 
 /* Set what follows from the longest prompts of student and teacher. */
-static void take_lengths(struct run *r, int prompt, int teacher, bool apart)
+static void take_lengths(struct run *r, int prompt, int teacher, bool has_context)
 {
     const int most = (int)r->s->max_new;
     r->rollouts.longest = prompt;
     r->rollouts.each = (r->options.seq_len + 1) / (int_max(prompt, teacher) + most);
     r->options.answers = 1;
-    r->options.teacher_apart = apart;
+    r->options.teacher_has_context = has_context;
     r->options.decode_positions =
         int_max((r->options.teacher_writes ? teacher : prompt) + most, longest_sample(r));
     r->options.decode_rows = 1;
@@ -176,7 +176,7 @@ static int read_prompts(struct run *r)
     TRY(find_room(r, &room));
     TRY(open_prompts(r, room));
     const struct prompts *p = r->rollouts.prompts;
-    take_lengths(r, prompts_longest(p), prompts_teacher_longest(p), prompts_teacher_apart(p));
+    take_lengths(r, prompts_longest(p), prompts_teacher_longest(p), prompts_teacher_has_context(p));
     return 0;
 }
 
@@ -228,7 +228,7 @@ int rollouts_most(const struct run *r)
 int rollouts_mix(struct run *r)
 {
     const struct train_options *o = &r->options;
-    return answers_source_open(&r->batches, o->batch_size, o->seq_len, o->teacher_apart,
+    return answers_source_open(&r->batches, o->batch_size, o->seq_len, o->teacher_has_context,
                                &r->answers);
 }
 

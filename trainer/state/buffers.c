@@ -13,9 +13,6 @@
 #include "objective/objective.h"
 
 enum { TRANSFER_BYTES = 32 << 20 };
-/* Largest number of rows that a teacher runs over at once: GEMMs are at full speed, and the costs of a pass, such
- * as expanding quantized matrices, are 3 % of it (docs/performance.md). */
-enum { TEACHER_ROWS = 8192 };
 
 /* ---- what is trained ---- */
 
@@ -167,101 +164,14 @@ static void received_early(struct layout *l, struct carve *c)
 
 /* ---- the teacher ---- */
 
-static bool has_teacher(const struct layout *l)
+static bool teacher_wants(const struct layout *l)
 {
-    return l->teacher != NULL;
+    return teacher_has(l->teacher, l->row->teacher);
 }
 
-static void teacher_weights(struct layout *l, struct carve *c)
+static void carve_teacher(struct layout *l, struct carve *c)
 {
-    const struct net *n = l->teacher;
-    const size_t from = c->used;
-    l->m->teacher_weights = carve_take(c, size_mul((size_t)n->p.count, dtype_bytes(n->T)));
-    net_carve_ends(n, c);
-    const size_t ends = size_sub(c->used, from);
-    l->m->teacher_alike = size_add(ends, teacher_shard_carve_layers(n, c));
-}
-
-static bool gathers_teacher(const struct layout *l)
-{
-    return l->teacher && teacher_shard_slot_bytes(l->teacher) > 0;
-}
-
-static void teacher_layers(struct layout *l, struct carve *c)
-{
-    teacher_shard_carve_slots(l->teacher, c);
-}
-
-static bool expands_teacher(const struct layout *l)
-{
-    return l->teacher && quant_scratch_bytes(l->teacher) > 0;
-}
-
-static void teacher_expanded(struct layout *l, struct carve *c)
-{
-    l->m->teacher_expanded = carve_take(c, quant_scratch_bytes(l->teacher));
-}
-
-static void teacher_acts(struct layout *l, struct carve *c)
-{
-    acts_carve(l->teacher, l->o->batch_size, l->o->seq_len, ACTS_INFER, c, &l->m->teacher);
-}
-
-/* Return how many micro-batches of a rank, all passes alike, the teacher can run over in [from.used, end). */
-static int teacher_batches(const struct net *n, const struct train_options *o, struct carve from,
-                           size_t end)
-{
-    const int rows = o->batch_size * o->seq_len;
-    int batches = o->steps > 0 && rows < TEACHER_ROWS ? TEACHER_ROWS / rows : 1;
-    batches = batches < shape_micro(o) ? batches : shape_micro(o);
-    for (; batches > 1; batches--) {
-        struct carve_pieces tried;
-        struct carve c = from;
-        struct acts unused;
-        if (from.pieces) {
-            tried = *from.pieces;
-            c.pieces = &tried;
-        }
-        acts_carve(n, batches * o->batch_size, o->seq_len, ACTS_INFER, &c, &unused);
-        if (shape_micro(o) % batches == 0 && c.used <= end)
-            return batches;
-    }
-    return 1;
-}
-
-/* Carve a pass over as many micro-batches as there is memory for anyway. */
-static void teacher_pass(struct layout *l, struct carve *c)
-{
-    const struct train_options *o = l->o;
-    struct memory *m = l->m;
-    m->teacher_batches = teacher_batches(l->teacher, o, *c, l->device.arena.used);
-    acts_carve(l->teacher, m->teacher_batches * o->batch_size, o->seq_len, ACTS_INFER, c,
-               &m->teacher_pass);
-}
-
-static bool passes_several(const struct layout *l)
-{
-    return l->teacher && l->m->teacher_batches > 1;
-}
-
-static void teacher_pass_rows(struct layout *l, struct carve *c)
-{
-    const struct net *n = l->teacher;
-    struct memory *m = l->m;
-    const size_t rows = size_mul((size_t)m->teacher_batches, (size_t)l->s.rows);
-    m->teacher_pass.y =
-        carve_take(c, size_product(rows, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
-    rows_carve((int)rows, 0, USE_FORWARD, c, &m->teacher_rows);
-}
-
-static void teacher_hidden(struct layout *l, struct carve *c)
-{
-    const struct net *n = l->teacher;
-    const int C = n->c.hidden_size;
-    l->m->teacher_hidden =
-        carve_take(c, size_product((size_t)l->s.padded, (size_t)C, dtype_bytes(n->T)));
-    if (n->head->format->e4m3)
-        l->m->teacher_x = f8_rows(n->f8_scales, l->s.chunk, C, c);
+    teacher_carve(l->teacher, l->row->teacher, c, l->device.arena.used);
 }
 
 /* ---- activations ---- */
@@ -291,8 +201,8 @@ static void decoder(struct layout *l, struct carve *c)
         .positions = o->decode_positions > 0 ? o->decode_positions : o->seq_len,
         .bytes_cached = o->decode_bytes,
     };
-    decoder_carve(l->teacher && o->teacher_writes ? l->teacher : l->student, &size, l->s.vocab,
-                  l->s.ld, c, &l->m->decoder);
+    const struct net *teacher = o->teacher_writes ? teacher_net(l->teacher) : NULL;
+    decoder_carve(teacher ? teacher : l->student, &size, l->s.vocab, l->s.ld, c, &l->m->decoder);
 }
 
 /* Data from files passes through all the memory of the activations. */
@@ -322,11 +232,6 @@ static void head_logits(struct layout *l, struct carve *c)
     l->m->logits = carve_take(c, logits_bytes(l));
 }
 
-static void teacher_logits(struct layout *l, struct carve *c)
-{
-    l->m->teacher_logits = carve_take(c, logits_bytes(l));
-}
-
 static bool has_fp8(const struct layout *l)
 {
     return student_f8_any(l->student);
@@ -349,8 +254,9 @@ static void head_fp8(struct layout *l, struct carve *c)
 
 static bool may_have_fp8_gradients(const struct layout *l)
 {
-    return has_fp8_head(l) && l->teacher && objective_has_e5m2((enum objective)l->o->objective) &&
-           l->s.chunk % F8_MULTIPLE == 0 && student_f8_head_gradients_may(l->student);
+    return has_fp8_head(l) && l->teacher->ops &&
+           objective_has_e5m2((enum objective)l->o->objective) && l->s.chunk % F8_MULTIPLE == 0 &&
+           student_f8_head_gradients_may(l->student);
 }
 
 static void head_fp8_gradients(struct layout *l, struct carve *c)
@@ -381,11 +287,6 @@ static void batch(struct layout *l, struct carve *c)
     rows_carve(s->rows, s->padded, s->arrays, c, &m->rows);
 }
 
-static float *inv_freq(const struct net *n, struct carve *c)
-{
-    return take(c, n->c.head_dim / 2, sizeof(float));
-}
-
 static void step_state(struct layout *l, struct carve *c)
 {
     const size_t ranks = (size_t)l->s.ranks;
@@ -397,9 +298,8 @@ static void step_state(struct layout *l, struct carve *c)
         m->total_sums = carve_take(c, size_mul(ranks, sizeof *m->sums));
     m->sumsq =
         carve_take(c, size_product(ranks, (size_t)pieces_sumsq(&l->s.pieces), sizeof(float)));
-    m->inv_freq = inv_freq(l->student, c);
-    if (l->teacher)
-        m->teacher_inv_freq = inv_freq(l->teacher, c);
+    m->inv_freq = take(c, l->student->c.head_dim / 2, sizeof(float));
+    teacher_carve(l->teacher, TEACHER_CONSTANTS, c, 0);
 }
 
 /* ---- what the host has ---- */
@@ -422,7 +322,7 @@ static void host_decoder(struct layout *l, struct carve *c)
 
 static bool compares_tokens(const struct layout *l)
 {
-    return l->teacher && !l->s.train;
+    return l->teacher->form != TEACHER_NONE && !l->s.train;
 }
 
 static void token_kd(struct layout *l, struct carve *c)
@@ -449,6 +349,8 @@ enum {
     PHASE_MICRO = PHASE_TEACHER | PHASE_STUDENT
 };
 
+#define TEACHER(which) .carve = carve_teacher, .wanted = teacher_wants, .teacher = which
+
 const struct buffer buffers[] = {
     {REGION_STUDENT_WEIGHTS, PHASES, .carve = student_weights},
     {REGION_ADAPTERS_WEIGHTS, PHASES, .carve = adapter_weights, .wanted = has_adapters},
@@ -457,15 +359,15 @@ const struct buffer buffers[] = {
     {REGION_MOMENT2, PHASES, .carve = moment2, .wanted = trains},
     {REGION_GRADIENTS, PHASES, .carve = gradients, .wanted = trains, .narrow = idle_gradients},
     {REGION_GRADIENTS_SUM, PHASES, .carve = gradients_sum, .wanted = sums_here},
-    {REGION_TEACHER_WEIGHTS, PHASES, .carve = teacher_weights, .wanted = has_teacher},
-    {REGION_TEACHER_LAYERS, PHASES, .carve = teacher_layers, .wanted = gathers_teacher},
+    {REGION_TEACHER_WEIGHTS, PHASES, TEACHER(TEACHER_WEIGHTS)},
+    {REGION_TEACHER_LAYERS, PHASES, TEACHER(TEACHER_LAYERS)},
     {REGION_TEACHER_EXPANDED, PHASE_DECODE | PHASE_PASS | PHASE_TEACHER | PHASE_LOSS,
-     .carve = teacher_expanded, .wanted = expands_teacher},
+     TEACHER(TEACHER_EXPANDED)},
     {REGION_ACTIVATIONS, PHASE_STUDENT, .carve = student_kept},
     {REGION_ACTIVATIONS, PHASE_FORWARD | PHASE_BACKWARD, .carve = student_scratch},
-    {REGION_ACTIVATIONS, PHASE_TEACHER, .carve = teacher_acts, .wanted = has_teacher},
+    {REGION_ACTIVATIONS, PHASE_TEACHER, TEACHER(TEACHER_ACTIVATIONS)},
     {REGION_ACTIVATIONS, PHASE_DECODE, .carve = decoder, .wanted = decodes},
-    {REGION_ACTIVATIONS, PHASE_PASS, .carve = teacher_pass, .wanted = has_teacher},
+    {REGION_ACTIVATIONS, PHASE_PASS, TEACHER(TEACHER_PASS)},
     {REGION_ACTIVATIONS, PHASE_LOAD, .carve = staging},
     {REGION_GRADIENTS_RECEIVED, PHASE_EXCHANGE, .carve = received, .wanted = is_process,
      .within = {REGION_ACTIVATIONS}},
@@ -476,11 +378,9 @@ const struct buffer buffers[] = {
     /* Between two steps it also carries the data that ranks send each other. */
     {REGION_HEAD_HIDDEN, PHASES, .carve = head_hidden},
     {REGION_HEAD_LOGITS, PHASE_LOSSES, .carve = head_logits, .within = {REGION_GRADIENTS}},
-    {REGION_TEACHER_PASS, PHASE_PASS | PHASE_MICRO, .carve = teacher_pass_rows,
-     .wanted = passes_several},
-    {REGION_TEACHER_HIDDEN, PHASE_TEACHER | PHASE_FORWARD | PHASE_LOSSES, .carve = teacher_hidden,
-     .wanted = has_teacher},
-    {REGION_TEACHER_LOGITS, PHASE_LOSS, .carve = teacher_logits, .wanted = has_teacher},
+    {REGION_TEACHER_PASS, PHASE_PASS | PHASE_MICRO, TEACHER(TEACHER_PASS_ROWS)},
+    {REGION_TEACHER_HIDDEN, PHASE_TEACHER | PHASE_FORWARD | PHASE_LOSSES, TEACHER(TEACHER_HIDDEN)},
+    {REGION_TEACHER_LOGITS, PHASE_LOSS, TEACHER(TEACHER_CHUNK)},
     {REGION_STUDENT_FP8, PHASE_FORWARD | PHASE_BACKWARD, .carve = student_fp8, .wanted = has_fp8,
      .within = {REGION_TEACHER_LOGITS}},
     {REGION_HEAD_FP8, PHASE_LOSSES, .carve = head_fp8, .wanted = has_fp8_head,
@@ -488,7 +388,7 @@ const struct buffer buffers[] = {
     {REGION_HEAD_FP8_GRADIENTS, PHASE_LOSS_BACK, .carve = head_fp8_gradients,
      .wanted = may_have_fp8_gradients, .within = {REGION_TEACHER_LOGITS}, .optional = true},
     {REGION_HEAD_LOSSES, PHASE_LOSS, .carve = head_losses},
-    {REGION_BATCH, PHASE_MICRO, .carve = batch},
+    {REGION_BATCH, PHASE_PASS | PHASE_MICRO, .carve = batch},
     {REGION_STEP_STATE, PHASES, .carve = step_state},
     {REGION_HOST_BATCHES, PHASES, .carve = host_batches},
     {REGION_HOST_PINNED, PHASES, .carve = host_pinned},

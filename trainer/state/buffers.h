@@ -10,7 +10,8 @@
 
 /* The inputs and the state of a layout. */
 struct layout {
-    const struct net *student, *teacher; /* teacher NULL: none */
+    const struct net *student;
+    struct teacher *teacher;
     const struct train_options *o;
     struct shape s;
     struct memory *m;
@@ -36,6 +37,7 @@ struct buffer {
     enum region within[2];
     bool optional;                    /* it is left out if it has no room within these */
     void (*narrow)(struct layout *l); /* says which part of it is idle when; or NULL */
+    enum teacher_buffer teacher;      /* buffer of the teacher that carve_teacher() carves */
 };
 extern const struct buffer buffers[];
 extern const int buffers_count;

@@ -134,15 +134,15 @@ static double update_bytes(const struct train_options *o)
     return (o->dtype == NJ_F32 ? 28 : 30) + norm;
 }
 
-struct step_work step_work_count(const struct net *student, const struct net *teacher,
-                                 const struct train_options *o, const struct memory *m)
+struct step_work step_work_count(const struct net *student, const struct net *teacher, int batches,
+                                 const struct train_options *o, bool f8_head)
 {
     struct step_work out = {0};
     const int ranks = o->ranks > 1 && o->rank != RANKS_HERE ? o->ranks : 1;
     const double tokens = tokens_of(o) / ranks, micro = (double)o->grad_accum / ranks;
     const double wide = o->dtype == NJ_F32 ? 2 : 1; /* size of elements relative to 16 bits */
     const double trained = student->lora ? adapter_parameters(student) : (double)student->p.count;
-    const struct step_flops f = step_flops_count(student, teacher, o, m->f8_head.gradients);
+    const struct step_flops f = step_flops_count(student, teacher, o, f8_head);
     if (o->steps == 0)
         return out;
     out.tokens = tokens * ranks;
@@ -157,7 +157,7 @@ struct step_work step_work_count(const struct net *student, const struct net *te
     out.bytes += wide * tokens * student->c.vocab_size * (teacher ? 6 : 4);
     if (!teacher)
         return out;
-    const double passes = micro / (m->teacher_batches > 1 ? m->teacher_batches : 1);
+    const double passes = micro / batches;
     out.layers += teacher->c.layers * passes;
     out.bytes += wide * tokens * layers_bytes(&teacher->c, false);
     if (teacher->p.embed < 0) /* no matrix is in the arena: read as they are, written in 16 bits */

@@ -7,7 +7,6 @@
 
 #include "state/plan.h"
 
-struct memory;
 struct net;
 
 /* Operations of one optimizer step: the student's, forward and backward, and the teacher's, forward; those of FP8
@@ -21,8 +20,9 @@ struct step_flops {
  * f8_head: the gradients of the student's LM head are FP8 GEMMs. */
 struct step_flops step_flops_count(const struct net *student, const struct net *teacher,
                                    const struct train_options *o, bool f8_head);
-/* Count the work of one rank in a training step; all 0 if nothing is trained. */
-struct step_work step_work_count(const struct net *student, const struct net *teacher,
-                                 const struct train_options *o, const struct memory *m);
+/* Count the work of one rank in a training step; all 0 if nothing is trained. batches: number of micro-batches of a
+ * pass of the teacher. */
+struct step_work step_work_count(const struct net *student, const struct net *teacher, int batches,
+                                 const struct train_options *o, bool f8_head);
 
 #endif

@@ -25,7 +25,6 @@ struct engine {
     struct net student;
     struct lora lora; /* adapters; rank 0: none */
     struct teacher teacher;
-    bool has_teacher;
     struct f8_refusals f8_refused[2]; /* refused GEMMs of student and teacher */
     char f8_refused_names[2][64];
     uint64_t student_hash, teacher_hash;

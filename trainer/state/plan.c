@@ -7,38 +7,25 @@
 
 #include "base/checked.h"
 #include "io/error.h"
-#include "net/f8.h"
-#include "net/quant.h"
-#include "net/teacher_shard.h"
 #include "state/cost.h"
+#include "teacher/live.h"
 
-static bool larger_than_a_piece(const struct net *n, const struct train_options *o)
-{
-    return o->piece_bytes > 0 && size_mul((size_t)n->p.count, dtype_bytes(n->T)) > o->piece_bytes;
-}
-
-/* A teacher that is shared out has a place for each matrix of a layer, in whatever form they are. */
-int teacher_layout(struct net *n, const struct train_options *o)
+int plan_teacher(const struct model_config *config, const struct train_options *o,
+                 struct teacher *out)
 {
     const bool shared = o->teacher_shard && shape_ranks_apart(o);
-    int rc = shared ? teacher_shard_layout(n, o->rank, o->ranks) : 0;
-    if (rc != 0)
-        return rc;
-    if (o->teacher_f8)
-        return f8_layout(n);
-    if (o->teacher_types || shared)
-        return quant_layout(n, o->teacher_types);
-    rc = net_place(n, PARAMS_ALL);
-    if (rc != 0 || !larger_than_a_piece(n, o))
-        return rc;
-    net_free(n); /* each matrix has its own memory */
-    return quant_layout(n, NULL);
-}
-
-void teacher_free(struct net *n)
-{
-    net_free(n);
-    teacher_shard_free(n);
+    *out = (struct teacher){0};
+    if (!config)
+        return 0;
+    return live_open(out, &(struct live_setup){.config = config,
+                                               .T = o->dtype,
+                                               .f8 = o->teacher_f8,
+                                               .f8_scales = o->f8_scales,
+                                               .f8_refused = o->f8_refused[1],
+                                               .types = o->teacher_types,
+                                               .piece_bytes = o->piece_bytes,
+                                               .rank = o->rank,
+                                               .ranks = shared ? o->ranks : 0});
 }
 
 static size_t step_comm_bytes(const struct train_options *o, const struct shape *s)
@@ -92,7 +79,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
                     .recompute = (enum recompute)o->recompute,
                     .f8_scales = o->f8_scales,
                     .f8_refused = o->f8_refused[0]};
-    struct net t = {.T = o->dtype, .f8_scales = o->f8_scales, .f8_refused = o->f8_refused[1]};
+    struct teacher t = {0};
     struct lora lora = {0};
     struct memory placed;
     struct shape shape;
@@ -102,16 +89,15 @@ int plan_make(const struct model_config *student, const struct model_config *tea
         rc = net_layout(&s, &o->lora, &lora);
     if (rc == 0)
         rc = student_f8_choose(&s, o->student_f8, train_rows(o));
-    if (rc == 0 && teacher) {
-        t.c = *teacher;
-        rc = teacher_layout(&t, o);
-    }
     if (rc == 0)
-        plan_layout(&s, teacher ? &t : NULL, o, plan_arena(out, o), NULL, &placed, out);
+        rc = plan_teacher(teacher, o, &t);
+    if (rc == 0)
+        plan_layout(&s, &t, o, plan_arena(out, o), NULL, &placed, out);
     if (rc == 0) {
         plan_shape(&s, teacher, o, &shape);
         out->step_comm_bytes = step_comm_bytes(o, &shape);
-        out->work = step_work_count(&s, teacher ? &t : NULL, o, &placed);
+        out->work =
+            step_work_count(&s, teacher_net(&t), teacher_batches(&t), o, placed.f8_head.gradients);
     }
     if (rc == 0 && o->workspace_bytes > 0)
         plan_add_workspace(out, o->workspace_bytes);
@@ -120,7 +106,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
                   "this run needs more memory than can be addressed; lower the batch size or the "
                   "sequence length, and check the sizes in config.json");
     net_free(&s);
-    teacher_free(&t);
+    teacher_close(&t);
     lora_free(&lora);
     return rc;
 }

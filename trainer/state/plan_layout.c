@@ -159,9 +159,20 @@ static void add_region(struct layout *l, const struct buffer *row, const struct 
     note_largest_array(l, which);
 }
 
-void plan_layout(const struct net *student, const struct net *teacher,
-                 const struct train_options *o, struct carve device, char *host, struct memory *out,
-                 struct plan *plan)
+static struct teacher_sizes sizes_of(const struct shape *s, const struct train_options *o)
+{
+    return (struct teacher_sizes){.batch_size = o->batch_size,
+                                  .seq_len = o->seq_len,
+                                  .micro = s->micro,
+                                  .chunk = s->chunk,
+                                  .padded = s->padded,
+                                  .vocab = s->vocab,
+                                  .ld = s->ld,
+                                  .processes = s->rank != RANKS_HERE};
+}
+
+void plan_layout(const struct net *student, struct teacher *teacher, const struct train_options *o,
+                 struct carve device, char *host, struct memory *out, struct plan *plan)
 {
     struct layout l = {.student = student,
                        .teacher = teacher,
@@ -173,7 +184,8 @@ void plan_layout(const struct net *student, const struct net *teacher,
     *out = (struct memory){0};
     if (device.pieces) /* the plan has counted in these */
         carve_again(device.pieces);
-    plan_shape(student, teacher ? &teacher->c : NULL, o, &l.s);
+    plan_shape(student, teacher_model_config(teacher), o, &l.s);
+    teacher->sizes = sizes_of(&l.s, o);
     for (int first = 0, end; first < buffers_count; first = end) {
         for (end = first + 1; end < buffers_count && buffers[end].region == buffers[first].region;)
             end++;

@@ -12,6 +12,7 @@
 #include "objective/losses.h"
 #include "state/plan.h"
 #include "state/shape.h"
+#include "teacher/teacher.h"
 
 enum { NO_SLOT = -1 }; /* slot of a micro-batch that another rank computes */
 
@@ -40,15 +41,9 @@ struct memory {
                    * one */
     float *early; /* the same for a group of layers, which is exchanged during the backward pass */
     float *inv_freq;
-    char *teacher_weights;
-    size_t teacher_alike; /* bytes of teacher_weights, the first ones, that all ranks have alike */
-    char *teacher_expanded; /* one matrix, or a slice of the head, of a quantized teacher */
-    float *teacher_inv_freq;
-    char *teacher_hidden;       /* [chunks chunk, C of the teacher] normed rows with a target */
-    struct f8_matrix teacher_x; /* [chunk, C of the teacher] FP8: rows of a chunk */
     /* [chunks chunk, C] normed rows of the student with a target; after the head, their gradient. */
     char *hidden;
-    char *logits, *teacher_logits;    /* [chunk, ld]; logits may lie in grad */
+    char *logits;                     /* [chunk, ld], which may lie in grad */
     struct f8_head f8_head;           /* head of a student whose logits are FP8 GEMMs */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sumsq;
@@ -57,11 +52,8 @@ struct memory {
         *total_sums; /* sums of all ranks; with one rank `sums`. [ranks] if they are processes */
     struct rows rows;
     size_t rows_bytes;
-    /* Activations, which share memory, except teacher_pass.y. */
-    struct acts student, teacher, teacher_pass;
+    struct acts student; /* activations, which share memory with the teacher's and the decoder */
     struct decoder decoder;
-    struct rows teacher_rows; /* rows of teacher_pass: ids, pos, doc_start */
-    int teacher_batches;      /* number of micro-batches of a teacher_pass */
     struct pinned *pinned;
     char *batches; /* pinned: micro-batches of rows_bytes each */
     /* Pinned: each valid row's divergence, and the teacher's cross-entropy. */
@@ -76,14 +68,13 @@ struct memory {
     size_t staging_bytes;
 };
 
-/* Place the parameters of a teacher, in the form that the options give it. */
-int teacher_layout(struct net *n, const struct train_options *o);
-void teacher_free(struct net *n);
-/* Lay out both arenas, and list each region in the plan. Without bases bytes are only counted. teacher: NULL
- * without one. */
-void plan_layout(const struct net *student, const struct net *teacher,
-                 const struct train_options *o, struct carve device, char *host, struct memory *out,
-                 struct plan *plan);
+/* Open the teacher of a run, in the form that the options give it. config NULL: there is none. teacher_close() comes in
+ * any case. */
+int plan_teacher(const struct model_config *config, const struct train_options *o,
+                 struct teacher *out);
+/* Lay out both arenas, and list each region in the plan. Without bases bytes are only counted. */
+void plan_layout(const struct net *student, struct teacher *teacher, const struct train_options *o,
+                 struct carve device, char *host, struct memory *out, struct plan *plan);
 /* Add the GEMM workspace, which a library allocates. */
 void plan_add_workspace(struct plan *p, size_t bytes);
 /* Return the device bytes that never fall as the batch grows. */

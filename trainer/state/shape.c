@@ -73,7 +73,7 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .micro = shape_micro(o),
         .rank = shape_ranks_apart(o) ? o->rank : RANKS_HERE,
         .slots = shape_micro(o) * (shape_ranks_apart(o) ? 1 : shape_ranks(o)),
-        .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_apart ? USE_TEACHER : 0U) |
+        .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_has_context ? USE_TEACHER : 0U) |
                   (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U),
     };
     pieces_cut(student->lora ? &student->lora->p : &student->p,

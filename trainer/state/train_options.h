@@ -63,7 +63,7 @@ struct train_options {
      * none. */
     int64_t student_f8;
     /* 1: batches give the teacher's input, which may differ from the student's. */
-    int teacher_apart;
+    int teacher_has_context;
     int answers;        /* 1: steps measure the student's answers separately */
     int teacher_writes; /* 1: engine_decode() decodes with the teacher, not the student */
     int teacher_shard; /* 1: each rank that is a process keeps a slice of each layer of the teacher */

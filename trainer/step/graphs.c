@@ -5,7 +5,6 @@
 #include "step/graphs.h"
 
 #include "io/error.h"
-#include "net/teacher_shard.h"
 #include "step/micro_step.h"
 #include "step/update.h"
 
@@ -34,7 +33,7 @@ static int backward_parts(const struct engine *e)
     return e->shape.pieces.groups + 1;
 }
 
-/* ---- whether ranks exchange something in it ---- */
+/* ---- whether no graph can hold it ---- */
 
 static bool never(const struct engine *e)
 {
@@ -47,23 +46,17 @@ static bool with_other_ranks(const struct engine *e)
     return e->shape.rank != RANKS_HERE;
 }
 
-static bool with_teacher_shards(const struct engine *e)
+static bool teacher_runs_eagerly(const struct engine *e)
 {
-    return teacher_shard_collective(&e->teacher.net);
+    return e->teacher.schedule.runs_eagerly;
 }
 
 /* ---- what it enqueues ---- */
 
-static void teacher_micro_batch(struct work *r, struct engine *e, int index)
+static void teacher_pass(struct work *r, struct engine *e, int index)
 {
     (void)index;
-    teacher_forward(r, &e->teacher, &e->mem.rows);
-}
-
-static void teacher_micro_batches(struct work *r, struct engine *e, int index)
-{
-    (void)index;
-    teacher_pass(r, &e->teacher);
+    teacher_forward(r, &e->teacher, &e->mem.rows, teacher_batches(&e->teacher));
 }
 
 static void train_micro_step(struct work *r, struct engine *e, int chunks)
@@ -83,14 +76,13 @@ static void update(struct work *r, struct engine *e, int index)
     update_weights(r, e);
 }
 
-/* Kinds of graphs. A graph cannot hold a transfer between ranks: work that transfers is enqueued each time. */
+/* Kinds of graphs. Eager work is enqueued each time: a graph cannot hold a transfer between ranks. */
 static const struct {
     void (*enqueue)(struct work *r, struct engine *e, int index);
     int (*count)(const struct engine *e);
-    bool (*transfers)(const struct engine *e);
+    bool (*eager)(const struct engine *e);
 } kinds[STEP_GRAPH_KINDS] = {
-    [STEP_TEACHER] = {teacher_micro_batch, one, with_teacher_shards},
-    [STEP_TEACHER_PASS] = {teacher_micro_batches, one, with_teacher_shards},
+    [STEP_TEACHER] = {teacher_pass, one, teacher_runs_eagerly},
     [STEP_MICRO] = {train_micro_step, chunk_counts, never},
     [STEP_FORWARD] = {micro_forward_group, layer_groups, never},
     [STEP_HEAD] = {micro_head, chunk_counts, never},
@@ -134,7 +126,7 @@ static int capture(struct engine *e, struct step_graph g)
 
 int step_graph_capture(struct engine *e, struct step_graph g)
 {
-    const bool may_capture = e->graphs && !*graph_of(e, g) && !kinds[g.kind].transfers(e);
+    const bool may_capture = e->graphs && !*graph_of(e, g) && !kinds[g.kind].eager(e);
     return may_capture ? capture(e, g) : 0;
 }
 

@@ -9,9 +9,8 @@
 #include "state/engine_struct.h"
 
 enum step_graph_kind {
-    STEP_TEACHER,      /* the teacher over one micro-batch, before the micro-step */
-    STEP_TEACHER_PASS, /* the teacher over several micro-batches */
-    STEP_MICRO,        /* a whole micro-step; index: chunks of the head in use */
+    STEP_TEACHER, /* a pass of a teacher that runs before the micro-steps */
+    STEP_MICRO,   /* a whole micro-step; index: chunks of the head in use */
     /* Parts of a micro-step, if groups of layers are exchanged during the backward pass. */
     STEP_FORWARD,  /* index: a group of layers */
     STEP_HEAD,     /* index: chunks of the head in use */

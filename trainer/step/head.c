@@ -58,15 +58,12 @@ static void measure_chunk(struct work *r, struct engine *e, struct objective_row
     }
 }
 
-static void chunk_losses(struct work *r, struct engine *e, int first, bool train)
+/* Compute the losses of a chunk. Return the teacher's logits; NULL: there is no teacher. */
+static void *chunk_losses(struct work *r, struct engine *e, int first, bool train)
 {
-    const struct shape *s = &e->shape;
     struct memory *m = &e->mem;
     struct objective_rows rows = chunk_rows(e, first);
-    if (e->has_teacher) {
-        rows.teacher = m->teacher_logits;
-        teacher_logits(r, &e->teacher, first, s->chunk, s->vocab, s->ld, rows.teacher);
-    }
+    rows.teacher = teacher_logits(r, &e->teacher, first);
     measure_chunk(r, e, rows, first, train);
     if (train && m->f8_head.gradients) {
         rows.e5m2.at = rows_e5m2(e);
@@ -77,18 +74,18 @@ static void chunk_losses(struct work *r, struct engine *e, int first, bool train
     }
     objective_losses(r, (enum objective)e->o.objective, &rows);
     objective_add(r, &m->sums->objective, &rows);
+    return rows.teacher;
 }
 
-/* Copy the divergences of a chunk's tokens and the teacher's own cross-entropies to the host. The chunk's teacher
- * logits, which are not needed any more, are lost. */
-static void compare_chunk(struct work *r, struct engine *e, int first)
+/* Copy the divergences of a chunk's tokens and the teacher's own cross-entropies to the host. The teacher's logits,
+ * which are not needed any more, are lost. */
+static void compare_chunk(struct work *r, struct engine *e, int first, void *teacher)
 {
     struct memory *m = &e->mem;
     const size_t bytes = (size_t)e->shape.chunk * sizeof(float);
     struct objective_rows rows = chunk_rows(e, first);
     OP(r, nj_copy(r->s, m->token_kd + first, m->kd, bytes));
-    rows.T = e->teacher.net.T;
-    rows.logits = m->teacher_logits;
+    rows.logits = teacher;
     objective_cross_entropies(r, &rows);
     OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
 }
@@ -169,9 +166,9 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
     head_gather(r, e, chunks);
     for (int first = 0; first < chunks * s->chunk; first += s->chunk) {
         char *x = head_logits(r, e, first);
-        chunk_losses(r, e, first, train);
+        void *teacher = chunk_losses(r, e, first, train);
         if (m->token_kd)
-            compare_chunk(r, e, first);
+            compare_chunk(r, e, first, teacher);
         if (train)
             chunk_gradients(r, e, x, r->add || first > 0);
     }

@@ -238,19 +238,12 @@ bool engine_data_failed(const struct engine *e)
     return e->data_failed;
 }
 
-int send_pass(struct engine *e, int slot)
+void send_to_teacher(struct work *r, struct engine *e, int slot, int count)
 {
-    const size_t count = (size_t)e->shape.rows;
-    const struct rows *to = &e->teacher.rows;
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < e->teacher.batches; i++) {
-        const struct rows staged = host_rows(e, slot + i), from = rows_of_teacher(&staged);
-#define READ(name)                                                                                 \
-    if (rc == 0)                                                                                   \
-        rc = nj_copy(e->stream, to->name + (size_t)i * count, from.name, count * sizeof *to->name);
-#include "batch/batch.def"
+    for (int i = 0; i < count; i++) {
+        const struct rows staged = host_rows(e, slot + i);
+        teacher_send(r, &e->teacher, &staged, i, count);
     }
-    return rc;
 }
 
 int send_batch(struct engine *e, int slot)

@@ -17,7 +17,7 @@ int send_batch(struct engine *e, int slot);
 /* Stage rows whose scores are wanted, or, without targets, their logits, in slot 0. Return the number of chunks of
  * the head that hold them, or a negative code if there are more positions than rows, or one lies outside. */
 int stage_scored(struct engine *e, const struct score_batch *b);
-/* Send the rows that the teacher reads of the micro-batches of a pass, from `slot` on. */
-int send_pass(struct engine *e, int slot);
+/* Send what the teacher alone reads of the `count` micro-batches of its next pass, from `slot` on. */
+void send_to_teacher(struct work *r, struct engine *e, int slot, int count);
 
 #endif

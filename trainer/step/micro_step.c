@@ -32,11 +32,9 @@ static void clear_gradients(struct work *r, const struct engine *e, int chunks)
 /* Run the teacher, unless it has run already, and keep its rows that have a target. */
 static void before_student(struct work *r, struct engine *e, bool train)
 {
-    if (e->has_teacher) {
-        if (!train || !e->teacher.apart)
-            teacher_forward(r, &e->teacher, &e->mem.rows);
-        teacher_keep(r, &e->teacher, &e->mem.rows, e->shape.padded);
-    }
+    if (!train || !e->teacher.schedule.runs_ahead)
+        teacher_forward(r, &e->teacher, &e->mem.rows, 1);
+    teacher_keep(r, &e->teacher, &e->mem.rows);
     e->mem.student.lora.key = train ? e->mem.rows.key : NULL;
 }
 

@@ -11,8 +11,8 @@
 #include "step/step.h"
 
 #include "base/clock.h"
+#include "base/try.h"
 #include "io/error.h"
-#include "net/teacher_shard.h"
 #include "state/ranks.h"
 #include "state/schedule.h"
 #include "step/graphs.h"
@@ -70,29 +70,26 @@ static int begin_step(struct engine *e)
     return rc;
 }
 
-/* Run the teacher over several micro-batches, before the first of them, and take this one's rows. */
-static int run_teacher_pass(struct engine *e, int slot)
+/* Send the teacher its part of the micro-batches of a pass, before the first of them. If it runs ahead, run it then,
+ * and go on to the results of this micro-batch. */
+static int begin_teacher(struct engine *e, int slot)
 {
     struct work w = {.ctx = e->ctx, .s = e->stream};
-    const int batch = slot % e->teacher.batches;
-    if (batch == 0)
-        w.rc = send_pass(e, slot);
-    if (batch == 0 && w.rc == 0)
-        w.rc = step_graph_launch(e, (struct step_graph){.kind = STEP_TEACHER_PASS});
-    teacher_rows(&w, &e->teacher, batch);
+    const int count = teacher_batches(&e->teacher), at = slot % count;
+    const bool ahead = e->teacher.schedule.runs_ahead;
+    if (at == 0)
+        send_to_teacher(&w, e, slot, count);
+    if (at == 0 && ahead && w.rc == 0)
+        w.rc = step_graph_launch(e, (struct step_graph){.kind = STEP_TEACHER});
+    if (ahead)
+        teacher_take(&w, &e->teacher, at);
     return w.rc;
 }
 
-/* Send the micro-batch, and run the teacher where it runs by itself. */
 static int begin_micro(struct engine *e, int slot)
 {
-    const bool several = e->teacher.batches > 1;
-    int rc = several ? run_teacher_pass(e, slot) : 0;
-    if (rc == 0)
-        rc = send_batch(e, slot);
-    if (rc == 0 && e->teacher.apart && !several)
-        rc = step_graph_launch(e, (struct step_graph){.kind = STEP_TEACHER});
-    return rc;
+    TRY(send_batch(e, slot));
+    return begin_teacher(e, slot);
 }
 
 /* Run each group of layers forward once its weights have come. */
@@ -143,8 +140,7 @@ static int run_whole(struct engine *e, int chunks, bool add)
 /* Return whether a micro-batch is left out: without a target it adds nothing to gradients that are there. */
 static bool is_empty(const struct engine *e, int slot)
 {
-    return e->chunks_of[slot] == 0 && slot % e->shape.micro > 0 && e->teacher.batches <= 1 &&
-           !teacher_shard_collective(&e->teacher.net);
+    return e->chunks_of[slot] == 0 && slot % e->shape.micro > 0 && !e->teacher.schedule.runs_empty;
 }
 
 /* Run one micro-batch forward and backward. The teacher comes before the engine waits for the weights that other ranks
@@ -198,7 +194,7 @@ static int finish_step(struct engine *e)
 
 double loss_of(const struct engine *e, double kd, double ce)
 {
-    const double r = e->has_teacher ? (double)e->o.kd_ratio : 0.0, T = (double)e->o.temperature;
+    const double r = (double)e->o.kd_ratio, T = (double)e->o.temperature;
     return (1.0 - r) * ce + r * T * T * kd;
 }
 
@@ -231,20 +227,17 @@ struct fault {
 
 int scan_weights(struct engine *e, const char **what, const char **name)
 {
-    int rc = 0;
     *what = "weight of the teacher";
-    *name = NULL;
-    if (e->has_teacher)
-        rc = weights_scan(e, &e->teacher.net.p, e->o.dtype, e->mem.teacher_weights, name);
-    if (rc == 0 && !*name && e->has_teacher)
-        rc = f8_scan(e, name);
-    if (rc != 0 || *name)
-        return rc;
+    TRY(weights_scan(e, &e->teacher.net.p, e->o.dtype, e->teacher.weights, name));
+    if (!*name)
+        TRY(f8_scan(e, name));
+    if (*name)
+        return 0;
     *what = "weight of the student";
-    rc = weights_scan(e, engine_trained(e), e->o.dtype, e->mem.trained, name);
-    if (rc == 0 && !*name && e->student.lora)
-        rc = weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, name);
-    return rc;
+    TRY(weights_scan(e, engine_trained(e), e->o.dtype, e->mem.trained, name));
+    if (!*name && e->student.lora)
+        TRY(weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, name));
+    return 0;
 }
 
 /* Repeat the step: the update has not moved the weights, so the same batch gives the same gradients. Search them

@@ -1,47 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher.c: a model that only runs forward. It keeps hidden rows, not logits, which are computed chunk by chunk when
- * the head needs them.
+ * teacher.c: see teacher.h.
  */
 #include "teacher/teacher.h"
 
-#include "net/forward.h"
-#include "net/logits.h"
-#include "nojit_ops.h"
-
-void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows)
+bool teacher_has(const struct teacher *t, enum teacher_buffer which)
 {
-    const struct rows own = rows_of_teacher(rows);
-    net_forward(r, &t->net, &t->acts, &own);
+    return t->ops && t->ops->buffer[which].carve &&
+           (!t->ops->buffer[which].wanted || t->ops->buffer[which].wanted(t));
 }
 
-void teacher_pass(struct work *r, struct teacher *t)
+void teacher_carve(struct teacher *t, enum teacher_buffer which, struct carve *c, size_t end)
 {
-    net_forward(r, &t->net, &t->pass, &t->rows);
+    if (teacher_has(t, which))
+        t->ops->buffer[which].carve(t, c, end);
 }
 
-void teacher_rows(struct work *r, struct teacher *t, int batch)
+int teacher_choose(struct teacher *t)
 {
-    const size_t bytes =
-        (size_t)acts_rows(&t->acts) * (size_t)t->net.c.hidden_size * dtype_bytes(t->net.T);
-    OP(r, nj_copy(r->s, t->acts.y, t->pass.y + (size_t)batch * bytes, bytes));
+    return t->ops ? t->ops->choose(t) : 0;
 }
 
-void teacher_keep(struct work *r, struct teacher *t, const struct rows *rows, int padded)
+void teacher_connect(struct teacher *t, nj_comm *comm)
 {
-    OP(r, nj_row_gather(r->s, t->net.T,
-                        &(struct nj_row_gather){.dst = t->hidden,
-                                                .src = t->acts.y,
-                                                .index = rows_of_teacher(rows).valid,
-                                                .M = padded,
-                                                .R = acts_rows(&t->acts),
-                                                .C = t->net.c.hidden_size}));
+    if (t->ops)
+        t->ops->connect(t, comm);
 }
 
-void teacher_logits(struct work *r, const struct teacher *t, int first, int rows, int vocab, int ld,
-                    void *logits)
+void teacher_close(struct teacher *t)
 {
-    const struct net *n = &t->net;
-    const char *x = t->hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
-    net_logits(r, n, &t->x, x, rows, vocab, ld, logits);
+    if (t->ops)
+        t->ops->close(t);
+}
+
+const struct net *teacher_net(const struct teacher *t)
+{
+    return t->ops ? &t->net : NULL;
+}
+
+const struct model_config *teacher_model_config(const struct teacher *t)
+{
+    return t->ops ? &t->net.c : NULL;
+}
+
+int teacher_batches(const struct teacher *t)
+{
+    return t->schedule.batches > 1 ? t->schedule.batches : 1;
+}
+
+void teacher_send(struct work *r, struct teacher *t, const struct rows *staged, int at, int count)
+{
+    if (t->ops)
+        t->ops->send(r, t, staged, at, count);
+}
+
+void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows, int count)
+{
+    if (t->ops)
+        t->ops->forward(r, t, rows, count);
+}
+
+void teacher_take(struct work *r, struct teacher *t, int at)
+{
+    if (t->ops)
+        t->ops->take(r, t, at);
+}
+
+void teacher_keep(struct work *r, struct teacher *t, const struct rows *rows)
+{
+    if (t->ops)
+        t->ops->keep(r, t, rows);
+}
+
+void *teacher_logits(struct work *r, struct teacher *t, int first)
+{
+    return t->ops ? t->ops->logits(r, t, first) : NULL;
+}
+
+void teacher_attend(struct work *r, struct teacher *t)
+{
+    if (t->ops)
+        t->ops->attend(r, t);
 }

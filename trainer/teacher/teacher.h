@@ -1,35 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * teacher.h: a model that only runs forward.
+ * teacher.h: who gives the distribution that the student is compared with. Plan, step, decoder and evaluation know a
+ * teacher by this file alone. A kind of teacher is a file that fills a struct teacher_ops and opens a struct teacher
+ * with it (live.c: a model that runs forward). A struct teacher of zeros is no teacher: it needs nothing and gives
+ * nothing.
  */
 #ifndef NOJIT_TRAINER_TEACHER_H
 #define NOJIT_TRAINER_TEACHER_H
 
-#include "net/acts.h"
+#include "net/net.h"
+#include "net/rows.h"
+#include "net/work.h"
+#include "objective/objective.h"
 
-/* A teacher has no gradients, no moments and no master weights. */
-struct teacher {
-    struct net net;
-    struct acts acts; /* activations of a micro-batch */
-    /* Activations of several, if `batches` is more than 1; its y outlives the pass. */
-    struct acts pass;
-    struct rows rows;   /* rows of those: ids, pos, doc_start */
-    int batches;        /* number of micro-batches of a step in one pass */
-    bool apart;         /* it runs before a micro-step, which lacks its forward pass */
-    char *hidden;       /* [chunks chunk, C] normed rows with a target */
-    struct f8_matrix x; /* FP8: those of a chunk */
+/* Buffers that a teacher may have. The plan has a row for each, with its lifetime (state/buffers.c). */
+enum teacher_buffer {
+    TEACHER_WEIGHTS,     /* weights, or what each rank keeps of them */
+    TEACHER_LAYERS,      /* layers that other ranks send */
+    TEACHER_EXPANDED,    /* a quantized matrix, expanded */
+    TEACHER_CONSTANTS,   /* small arrays that do not change */
+    TEACHER_ACTIVATIONS, /* activations of a pass over one micro-batch */
+    TEACHER_PASS,        /* activations of a pass over several */
+    TEACHER_PASS_ROWS,   /* rows and results of such a pass */
+    TEACHER_HIDDEN,      /* results of the rows of a micro-batch that have a target */
+    TEACHER_CHUNK,       /* distributions of a chunk of these */
+    TEACHER_BUFFERS
 };
 
-/* Compute the normed rows of a micro-batch, in t->acts.y. */
-void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows);
-/* Compute the normed rows of t->batches micro-batches, in t->pass.y. */
-void teacher_pass(struct work *r, struct teacher *t);
-/* Copy the rows of micro-batch `batch` of the pass from t->pass.y to t->acts.y. */
-void teacher_rows(struct work *r, struct teacher *t, int batch);
-/* Copy the rows in t->acts.y that have a target to t->hidden. */
-void teacher_keep(struct work *r, struct teacher *t, const struct rows *rows, int padded);
-/* Compute the logits of `rows` rows of t->hidden from `first` on. */
-void teacher_logits(struct work *r, const struct teacher *t, int first, int rows, int vocab, int ld,
-                    void *logits);
+/* Sizes of a run, set before the buffers are carved. */
+struct teacher_sizes {
+    int batch_size, seq_len; /* B, S of a micro-batch */
+    int micro;               /* number of micro-batches of a rank in a step; 1: no step is run */
+    int chunk, padded;       /* rows of a chunk; rows of all chunks of a micro-batch */
+    int vocab, ld;           /* columns of logits; elements from one row of logits to the next */
+    bool processes;          /* ranks are processes, which send each other weights between steps */
+};
+
+/* How a step runs a teacher; zeros: in each micro-step that has a target. */
+struct teacher_schedule {
+    int batches;       /* number of micro-batches of a pass; 0 is 1 */
+    bool runs_ahead;   /* it runs before a micro-step, which lacks its pass */
+    bool runs_eagerly; /* no graph can hold a pass */
+    bool runs_empty;   /* it runs over micro-batches without a target, too */
+};
+
+struct teacher {
+    const struct teacher_ops *ops; /* NULL: there is no teacher */
+    void *state;                   /* the kind's own */
+    enum teacher_form form;        /* form of the distributions that it gives */
+    bool any_text;                 /* it reads any text, not the data of a run alone */
+    struct teacher_sizes sizes;
+    struct teacher_schedule schedule;
+    struct net net;       /* the model whose weights are loaded for it; zeros: none */
+    char *weights;        /* device memory of the weights */
+    size_t weights_alike; /* its first bytes, which all ranks have alike */
+};
+
+/* The functions of a kind of teacher. */
+struct teacher_ops {
+    struct {
+        /* Carve the buffer; NULL: there is none. The memory up to `end` is allocated in any case. */
+        void (*carve)(struct teacher *t, struct carve *c, size_t end);
+        bool (*wanted)(const struct teacher *t); /* says whether the run has it; NULL: always */
+    } buffer[TEACHER_BUFFERS];
+    int (*choose)(struct teacher *t);
+    void (*connect)(struct teacher *t, nj_comm *comm);
+    void (*send)(struct work *r, struct teacher *t, const struct rows *staged, int at, int count);
+    void (*forward)(struct work *r, struct teacher *t, const struct rows *rows, int count);
+    void (*take)(struct work *r, struct teacher *t, int at);
+    void (*keep)(struct work *r, struct teacher *t, const struct rows *rows);
+    void *(*logits)(struct work *r, struct teacher *t, int first);
+    void (*attend)(struct work *r, struct teacher *t);
+    void (*close)(struct teacher *t);
+};
+
+/* ---- what the plan needs ---- */
+
+/* Return whether the run has a buffer of the teacher. */
+bool teacher_has(const struct teacher *t, enum teacher_buffer which);
+/* Carve a buffer. The memory up to offset `end` is allocated in any case: a pass over several micro-batches takes no
+ * more. */
+void teacher_carve(struct teacher *t, enum teacher_buffer which, struct carve *c, size_t end);
+/* Choose the formats of matrices, by the GEMMs that the device refuses. */
+int teacher_choose(struct teacher *t);
+/* Set what follows from the addresses of the buffers, and the schedule. */
+void teacher_connect(struct teacher *t, nj_comm *comm);
+void teacher_close(struct teacher *t);
+/* Return the model, or its configuration; NULL: there is no teacher. */
+const struct net *teacher_net(const struct teacher *t);
+const struct model_config *teacher_model_config(const struct teacher *t);
+
+/* ---- a pass, over one micro-batch or over the `count` of the schedule ---- */
+
+/* Return the number of micro-batches of a pass ahead of a step's micro-steps. */
+int teacher_batches(const struct teacher *t);
+/* Send what the teacher alone reads of the rows of micro-batch `at` of the next pass, which are staged on the host.
+ * Each micro-batch of a pass is sent before the pass; no graph holds it. */
+void teacher_send(struct work *r, struct teacher *t, const struct rows *staged, int at, int count);
+/* Run the pass. rows: on the device, those of the micro-batch, if it is one. */
+void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows, int count);
+/* Go on to the results of micro-batch `at` of the schedule's pass. */
+void teacher_take(struct work *r, struct teacher *t, int at);
+/* Keep the results of the rows that have a target. */
+void teacher_keep(struct work *r, struct teacher *t, const struct rows *rows);
+/* Compute the logits of the chunk that begins with row `first` of those kept. Return their place, which the next chunk
+ * takes; NULL: there is no teacher. */
+void *teacher_logits(struct work *r, struct teacher *t, int first);
+/* Take this rank's part in a pass that only other ranks run. */
+void teacher_attend(struct work *r, struct teacher *t);
 
 #endif

@@ -21,7 +21,7 @@ struct input {
     struct model student;
     int32_t batch_size, seq_len, grad_accum, steps, f32, head_chunk, recompute, state16;
     int32_t rank, targets, dropout, vocab, workspace, teacher_f8;
-    int32_t decode_rows, decode_positions, teacher_writes, teacher_apart, has_teacher;
+    int32_t decode_rows, decode_positions, teacher_writes, teacher_has_context, has_teacher;
     struct model teacher;
 };
 
@@ -67,7 +67,7 @@ static struct train_options options_of(const struct input *in)
         .workspace_bytes = (size_t)(uint32_t)in->workspace,
         .teacher_f8 = in->teacher_f8 != 0,
         .teacher_writes = in->teacher_writes != 0,
-        .teacher_apart = in->teacher_apart != 0,
+        .teacher_has_context = in->teacher_has_context != 0,
         .decode_rows = (int)((uint32_t)in->decode_rows % (BATCH_MOST + 1)),
         .decode_positions = (int)((uint32_t)in->decode_positions % POSITIONS_MOST),
         .lora = {.rank = (int)((uint32_t)in->rank % 65537), .dropout = in->dropout ? 0.5 : 0},

@@ -7,6 +7,7 @@
 
 #include "base/edit_distance.h"
 #include "base/grow.h"
+#include "base/temp_name.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -235,15 +236,14 @@ int put_file(const char *dir, const char *name, struct text *t, bool always)
 {
     int rc = -1;
     const char *path = keep_format("%s/%s", dir, name);
-    const char *temporary = keep_format("%s.tmp.%ld", path, (long)getpid());
-    FILE *f = NULL;
+    char temporary[4096];
 
     if (!always && holds(path, t)) {
         rc = 0;
         goto done;
     }
-    remove(temporary); /* left by a process that was killed, or a link: neither is written to */
-    f = fopen(temporary, "wbx");
+    const int fd = temp_make(path, temporary, sizeof temporary, temp_new_file);
+    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (f == NULL)
         goto done;
     bool written =

@@ -19,6 +19,7 @@
 #include "internal.h"
 
 #include "base/grow.h"
+#include "base/temp_name.h"
 
 enum {
     LINE_BYTES = NJ_GEMM_TEXT_BYTES + 2 * NJ_GEMM_CHOICE_BYTES + 8,
@@ -274,9 +275,9 @@ static int replace(nj_context *ctx, const char *path, mode_t mode)
     FILE *f = NULL;
     int fd, failed;
 
-    if (snprintf(temp, sizeof temp, "%s.tmp-XXXXXX", path) >= (int)sizeof temp)
+    if (!temp_name(path, 0, temp, sizeof temp))
         return nj_fail(ctx, NJ_E_ARG, "%.600s...: the path is too long", path);
-    fd = mkostemp(temp, O_CLOEXEC);
+    fd = temp_make(path, temp, sizeof temp, temp_new_private_file);
     if (fd >= 0)
         f = fdopen(fd, "w");
     if (!f) {
@@ -285,7 +286,7 @@ static int replace(nj_context *ctx, const char *path, mode_t mode)
             close(fd);
             unlink(temp);
         }
-        return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", temp, strerror(failed));
+        return nj_fail(ctx, NJ_E_IO, "%.600s: cannot be written: %s", path, strerror(failed));
     }
     (void)fchmod(fd, mode & 0777);
     errno = EIO; /* the stream has only an error flag */

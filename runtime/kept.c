@@ -2,7 +2,6 @@
  *
  * kept.c: small files that a start leaves for the next one in the cache folder.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,8 @@
 #include <unistd.h>
 
 #include "internal.h"
+
+#include "base/temp_name.h"
 
 int nj_kept_path(const nj_context *ctx, const char *folder, const char *kind, char *out,
                  size_t bytes)
@@ -52,9 +53,7 @@ void nj_kept_write(const char *path, const struct iovec *part, int count)
     int fd, failed;
 
     make_folder_of(path);
-    if (snprintf(temp, sizeof temp, "%s.tmp-XXXXXX", path) >= (int)sizeof temp)
-        return;
-    fd = mkostemp(temp, O_CLOEXEC);
+    fd = temp_make(path, temp, sizeof temp, temp_new_private_file);
     if (fd < 0)
         return;
     failed = write_all(fd, part, count) != 0;

@@ -40,7 +40,7 @@ generate "$CONTRACTS" "$KERNELS" "$scratch/a"
 times "$scratch/a" >"$scratch/after"
 check "gen leaves a file untouched that is the same" "a file was written again" cmp -s "$scratch/before" "$scratch/after"
 check "gen writes list.mk last" "list.mk was not written" [ "$scratch/a/list.mk" -nt "$scratch/a/ops.c" ]
-check "gen leaves no temporary file" "a temporary file is left" [ -z "$(find "$scratch/a" -name '*.tmp.*')" ]
+check "gen leaves no temporary file" "a temporary file is left" [ -z "$(find "$scratch/a" -name '*.tmp-*')" ]
 check "what gen writes names no folder of this machine" "the output names a folder of this machine" ! grep -rqF -e "$PWD" -e "$scratch" "$scratch/a"
 generate "$CONTRACTS" "$KERNELS" "$scratch/c" --archs "sm_121 sm_90a sm_89 sm_120 sm_75"
 check "the order of --archs does not matter" "the order of --archs matters" diff -r "$scratch/a" "$scratch/c"

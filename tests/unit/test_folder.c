@@ -2,12 +2,12 @@
  *
  * test_folder.c: finding models in the Hugging Face cache, and output folders that appear complete or not at all.
  */
+#include "base/temp_name.h"
 #include "formats/model_path.h"
 #include "formats/side_files.h"
 #include "io/cache_folder.h"
 #include "io/model_folder.h"
 #include "io/notes.h"
-#include "io/temp.h"
 #include "io/whole_file.h"
 #include "unit.h"
 

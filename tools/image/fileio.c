@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/temp_name.h"
+
 int file_read(const char *path, struct span *out, char why[WHY_BYTES])
 {
     FILE *f = fopen(path, "rb");
@@ -68,13 +70,10 @@ int file_write(const char *path, struct span content, char why[WHY_BYTES])
     char temporary[4096];
     if (same_content(path, content))
         return 0;
-    int length = snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof(temporary))
-        return fail(why, "the path %.100s... is too long", path);
-    unlink(temporary); /* a file of a killed process, or a link: neither is written to */
-    FILE *f = fopen(temporary, "wbx");
+    const int fd = temp_make(path, temporary, sizeof(temporary), temp_new_file);
+    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (!f)
-        return fail(why, "cannot create %s: %s", temporary, strerror(errno));
+        return fail(why, "cannot create %s: %s", path, strerror(errno));
     bool written = fwrite(content.data, 1, content.bytes, f) == content.bytes && !fflush(f) &&
                    !fsync(fileno(f));
     written = !fclose(f) && written;

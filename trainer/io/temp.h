@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * temp.h: names of files and folders that are being written: PATH.tmp-N, where N stands for this
- * process. A process that was killed leaves them behind, and in a container the next process may
- * have its number: then another N is used. Signals that ask a process to end remove them
- * (unfinished.h), until their owner reports that they were renamed or removed.
+ * temp.h: files and folders that are being written, under names of base/temp_name.h. Signals that ask a process to end
+ * remove them (unfinished.h), until their owner reports that they were renamed or removed.
  */
 #ifndef NOJIT_TRAINER_TEMP_H
 #define NOJIT_TRAINER_TEMP_H
@@ -14,7 +12,5 @@
  * descriptor (0 for a folder), or -1 with errno set and an empty name. */
 int temp_file(const char *path, char *temp, size_t bytes);
 int temp_folder(const char *path, char *temp, size_t bytes);
-/* Return the process that N stands for. */
-long temp_process(long n);
 
 #endif

@@ -5,11 +5,11 @@
  */
 #include "record/run_files.h"
 
+#include "base/temp_name.h"
 #include "engine/engine.h"
 #include "formats/side_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
-#include "io/temp.h"
 #include "model/gguf_ftype.h"
 
 #include <dirent.h>
@@ -112,7 +112,7 @@ static int form_of(const char *name)
     return own_step(plain) > 0 ? FOLDER : -1;
 }
 
-/* Copy NAME of "NAME.tmp-N" (io/temp.h) into plain; return the process that wrote it, or 0. */
+/* Copy NAME of "NAME.tmp-N" (base/temp_name.h) into plain; return the process that wrote it, or 0. */
 static long partial_of(const char *entry, char *plain, size_t bytes)
 {
     const char *dot = strstr(entry, ".tmp-");
@@ -125,8 +125,8 @@ static long partial_of(const char *entry, char *plain, size_t bytes)
     return temp_process(strtol(digits, NULL, 10));
 }
 
-/* Return whether a name is a temporary one of the GEMM table, which the runtime writes through mkstemp(), to a name
- * with six letters and digits. */
+/* Return whether a name is a temporary one that earlier builds gave the GEMM table: it ends with six letters and
+ * digits of mkstemp(). */
 static bool is_partial_table(const char *name)
 {
     static const char prefix[] = ENGINE_GEMM_TABLE ".tmp-",
@@ -422,7 +422,7 @@ static int remove_folder(struct removal *r, int above)
     int rc = 0;
     if (at < 0 || fstat(at, &r->folder) != 0 || !each_entry(at, refuse_other, r, &rc))
         rc = refuse_removal(r);
-    snprintf(leaving, sizeof leaving, "%s.tmp-%ld", r->name, (long)getpid());
+    (void)temp_name(r->name, 0, leaving, sizeof leaving); /* names have 255 bytes at most */
     const char *name = partial ? r->name : leaving;
     if (rc == 0 && !partial && strcmp(r->name, "merged") != 0 && !holds_state(at))
         rc = fail(NJ_E_IO, "%s/%s is not removed: it is not a checkpoint", r->out, r->name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jsonl.h: inside of jsonl.c and prompts.c: the rows of a file (rows_read.c, jsonl_lines.c), the parts of text that
- * each row becomes (jsonl_parts.c), and how a conversation becomes parts: its messages (messages.c), the stretches of
- * its text that the assistant says (turns.c), the part (conversation.c), and the ids of that part that have a loss
+ * jsonl.h: inside of jsonl.c and prompts.c: the rows of a file (rows_read.c), its lines and the parts of text that each
+ * row becomes (jsonl_lines.c), and how a conversation becomes parts: its messages (messages.c), the stretches of its
+ * text that the assistant says (turns.c), the part (conversation.c), and the ids of that part that have a loss
  * (marked.c).
  */
 #ifndef NOJIT_TRAINER_JSONL_H

@@ -2,13 +2,24 @@
  *
  * bpe_pipeline.c: the steps of a tokenizer.json around the model: the normalization before it,
  * the stages that split words, the token that begins a text. Each part is an object with a type,
- * or a Sequence of them.
+ * or a Sequence of them. It also refuses what is not supported, here or in the model.
  */
 #include "text/bpe_read.h"
 
 #include "io/error.h"
+#include "io/json_text.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+int bpe_refuse(const struct reading *r, const char *name, const json_t *value, const char *remedy)
+{
+    char *text = json_shown(value, JSON_COMPACT);
+    int rc = fail(NJ_E_UNSUPPORTED, "%s: %s is %.100s; %s", r->path, name, text ? text : "missing",
+                  remedy);
+    free(text);
+    return rc;
+}
 
 struct part {
     const char *type;

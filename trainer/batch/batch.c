@@ -4,6 +4,7 @@
  */
 #include "batch/batch.h"
 
+#include "base/check.h"
 #include "base/checked.h"
 #include "base/try.h"
 #include "io/error.h"
@@ -89,6 +90,7 @@ void batch_share_row(struct batch *b, int row)
 
 void batch_copy_row(struct batch *to, int row, const struct batch *from, int from_row)
 {
+    CHECK(row < to->B && from_row < from->B && to->S == from->S);
     const size_t at = first_of(to, row), from_at = first_of(from, from_row), S = (size_t)to->S;
 #define HOST(name, type, use, values, empty)                                                       \
     if (to->name && from->name)                                                                    \

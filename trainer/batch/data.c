@@ -10,6 +10,7 @@
  */
 #include "batch/data.h"
 
+#include "base/check.h"
 #include "base/try.h"
 #include "batch/data_struct.h"
 #include "io/error.h"
@@ -200,6 +201,7 @@ static int fill_piece(struct data *d, int row, int at, const struct piece *p)
     const int have = left < p->inputs + 1 ? (int)left : p->inputs + 1;
     TRY(read_tokens(d, p->first, have));
     int document = at;
+    CHECK(at + p->inputs <= b->S); /* else it runs into the next row */
     for (int i = 0; i < p->inputs; i++) {
         const size_t to = first + (size_t)(at + i);
         const bool follows = i + 1 < have && !(d->flags[i] & TOKEN_ENDS);

@@ -4,6 +4,7 @@
  */
 #include "batch/dealt.h"
 
+#include "base/check.h"
 #include "base/try.h"
 #include "batch/data_struct.h"
 #include "io/error.h"
@@ -104,6 +105,7 @@ static int share_summary(struct data *d, struct group *g)
 struct told {
     int rc;
     int64_t valid;
+    size_t bytes;         /* bytes of its arrays */
     struct data_state at; /* position after the batch */
 };
 
@@ -115,6 +117,7 @@ static int next(struct batch_source *s, struct batch *out)
     if (group_leads(d->group)) {
         it.rc = batches_next(d->from, out);
         it.valid = out->valid;
+        it.bytes = out->bytes;
         batches_tell(d->from, &it.at);
     }
     int rc = group_share(d->group, &it, sizeof it);
@@ -122,6 +125,7 @@ static int next(struct batch_source *s, struct batch *out)
         return rc ? rc : it.rc;
     if (it.rc < 0)
         return fail(NJ_ELSEWHERE, "rank 0 cannot read the data; it says why");
+    CHECK(it.rc > 0 || it.bytes == out->bytes); /* ranks that differ take parts of two batches */
     out->valid = it.valid;
     batches_seek(d->from, &it.at);
     return it.rc ? it.rc

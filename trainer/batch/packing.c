@@ -205,6 +205,7 @@ static int gather_rows(struct packed *p, struct fit *f)
         p->start[row] += p->start[row - 1];
     for (size_t i = 0; i < p->count; i++)
         sorted[p->start[number[f->row_of[i]] + 1]++] = p->piece[i];
+    CHECK(p->rows == f->rows && (size_t)p->start[p->rows] == p->count);
     free(p->piece);
     p->piece = sorted;
     return NJ_OK;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/grow.h"
 #include "io/error.h"
 #include "ranks/exchange_struct.h"
@@ -215,6 +216,7 @@ int exchange_lost(const struct exchange *x)
 
 static void send_shared(const struct exchange *x, int rank, const void *data, size_t bytes)
 {
+    CHECK(x->rank == 0 && rank > 0 && rank < x->peers);
     if (x->peer[rank].fd >= 0)
         frames_send(x->peer[rank].fd, FRAME_PAYLOAD, 0, data, bytes, now_ms() + SHARE_MS);
 }
@@ -234,6 +236,7 @@ static int take_shared(struct exchange *x, void *data, size_t bytes, int seconds
     }
     if (rc != 0)
         return fail(rc, "%s", x->sentence);
+    CHECK(x->shared_bytes >= whole && x->shared_bytes % FRAME_PART == 0);
     memcpy(data, x->shared, bytes);
     x->shared_bytes -= whole;
     memmove(x->shared, x->shared + whole, x->shared_bytes);
@@ -302,6 +305,7 @@ static int leave(struct exchange *x, int kind)
 {
     const int first = x->trouble;
     char rank[16] = "";
+    CHECK(all_here(x)); /* a barrier that some pass early holds nobody */
     if (first >= 0)
         snprintf(rank, sizeof rank, "%d", first);
     x->trouble = -1; /* reset before the ranks that are told reach the next barrier */

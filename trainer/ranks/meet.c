@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "io/error.h"
 #include "ranks/greeting.h"
 
@@ -61,6 +62,7 @@ static struct peer *seat(struct gathering *g, const struct caller *c)
     int rank;
     if (greeting_rank(g->own, c->data, &rank) != 0)
         return NULL;
+    CHECK(rank > 0 && rank < g->x->peers); /* greeting_rank() has refused others */
     struct peer *p = &g->x->peer[rank];
     if (p->fd >= 0 && !is_gone(p->fd)) {
         fail(NJ_E_ARG, "two processes say that they are rank %d; start all by one launcher", rank);

@@ -41,6 +41,7 @@ static void cut_layers(const struct params *p, int layers, struct pieces *out)
         const int layer = group_begin(g, out->groups, layers);
         out->layer[g] = layer;
         out->first[1 + g] = between(pieces_shards(params_layer(p, layer), out->ranks), last);
+        CHECK(out->first[1 + g] >= out->first[g]);
     }
 }
 

@@ -5,10 +5,12 @@
  */
 #include "state/placement.h"
 
+#include "base/check.h"
 #include "base/checked.h"
 
 static void use(struct placement *p, size_t from, size_t to, unsigned phases)
 {
+    CHECK(from <= to); /* a buffer that is not listed would be given to others, too */
     if (from < to && p->count < PLACEMENT_SPANS)
         p->span[p->count++] = (struct span){from, to, phases};
     else if (from < to)

@@ -4,6 +4,7 @@
  */
 #include "step/graphs.h"
 
+#include "base/check.h"
 #include "io/error.h"
 #include "step/micro_step.h"
 #include "step/update.h"
@@ -102,6 +103,7 @@ static int graphs_before(const struct engine *e, enum step_graph_kind kind)
 
 static nj_graph **graph_of(const struct engine *e, struct step_graph g)
 {
+    CHECK(g.index >= 0 && g.index < kinds[g.kind].count(e)); /* else it is another kind's graph */
     return &e->step_graphs[graphs_before(e, g.kind) + 2 * g.index + g.add];
 }
 

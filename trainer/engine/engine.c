@@ -118,9 +118,9 @@ size_t memory_taken(nj_context *ctx, size_t before)
 static void connect_nets(struct engine *e)
 {
     struct memory *m = &e->mem;
-    net_connect(&e->student, m->weights, e->student.lora ? NULL : m->grad);
+    net_connect(&e->student, m->weights, m->grad);
     e->student.inv_freq = m->inv_freq;
-    e->lora.grad = e->student.lora ? m->grad : NULL;
+    e->lora.grad = m->grad;
     e->lora.w = m->trained;
     teacher_connect(&e->teacher, e->o.comm);
 }
@@ -337,8 +337,8 @@ static int send_inv_freq(struct engine *e, const struct net *n)
 /* Return where the student's weights are loaded: in the place of updates, if they are trained. */
 static struct updated place_of_student(const struct engine *e)
 {
-    return e->shape.train && !e->student.lora ? engine_updated(e)
-                                              : (struct updated){e->mem.weights, e->o.dtype};
+    return net_is_frozen(&e->student) ? (struct updated){e->mem.weights, e->o.dtype}
+                                      : engine_updated(e);
 }
 
 static int read_teacher(struct engine *e, const char *dir)
@@ -351,7 +351,7 @@ static int read_teacher(struct engine *e, const char *dir)
 static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
 {
     int rc = weights_load(e, student_dir, &e->student, place_of_student(e), NULL, &e->student_hash);
-    if (rc == 0 && e->student.lora)
+    if (rc == 0)
         rc = adapters_load(e, e->o.adapter_dir);
     if (rc == 0 && teacher_dir)
         rc = read_teacher(e, teacher_dir);
@@ -370,11 +370,10 @@ static int take_layers(struct engine *e)
 static int share_models(struct engine *e)
 {
     struct work w = engine_work(e);
-    const struct updated student = place_of_student(e), adapters = engine_updated(e);
+    const struct updated student = place_of_student(e);
     uint64_t hash[] = {e->student_hash, e->teacher_hash};
     ranks_send(&w, e, student.w, (size_t)e->student.p.count * dtype_bytes(student.T));
-    if (e->student.lora)
-        ranks_send(&w, e, adapters.w, (size_t)e->lora.p.count * dtype_bytes(adapters.T));
+    adapters_send(&w, e);
     if (e->teacher.weights_alike > 0)
         ranks_send(&w, e, e->teacher.weights, e->teacher.weights_alike);
     OP(&w, ranks_tell(e, hash, sizeof hash));

@@ -7,6 +7,7 @@
 #include "net/lora.h"
 
 #include "base/checked.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "io/random.h"
 #include "nojit_ops.h"
@@ -81,12 +82,14 @@ static int layout(struct net *n, const struct lora_config *o, struct lora *out)
 
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)
 {
-    int rc = net_place(n, PARAMS_ALL);
-    if (rc != 0 || o->rank == 0)
-        return rc;
-    rc = layout(n, o, adapters);
-    n->lora = rc == 0 ? adapters : NULL;
-    return rc;
+    TRY(net_place(n, PARAMS_ALL));
+    n->trained = &n->p;
+    if (o->rank == 0)
+        return 0;
+    TRY(layout(n, o, adapters));
+    n->lora = adapters;
+    n->trained = &adapters->p;
+    return 0;
 }
 
 const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base)

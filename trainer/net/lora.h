@@ -24,7 +24,7 @@ struct lora {
     struct params p;         /* A and B of each adapter, under PEFT's names */
     struct adapter *adapter; /* [layers * LORA_TARGETS] */
     char *w;                 /* weights as T, on the device */
-    float *grad;             /* gradients in float32, on the device; NULL: not trained */
+    float *grad;             /* gradients in float32, on the device */
 };
 
 /* Scratch and keys that adapters need in a pass. */
@@ -34,7 +34,7 @@ struct lora_acts {
     const int32_t *key; /* random key of this pass's masks; NULL: no dropout */
 };
 
-/* Place the parameters of n and of its adapters, if it has any. */
+/* Place the parameters of a net that is trained, and of its adapters, which are trained alone if it has any. */
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters);
 /* Return the adapter of a matrix of the base, or NULL. */
 const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base);

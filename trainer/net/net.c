@@ -139,16 +139,21 @@ void net_free(struct net *n)
     n->matrices = 0;
 }
 
+bool net_is_frozen(const struct net *n)
+{
+    return n->trained != &n->p;
+}
+
 void net_connect(struct net *n, char *w, float *grad)
 {
     n->w = w;
-    n->grad = grad;
+    n->grad = net_is_frozen(n) ? NULL : grad;
     for (int i = 0; i < n->matrices; i++) {
         struct matrix *m = &n->matrix[i];
         if (m->first < 0)
             continue;
         m->data = net_weight(n, m->first);
-        m->grad = grad ? grad + m->first : NULL;
+        m->grad = n->grad ? n->grad + m->first : NULL;
     }
 }
 

@@ -40,14 +40,15 @@ struct net {
     enum nj_dtype T;
     enum recompute recompute;
     struct params p;
-    struct net_layer *layer; /* [layers + 1]; the last one counts all layers */
-    struct matrix *matrix;   /* [matrices]: those of each layer, block by block; head; embedding */
+    const struct params *trained; /* parameters that are trained: p, or its adapters'; NULL: none */
+    struct net_layer *layer;      /* [layers + 1]; the last one counts all layers */
+    struct matrix *matrix; /* [matrices]: those of each layer, block by block; head; embedding */
     int matrices;
     struct matrix *head, *embedding; /* two elements of `matrix`, or one if they are tied */
     char *w;                         /* parameters as T, on the device */
     float *grad;                     /* gradients in float32, on the device; NULL: not trained */
     float *inv_freq;                 /* [D/2] rotation frequencies, on the device */
-    const struct lora *lora;         /* adapters; NULL: none */
+    const struct lora *lora;         /* adapters, for lora.c and weights/ alone; NULL: none */
     enum nj_f8_scales f8_scales;     /* form of scales that the device's GEMMs take */
     struct f8_refusals *f8_refused;  /* refused FP8 GEMMs; NULL: a refusal is an error */
     char f8_names[96]; /* FP8 GEMMs in words, "in each of the student's layers: gate_up down" */
@@ -59,8 +60,10 @@ void *net_weight(const struct net *n, int64_t first); /* returns NULL for -1 */
 /* Place the parameters of n, whose configuration is set, and list its matrices. */
 int net_place(struct net *n, enum params_matrices here);
 void net_free(struct net *n);
-/* Set the addresses of the parameters, and of the gradients of a model that is trained whole. */
+/* Set the addresses of the parameters, and of their gradients unless they are frozen. */
 void net_connect(struct net *n, char *w, float *grad);
+/* Return whether the net's own parameters are not trained. */
+bool net_is_frozen(const struct net *n);
 /* Return whether all matrices are plain and without adapters. */
 bool net_is_plain(const struct net *n);
 /* Return the matrices of a block, the block-th of its layer, in the order of block_matrices[]. */

@@ -18,7 +18,7 @@ struct params {
     struct tensor_spec *spec; /* Hugging Face tensors, in canonical order */
     int64_t *first;           /* first element of each spec: a row range of a fused parameter */
     size_t specs;
-    int layers;
+    int layers; /* number of layers that `layer` lists; adapters have none */
     /* [layers] first elements of the tensors of a layer, by role; -1: the layer has none, or it lies elsewhere. Parts of
      * a fused parameter follow each other. */
     int64_t (*layer)[ROLE_COUNT];

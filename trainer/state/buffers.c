@@ -28,7 +28,7 @@ static bool is_apart(const struct layout *l)
 
 static int64_t trained_elements(const struct layout *l)
 {
-    return l->student->lora ? l->student->lora->p.count : l->student->p.count;
+    return l->student->trained->count;
 }
 
 /* Return the number of elements of weights and gradients. With ranks that are processes they are whole shards, so that
@@ -56,15 +56,15 @@ static bool trains(const struct layout *l)
     return l->s.train;
 }
 
-static bool has_adapters(const struct layout *l)
+static bool is_frozen(const struct layout *l)
 {
-    return l->student->lora != NULL;
+    return net_is_frozen(l->student);
 }
 
 static void student_weights(struct layout *l, struct carve *c)
 {
     const struct net *n = l->student;
-    l->m->weights = take(c, n->lora ? n->p.count : elements(l), dtype_bytes(n->T));
+    l->m->weights = take(c, is_frozen(l) ? n->p.count : elements(l), dtype_bytes(n->T));
     l->m->trained = l->m->weights;
 }
 
@@ -353,7 +353,7 @@ enum {
 
 const struct buffer buffers[] = {
     {REGION_STUDENT_WEIGHTS, PHASES, .carve = student_weights},
-    {REGION_ADAPTERS_WEIGHTS, PHASES, .carve = adapter_weights, .wanted = has_adapters},
+    {REGION_ADAPTERS_WEIGHTS, PHASES, .carve = adapter_weights, .wanted = is_frozen},
     {REGION_MASTER, PHASES, .carve = master, .wanted = has_master},
     {REGION_MOMENT1, PHASES, .carve = moment1, .wanted = trains},
     {REGION_MOMENT2, PHASES, .carve = moment2, .wanted = trains},

@@ -5,7 +5,6 @@
 #include "state/cost.h"
 
 #include "net/f8.h"
-#include "net/lora.h"
 #include "net/student_f8.h"
 #include "state/plan_layout.h"
 
@@ -13,8 +12,8 @@
 static double adapter_parameters(const struct net *n)
 {
     double count = 0;
-    for (size_t i = 0; n->lora && i < n->lora->p.specs; i++)
-        count += (double)tensor_elements(&n->lora->p.spec[i]);
+    for (size_t i = 0; net_is_frozen(n) && i < n->trained->specs; i++)
+        count += (double)tensor_elements(&n->trained->spec[i]);
     return count;
 }
 
@@ -57,15 +56,14 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
     const struct flops s = forward_flops(student, tokens, S);
     /* Number of passes over weights: forward, for the gradients of inputs, and for the gradients of trained
      * weights. */
-    const double passes = student->lora ? 2.0 : 3.0;
+    const double passes = net_is_frozen(student) ? 2.0 : 3.0;
     const double layers = 2.0 * tokens * (double)student_f8_weights(student);
     const double head = 2.0 * tokens * (double)student_f8_head_weights(student);
     const double f8 = passes * layers + (f8_head ? passes : 1.0) * head;
     struct step_flops out = {.student = passes * s.weights - f8 + 3.0 * s.attention,
                              .student_f8 = f8,
                              .attention = 3.0 * s.attention};
-    if (student->lora)
-        out.student += 6.0 * tokens * adapter_parameters(student);
+    out.student += 6.0 * tokens * adapter_parameters(student);
     if (teacher) {
         const struct flops t = forward_flops(teacher, tokens, S);
         const double plain = 2.0 * tokens * (double)f8_elements(teacher, &matrix_f8_refused);
@@ -141,7 +139,8 @@ struct step_work step_work_count(const struct net *student, const struct net *te
     const int ranks = o->ranks > 1 && o->rank != RANKS_HERE ? o->ranks : 1;
     const double tokens = tokens_of(o) / ranks, micro = (double)o->grad_accum / ranks;
     const double wide = o->dtype == NJ_F32 ? 2 : 1; /* size of elements relative to 16 bits */
-    const double trained = student->lora ? adapter_parameters(student) : (double)student->p.count;
+    const double trained =
+        net_is_frozen(student) ? adapter_parameters(student) : (double)student->p.count;
     const struct step_flops f = step_flops_count(student, teacher, o, f8_head);
     if (o->steps == 0)
         return out;

@@ -23,7 +23,7 @@ int engine_fail(const struct engine *e, int rc, const char *what)
 
 const struct params *engine_trained(const struct engine *e)
 {
-    return e->student.lora ? &e->lora.p : &e->student.p;
+    return e->student.trained;
 }
 
 bool engine_gathers(const struct engine *e)

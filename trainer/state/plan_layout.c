@@ -104,7 +104,7 @@ static void carve_row(void *user, struct carve *c)
 
 static const char *name_of(const struct layout *l, enum region which)
 {
-    return region_name(which, l->student->lora != NULL);
+    return region_name(which, net_is_frozen(l->student));
 }
 
 /* Name the region that has the largest array, for users without memory for it. */

@@ -8,7 +8,6 @@
 #include "base/integers.h"
 #include "batch/batch.h"
 #include "net/f8.h"
-#include "net/lora.h"
 #include "net/student_f8.h"
 
 enum { HEAD_CHUNK_ROWS = 2048 };
@@ -38,9 +37,9 @@ int shape_micro(const struct train_options *o)
 
 size_t shape_idle_gradients(const struct net *student, const struct train_options *o)
 {
-    if (o->steps == 0 || shape_micro(o) != 1 || student->lora)
+    if (o->steps == 0 || shape_micro(o) != 1 || student->trained->layers == 0)
         return 0;
-    return size_mul((size_t)params_matrices(&student->p), sizeof(float));
+    return size_mul((size_t)params_matrices(student->trained), sizeof(float));
 }
 
 void plan_shape(const struct net *student, const struct model_config *teacher,
@@ -76,7 +75,6 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_has_context ? USE_TEACHER : 0U) |
                   (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U),
     };
-    pieces_cut(student->lora ? &student->lora->p : &student->p,
-               student->lora ? 0 : student->c.layers, out->ranks, &out->pieces);
+    pieces_cut(student->trained, student->trained->layers, out->ranks, &out->pieces);
     out->early = shape_ranks_apart(o) && out->pieces.groups > 0;
 }

@@ -235,7 +235,7 @@ int scan_weights(struct engine *e, const char **what, const char **name)
         return 0;
     *what = "weight of the student";
     TRY(weights_scan(e, engine_trained(e), e->o.dtype, e->mem.trained, name));
-    if (!*name && e->student.lora)
+    if (!*name && net_is_frozen(&e->student))
         TRY(weights_scan(e, &e->student.p, e->o.dtype, e->mem.weights, name));
     return 0;
 }

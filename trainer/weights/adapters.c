@@ -5,9 +5,11 @@
  */
 #include "weights/adapters.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
+#include "state/ranks.h"
 #include "weights/weights.h"
 
 #include <stdio.h>
@@ -55,14 +57,21 @@ int adapters_load(struct engine *e, const char *dir)
 {
     const struct updated to = engine_updated(e);
     struct tensors w;
+    if (!e->student.lora)
+        return 0;
     if (!dir)
         return draw(e, to);
-    int rc = lora_weights_open(dir, &w);
-    if (rc != 0)
-        return rc;
-    rc = weights_read(e, dir, &w, &e->lora.p, to.T, to.w);
+    TRY(lora_weights_open(dir, &w));
+    const int rc = weights_read(e, dir, &w, &e->lora.p, to.T, to.w);
     tensors_close(&w);
     return rc;
+}
+
+void adapters_send(struct work *r, struct engine *e)
+{
+    const struct updated from = engine_updated(e);
+    if (e->student.lora)
+        ranks_send(r, e, from.w, (size_t)e->lora.p.count * dtype_bytes(from.T));
 }
 
 /* ---- writing ---- */

@@ -48,9 +48,8 @@ done:
 
 uint64_t engine_model_bytes(const struct engine *e)
 {
-    const struct params *p = e->student.lora ? engine_trained(e) : &e->student.p;
     const enum nj_dtype T = e->student.lora ? engine_updated(e).T : e->o.dtype;
-    return (uint64_t)p->count * dtype_bytes(T);
+    return (uint64_t)engine_trained(e)->count * dtype_bytes(T);
 }
 
 /* Return whether saving has to collect shards: adapters are saved as they are updated, but every rank has the whole

@@ -73,11 +73,8 @@ int f8_choose(struct net *n)
 
 int f8_layout(struct net *n)
 {
-    int rc = check(n);
-    if (rc == 0)
-        rc = net_place(n, PARAMS_EMBEDDING);
-    if (rc != 0)
-        return rc;
+    TRY(check(n));
+    TRY(net_place(n, PARAMS_EMBEDDING));
     if (n->c.tied) { /* the head is a copy, as only it is E4M3 */
         n->embedding = n->head + 1;
         *n->embedding = *n->head;

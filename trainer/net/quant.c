@@ -7,6 +7,7 @@
 #include "net/quant.h"
 
 #include "base/checked.h"
+#include "base/try.h"
 #include "formats/tensors.h"
 #include "io/error.h"
 #include "nojit_ops.h"
@@ -49,9 +50,7 @@ static void choose_formats(struct net *n)
 
 int quant_layout(struct net *n, const unsigned char *types)
 {
-    int rc = net_place(n, PARAMS_VECTORS);
-    if (rc != 0)
-        return rc;
+    TRY(net_place(n, PARAMS_VECTORS));
     for (size_t i = 0; i < n->p.specs; i++) {
         int row;
         struct matrix *m = net_matrix_of(n, i, &row);

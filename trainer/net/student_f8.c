@@ -5,6 +5,7 @@
 #include "net/student_f8.h"
 
 #include "base/checked.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "net/f8.h"
 #include "nojit_ops.h"
@@ -64,16 +65,17 @@ static int check_sizes(const struct net *n, int64_t rows)
 {
     /* Logits are computed for whole multiples of rows of the head. */
     const int multiple = f8_multiple(n->f8_scales);
-    int rc = student_f8_head(n) ? check_matrix(multiple, multiple, n->c.hidden_size) : 0;
     if (rows % multiple != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "--student-dtype fp8 needs a multiple of %d tokens per micro-batch, and batch "
                     "size times sequence length is %lld; change --batch-size or --seq-len",
                     multiple, (long long)rows);
-    for (const struct matrix *m = n->matrix; rc == 0 && m < n->head; m++)
+    if (student_f8_head(n))
+        TRY(check_matrix(multiple, multiple, n->c.hidden_size));
+    for (const struct matrix *m = n->matrix; m < n->head; m++)
         if (is_trained(m))
-            rc = check_matrix(multiple, m->rows, m->cols);
-    return rc;
+            TRY(check_matrix(multiple, m->rows, m->cols));
+    return 0;
 }
 
 static void name_add(struct net *n, const char *before, const char *name)

@@ -90,14 +90,12 @@ int adapters_save(struct engine *e, const char *dir)
     char path[PATH_BYTES];
     if (!e->shape.train)
         return fail(NJ_E_ARG, "saving adapters needs an engine that trains (steps above 0)");
-    int rc = adapter_file(dir, path, sizeof path);
-    if (rc != 0)
-        return rc;
+    TRY(adapter_file(dir, path, sizeof path));
     struct st_declared *declared = calloc(p->specs, sizeof *declared);
     if (!declared)
         return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
     weights_declare(p, from.T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e), declared);
-    rc = st_write_begin(path, declared, p->specs, &w);
+    int rc = st_write_begin(path, declared, p->specs, &w);
     if (rc != 0)
         goto done;
     for (size_t i = 0; rc == 0 && i < p->specs; i++)

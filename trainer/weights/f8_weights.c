@@ -5,6 +5,7 @@
  */
 #include "weights/f8_weights.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "net/f8.h"
 #include "net/teacher_shard.h"
@@ -89,27 +90,25 @@ static int scan(struct engine *e, size_t spec, bool *finite)
     const struct matrix *m = net_matrix_of(n, spec, &row);
     if (!m || m->format != &matrix_f8) /* other tensors are checked as they are read */
         return 0;
-    int rc = nj_copy(e->stream, e->mem.transfer, m->f8.scale + row, (size_t)rows * sizeof *scale);
-    if (rc == 0)
-        rc = nj_stream_sync(e->stream);
-    for (int64_t k = 0; rc == 0 && *finite && k < rows; k++)
+    TRY(nj_copy(e->stream, e->mem.transfer, m->f8.scale + row, (size_t)rows * sizeof *scale));
+    TRY(nj_stream_sync(e->stream));
+    for (int64_t k = 0; *finite && k < rows; k++)
         *finite = isfinite(scale[k]);
-    return rc;
+    return 0;
 }
 
 int f8_scan(struct engine *e, const char **name)
 {
     const struct net *n = &e->teacher.net;
     bool finite = true;
-    int rc = 0;
     *name = NULL;
-    for (size_t i = 0; rc == 0 && finite && i < n->p.specs; i++) {
+    for (size_t i = 0; finite && i < n->p.specs; i++) {
         if (teacher_shard_here(n, n->p.spec[i].layer))
-            rc = scan(e, i, &finite);
+            TRY(scan(e, i, &finite));
         if (!finite)
             *name = n->p.spec[i].name;
     }
-    return rc;
+    return 0;
 }
 
 int f8_check(struct engine *e, const char *dir, int layer)

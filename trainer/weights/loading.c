@@ -5,6 +5,8 @@
  */
 #include "weights/loading.h"
 
+#include "base/try.h"
+
 #include <omp.h>
 #include <string.h>
 
@@ -266,10 +268,9 @@ int loading_begin(struct loading *l, struct engine *e, const char *path, const s
     *l = (struct loading){.e = e, .path = path};
     pthread_mutex_init(&l->mutex, NULL);
     lay_out(l, columns);
-    int rc = w ? tensor_hashes_begin(w, &l->hashes) : 0;
-    if (rc == 0)
-        rc = create_slots(l);
-    return rc;
+    if (w)
+        TRY(tensor_hashes_begin(w, &l->hashes));
+    return create_slots(l);
 }
 
 int loading_run(struct loading *l, bool (*next)(void *user, struct load_item *out), void *user)

@@ -5,6 +5,7 @@
 #include "weights/merge.h"
 
 #include "base/float16.h"
+#include "base/try.h"
 #include "formats/side_files.h"
 #include "io/error.h"
 #include "io/model_folder.h"
@@ -42,9 +43,7 @@ static int read_adapter(struct merge *m, const struct adapter *ad)
             i++;
         const struct tensor_spec *spec = &m->lora.p.spec[i];
         const struct tensor *t = tensors_find(&m->adapters, spec->name);
-        int rc = weights_check(m->adapter_dir, spec, t);
-        if (rc != 0)
-            return rc;
+        TRY(weights_check(m->adapter_dir, spec, t));
         free(*to[k]);
         *to[k] = malloc((size_t)tensor_elements(spec) * sizeof(float));
         if (!*to[k])
@@ -89,16 +88,17 @@ static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const s
     const enum nj_tensor_type dtype = tensor_expanded(t);
     if (!ad && t->dtype == dtype && t->pairs == 0 && !t->packed)
         return st_folder_data(m->writer, t->data, t->bytes);
-    int rc = ad ? read_adapter(m, ad) : 0;
+    if (ad)
+        TRY(read_adapter(m, ad));
     const int64_t most = BLOCK / columns > 0 ? BLOCK / columns : 1;
-    for (int64_t first = 0; rc == 0 && first < rows; first += most) {
+    for (int64_t first = 0; first < rows; first += most) {
         const int64_t n = rows - first < most ? rows - first : most;
         tensor_to_f32(t, first * columns, n * columns, m->block);
         if (ad)
             add_product(m, ad, first, n);
-        rc = write_rows(m, n * columns, dtype);
+        TRY(write_rows(m, n * columns, dtype));
     }
-    return rc;
+    return 0;
 }
 
 static int64_t block_elements(const struct params *p)
@@ -141,21 +141,17 @@ static int merge_tensors(struct merge *m, const char *out)
 static int open_inputs(struct merge *m)
 {
     struct lora_config o;
-    int rc = source_config(m->base_dir, &m->net.c);
-    if (rc == 0)
-        rc = lora_config_read(m->adapter_dir, &o);
-    if (rc == 0)
-        rc = net_layout(&m->net, &o, &m->lora);
-    if (rc == 0)
-        rc = source_tensors(m->base_dir, &m->base);
-    if (rc == 0)
-        rc = lora_weights_open(m->adapter_dir, &m->adapters);
-    if (rc == 0 && m->adapters.count != m->lora.p.specs)
-        rc = fail(NJ_E_UNSUPPORTED,
-                  "%s: holds %zu tensors where its adapter_config.json describes %zu; use adapters "
-                  "of the projections of %s alone",
-                  m->adapter_dir, m->adapters.count, m->lora.p.specs, m->base_dir);
-    return rc;
+    TRY(source_config(m->base_dir, &m->net.c));
+    TRY(lora_config_read(m->adapter_dir, &o));
+    TRY(net_layout(&m->net, &o, &m->lora));
+    TRY(source_tensors(m->base_dir, &m->base));
+    TRY(lora_weights_open(m->adapter_dir, &m->adapters));
+    if (m->adapters.count == m->lora.p.specs)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: holds %zu tensors where its adapter_config.json describes %zu; use adapters "
+                "of the projections of %s alone",
+                m->adapter_dir, m->adapters.count, m->lora.p.specs, m->base_dir);
 }
 
 static int write_config(const struct merge *m, const char *dir)
@@ -172,7 +168,7 @@ static int take_generation(const char *adapters, const char *dir)
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s", adapters, name);
     if (access(path, F_OK) != 0)
-        return NJ_OK;
+        return 0;
     snprintf(path, sizeof path, "%s/%s", dir, name);
     unlink(path);
     return side_file_copy(adapters, dir, name);

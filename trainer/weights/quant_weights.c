@@ -6,6 +6,7 @@
  */
 #include "weights/quant_weights.h"
 
+#include "base/try.h"
 #include "formats/quantize.h"
 #include "io/error.h"
 #include "net/quant.h"
@@ -96,16 +97,15 @@ static int fill(struct engine *e, const struct load_item *i, int64_t first, int6
     const struct tensor *t = i->tensor;
     const enum nj_tensor_type type = staged_as(t, i->type);
     const int64_t columns = t->shape[1];
-    int rc = 0;
     if (tensor_type_block(type) == 1) {
         loading_convert(e, t, first * columns, count * columns, i->T, staged);
         return loading_finite(e, staged, count * columns, i->T) ? 0 : NJ_E_FORMAT;
     }
-    for (int64_t r = 0; r < count && rc == 0; r += ROWS_AT_ONCE) {
+    for (int64_t r = 0; r < count; r += ROWS_AT_ONCE) {
         const int64_t n = count - r < ROWS_AT_ONCE ? count - r : ROWS_AT_ONCE;
-        rc = rows_as(type, t, first + r, n, staged + (size_t)r * i->unit_bytes);
+        TRY(rows_as(type, t, first + r, n, staged + (size_t)r * i->unit_bytes));
     }
-    return rc;
+    return 0;
 }
 
 static int refuse(const struct engine *e, const char *path, const struct load_item *i, int rc)

@@ -3,6 +3,7 @@
  * save_model.c: saves the model folder of a run: the student with the files that came beside its weights, or its
  * adapters.
  */
+#include "base/try.h"
 #include "io/error.h"
 #include "io/path.h"
 #include "model/model_open.h"
@@ -80,25 +81,23 @@ static int release(struct engine *e)
 
 int engine_collect_model(struct engine *e)
 {
-    const int rc = collect(e);
-    return rc == 0 ? release(e) : rc;
+    TRY(collect(e));
+    return release(e);
 }
 
 static int save_adapters(struct engine *e, const char *dir)
 {
-    int rc = collect(e);
-    if (rc == 0)
-        rc = adapters_save(e, dir);
-    return rc == 0 ? release(e) : rc;
+    TRY(collect(e));
+    TRY(adapters_save(e, dir));
+    return release(e);
 }
 
 int engine_save_model(struct engine *e, const char *dir)
 {
     if (e->student.lora)
         return save_adapters(e, dir);
-    int rc = save_tensors(e, dir);
-    if (rc == 0)
-        rc = source_write_config(e->student_dir, dir, &e->student.c,
-                                 tensor_type_torch(weights_dtype(e)));
-    return rc != 0 ? rc : source_side_files(e->student_dir, dir);
+    TRY(save_tensors(e, dir));
+    TRY(source_write_config(e->student_dir, dir, &e->student.c,
+                            tensor_type_torch(weights_dtype(e))));
+    return source_side_files(e->student_dir, dir);
 }

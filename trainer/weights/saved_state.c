@@ -4,6 +4,7 @@
  * (state_file.c): weights as they are updated (master weights if there are any) and both moments, as they lie in the
  * arenas, and the position.
  */
+#include "base/try.h"
 #include "io/error.h"
 #include "state/ranks.h"
 #include "weights/model_files.h"
@@ -116,37 +117,31 @@ static int move_section(struct engine *e, struct state_file *s, int i, bool writ
     char *piece = e->mem.transfer;
     XXH3_state_t h;
     XXH3_64bits_reset(&h);
-    int rc = state_file_seek(s, i);
-    for (size_t at = 0; rc == 0 && at < bytes; at += room) {
+    TRY(state_file_seek(s, i));
+    for (size_t at = 0; at < bytes; at += room) {
         const size_t n = bytes - at < room ? bytes - at : room;
         if (!writing)
-            rc = state_file_read(s, piece, n);
-        if (rc != 0)
-            break;
-        rc = writing ? nj_copy(e->stream, piece, of.at + at, n)
-                     : nj_copy(e->stream, of.at + at, piece, n);
+            TRY(state_file_read(s, piece, n));
+        int rc = writing ? nj_copy(e->stream, piece, of.at + at, n)
+                         : nj_copy(e->stream, of.at + at, piece, n);
         if (rc == 0)
             rc = nj_stream_sync(e->stream);
         if (rc != 0)
             return engine_fail(e, rc, "copying the training state");
         XXH3_64bits_update(&h, piece, n);
         if (writing)
-            rc = state_file_write(s, piece, n);
+            TRY(state_file_write(s, piece, n));
     }
     *hash = XXH3_64bits_digest(&h);
-    return rc;
+    return 0;
 }
 
 static int write_state(struct engine *e, struct state_file *s)
 {
     for (int i = 0; i < STATE_ARRAYS; i++) {
-        int rc = collect_section(e, i);
-        if (rc == 0)
-            rc = move_section(e, s, i, true, &s->array[i].hash);
-        if (rc == 0)
-            rc = release_section(e, i);
-        if (rc != 0)
-            return rc;
+        TRY(collect_section(e, i));
+        TRY(move_section(e, s, i, true, &s->array[i].hash));
+        TRY(release_section(e, i));
     }
     return state_file_finish(s);
 }
@@ -164,14 +159,10 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
 {
     struct state_file s;
     uint64_t bytes[STATE_ARRAYS];
-    int rc = need_training(e, "saving a state");
-    if (rc != 0)
-        return rc;
+    TRY(need_training(e, "saving a state"));
     array_bytes(e, bytes);
-    rc = state_file_create(&s, dir, bytes);
-    if (rc != 0)
-        return rc;
-    rc = engine_read_back(e);
+    TRY(state_file_create(&s, dir, bytes));
+    int rc = engine_read_back(e);
     if (rc != 0)
         rc = engine_fail(e, rc, "reading the step state");
     s.fields = (struct state_fields){.step = step,
@@ -184,19 +175,17 @@ int engine_save_state(struct engine *e, const char *dir, int64_t step,
     memcpy(s.fields.slots, e->mem.pinned->state, sizeof s.fields.slots);
     if (rc == 0)
         rc = write_state(e, &s);
-    rc = state_file_close(&s, rc);
-    return rc == 0 ? save_choices(e, dir) : rc;
+    TRY(state_file_close(&s, rc));
+    return save_choices(e, dir);
 }
 
 int engine_collect_state(struct engine *e)
 {
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < STATE_ARRAYS; i++) {
-        rc = collect_section(e, i);
-        if (rc == 0)
-            rc = release_section(e, i);
+    for (int i = 0; i < STATE_ARRAYS; i++) {
+        TRY(collect_section(e, i));
+        TRY(release_section(e, i));
     }
-    return rc;
+    return 0;
 }
 
 /* Refuse the state of another run. */
@@ -239,18 +228,17 @@ static int check_counts(const struct state_file *s)
 static int check_state(const struct engine *e, struct state_file *s)
 {
     uint64_t bytes[STATE_ARRAYS];
-    int rc = check_run(e, s);
-    if (rc == 0)
-        rc = check_counts(s);
+    TRY(check_run(e, s));
+    TRY(check_counts(s));
     array_bytes(e, bytes);
-    return rc ? rc : state_file_expect(s, bytes);
+    return state_file_expect(s, bytes);
 }
 
 static int read_section(struct engine *e, struct state_file *s, int i)
 {
     uint64_t hash = 0;
-    const int rc = move_section(e, s, i, false, &hash);
-    return rc ? rc : state_file_check(s, i, hash);
+    TRY(move_section(e, s, i, false, &hash));
+    return state_file_check(s, i, hash);
 }
 
 static int send_section(struct engine *e, int i)
@@ -264,19 +252,18 @@ static int send_section(struct engine *e, int i)
 /* Read the state on the rank that opened the file, and send it to all; s: NULL on the others. */
 static int read_state(struct engine *e, struct state_file *s, struct state_fields *h)
 {
-    int rc = s ? check_state(e, s) : 0;
-    if (rc == 0 && s)
+    if (s) {
+        TRY(check_state(e, s));
         *h = s->fields;
-    if (rc == 0)
-        rc = ranks_tell(e, h, sizeof *h);
-    for (int i = 0; rc == 0 && i < STATE_ARRAYS; i++) {
-        rc = s ? read_section(e, s, i) : 0;
-        if (rc == 0)
-            rc = send_section(e, i);
-        if (rc == 0)
-            rc = keep_section(e, i);
     }
-    return rc;
+    TRY(ranks_tell(e, h, sizeof *h));
+    for (int i = 0; i < STATE_ARRAYS; i++) {
+        if (s)
+            TRY(read_section(e, s, i));
+        TRY(send_section(e, i));
+        TRY(keep_section(e, i));
+    }
+    return 0;
 }
 
 static int apply_state(struct engine *e, const struct state_fields *h)
@@ -288,24 +275,24 @@ static int apply_state(struct engine *e, const struct state_fields *h)
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "restoring the training state");
 }
 
+static int read_file(struct engine *e, const char *dir, struct state_fields *h)
+{
+    struct state_file s;
+    if (!engine_reads(e))
+        return read_state(e, NULL, h);
+    TRY(state_file_open(&s, dir));
+    const int rc = read_state(e, &s, h);
+    fclose(s.f);
+    return rc;
+}
+
 /* After a failure the engine holds a part of the state and must be destroyed. */
 int engine_load_state(struct engine *e, const char *dir, int64_t *step, struct data_state *data)
 {
-    const bool reads = engine_reads(e);
-    struct state_file s;
     struct state_fields h = {0};
-    int rc = need_training(e, "resuming");
-    if (rc == 0 && reads)
-        rc = state_file_open(&s, dir);
-    if (rc != 0)
-        return rc;
-    rc = read_state(e, reads ? &s : NULL, &h);
-    if (reads)
-        fclose(s.f);
-    if (rc == 0)
-        rc = apply_state(e, &h);
-    if (rc != 0)
-        return rc;
+    TRY(need_training(e, "resuming"));
+    TRY(read_file(e, dir, &h));
+    TRY(apply_state(e, &h));
     e->step = *step = h.step;
     *data = (struct data_state){.epoch = h.epoch, .window = h.window};
     return 0;

@@ -5,6 +5,7 @@
  */
 #include "weights/state_file.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "io/regular.h"
 
@@ -122,9 +123,7 @@ int state_file_create(struct state_file *s, const char *dir, const uint64_t byte
         s->array[i] = (struct state_array){.at = at, .bytes = bytes[i]};
         at += bytes[i];
     }
-    int rc = set_path(s, dir);
-    if (rc != 0)
-        return rc;
+    TRY(set_path(s, dir));
     s->f = fopen(s->path, "wb");
     return s->f ? 0 : fail(NJ_E_IO, "%s: %s", s->path, strerror(errno));
 }
@@ -152,16 +151,12 @@ int state_file_finish(struct state_file *s)
     memcpy(head.magic, state_magic, sizeof head.magic);
     make_records(s, record);
     head.records_hash = XXH3_64bits(record, sizeof record);
-    int rc = seek(s, 0);
-    if (rc == 0)
-        rc = state_file_write(s, &head, sizeof head);
-    if (rc == 0)
-        rc = state_file_write(s, record, sizeof record);
-    for (int i = 0; rc == 0 && i < FIELDS; i++)
-        rc = state_file_write(s, (const char *)&s->fields + fields[i].at, fields[i].bytes);
-    if (rc == 0 && (fflush(s->f) != 0 || fsync(fileno(s->f)) != 0))
-        rc = io_failed(s, "writing");
-    return rc;
+    TRY(seek(s, 0));
+    TRY(state_file_write(s, &head, sizeof head));
+    TRY(state_file_write(s, record, sizeof record));
+    for (int i = 0; i < FIELDS; i++)
+        TRY(state_file_write(s, (const char *)&s->fields + fields[i].at, fields[i].bytes));
+    return fflush(s->f) == 0 && fsync(fileno(s->f)) == 0 ? 0 : io_failed(s, "writing");
 }
 
 /* ---- reading ---- */
@@ -174,11 +169,8 @@ static int not_whole(const struct state_file *s)
 static int read_version_1(struct state_file *s)
 {
     struct header_1 h;
-    int rc = seek(s, 0);
-    if (rc == 0)
-        rc = state_file_read(s, &h, sizeof h);
-    if (rc != 0)
-        return rc;
+    TRY(seek(s, 0));
+    TRY(state_file_read(s, &h, sizeof h));
     if (h.header_hash != XXH3_64bits(&h, offsetof(struct header_1, header_hash)))
         return not_whole(s);
     s->fields = (struct state_fields){.step = h.step,
@@ -220,10 +212,10 @@ static int read_field(struct state_file *s, const struct record *r, const struct
     char *at = (char *)&s->fields + to->at;
     if (r->bytes != to->bytes)
         return refuse_record(s, r, NJ_E_FORMAT, "has another size; take another checkpoint");
-    const int rc = state_file_read(s, at, to->bytes);
-    if (rc == 0 && XXH3_64bits(at, to->bytes) != r->hash)
+    TRY(state_file_read(s, at, to->bytes));
+    if (XXH3_64bits(at, to->bytes) != r->hash)
         return refuse_record(s, r, NJ_E_FORMAT, "is damaged; take another checkpoint");
-    return rc;
+    return 0;
 }
 
 static int read_record(struct state_file *s, const struct record *r, uint64_t at,
@@ -249,28 +241,26 @@ static int read_records(struct state_file *s)
     struct head head;
     struct record record[RECORDS_MOST];
     bool seen[RECORDS] = {false};
-    int rc = seek(s, 0);
-    if (rc == 0)
-        rc = state_file_read(s, &head, sizeof head);
-    if (rc == 0 && head.records > RECORDS_MOST)
-        rc = not_whole(s);
-    if (rc == 0)
-        rc = state_file_read(s, record, head.records * sizeof *record);
-    if (rc == 0 && head.records_hash != XXH3_64bits(record, head.records * sizeof *record))
-        rc = not_whole(s);
-    uint64_t at = sizeof head + (rc == 0 ? head.records : 0) * sizeof *record;
-    for (uint32_t i = 0; rc == 0 && i < head.records; i++) {
+    TRY(seek(s, 0));
+    TRY(state_file_read(s, &head, sizeof head));
+    if (head.records > RECORDS_MOST)
+        return not_whole(s);
+    TRY(state_file_read(s, record, head.records * sizeof *record));
+    if (head.records_hash != XXH3_64bits(record, head.records * sizeof *record))
+        return not_whole(s);
+    uint64_t at = sizeof head + head.records * sizeof *record;
+    for (uint32_t i = 0; i < head.records; i++) {
         if (record[i].bytes > s->size - at)
             return fail(NJ_E_FORMAT, "%s: ends too early; take another checkpoint", s->path);
-        rc = read_record(s, &record[i], at, seen);
+        TRY(read_record(s, &record[i], at, seen));
         at += record[i].bytes;
     }
     s->end = at;
-    for (int i = 0; rc == 0 && i < STATE_ARRAYS; i++)
+    for (int i = 0; i < STATE_ARRAYS; i++)
         if (!seen[FIELDS + i])
-            rc = fail(NJ_E_FORMAT, "%s: lacks its %s; take another checkpoint", s->path,
-                      arrays[i].name);
-    return rc;
+            return fail(NJ_E_FORMAT, "%s: lacks its %s; take another checkpoint", s->path,
+                        arrays[i].name);
+    return 0;
 }
 
 static int read_fields(struct state_file *s)
@@ -279,9 +269,7 @@ static int read_fields(struct state_file *s)
         char magic[8];
         uint32_t version;
     } start;
-    const int rc = state_file_read(s, &start, sizeof start);
-    if (rc != 0)
-        return rc;
+    TRY(state_file_read(s, &start, sizeof start));
     if (memcmp(start.magic, state_magic, sizeof start.magic) != 0)
         return not_whole(s);
     s->version = start.version;
@@ -300,13 +288,9 @@ int state_file_open(struct state_file *s, const char *dir)
 {
     struct stat st;
     *s = (struct state_file){.f = NULL};
-    int rc = set_path(s, dir);
-    if (rc == 0)
-        rc = regular_open(s->path, 0, "take another checkpoint", &s->f);
-    if (rc != 0)
-        return rc;
-    if (fstat(fileno(s->f), &st) != 0)
-        rc = io_failed(s, "reading");
+    TRY(set_path(s, dir));
+    TRY(regular_open(s->path, 0, "take another checkpoint", &s->f));
+    int rc = fstat(fileno(s->f), &st) == 0 ? 0 : io_failed(s, "reading");
     s->size = rc == 0 ? (uint64_t)st.st_size : 0;
     if (rc == 0)
         rc = read_fields(s);

@@ -45,11 +45,8 @@ static int check_tensors(const char *dir, const struct params *p, const struct t
         if (!known)
             return refuse_extra(dir, name);
     }
-    for (size_t i = 0; i < p->specs; i++) {
-        const int rc = weights_check(dir, &p->spec[i], tensors_find(w, p->spec[i].name));
-        if (rc != 0)
-            return rc;
-    }
+    for (size_t i = 0; i < p->specs; i++)
+        TRY(weights_check(dir, &p->spec[i], tensors_find(w, p->spec[i].name)));
     return 0;
 }
 
@@ -196,10 +193,8 @@ static int64_t widest(const struct params *p)
 static int read_tensors(const char *dir, struct reading *r, uint64_t *hash)
 {
     struct loading l;
-    int rc = check_tensors(dir, r->p, r->w);
-    if (rc != 0)
-        return rc;
-    rc = loading_begin(&l, r->e, dir, hash ? r->w : NULL, widest(r->p));
+    TRY(check_tensors(dir, r->p, r->w));
+    int rc = loading_begin(&l, r->e, dir, hash ? r->w : NULL, widest(r->p));
     if (rc == 0)
         rc = run_all(&l, r);
     return loading_end(&l, rc, hash);
@@ -225,9 +220,7 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
                  weights_matrix *matrix, uint64_t *hash)
 {
     struct tensors w;
-    int rc = source_tensors(dir, &w);
-    if (rc != 0)
-        return rc;
+    TRY(source_tensors(dir, &w));
     begin_reading(e, &w);
     struct reading r = {.e = e,
                         .dir = dir,
@@ -238,7 +231,7 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
                         .arena = to.w,
                         .matrix = matrix,
                         .told = ATOMIC_FLAG_INIT};
-    rc = read_tensors(dir, &r, hash);
+    const int rc = read_tensors(dir, &r, hash);
     tensors_close(&w);
     return rc;
 }
@@ -249,20 +242,15 @@ int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, cons
                  const char **name)
 {
     int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
-    const int joined = engine_join(e);
     *name = NULL;
-    if (joined != 0)
-        return joined;
+    TRY(engine_join(e));
     for (size_t i = 0; i < p->specs; i++) {
         int64_t elements = p->first[i] < 0 ? 0 : tensor_elements(&p->spec[i]);
         for (int64_t at = 0; at < elements; at += room) {
             int64_t n = elements - at < room ? elements - at : room;
             const char *from = (const char *)arena + (size_t)(p->first[i] + at) * dtype_bytes(T);
-            int rc = nj_copy(e->stream, e->mem.transfer, from, (size_t)n * dtype_bytes(T));
-            if (rc == 0)
-                rc = nj_stream_sync(e->stream);
-            if (rc != 0)
-                return rc;
+            TRY(nj_copy(e->stream, e->mem.transfer, from, (size_t)n * dtype_bytes(T)));
+            TRY(nj_stream_sync(e->stream));
             if (!loading_finite(e, e->mem.transfer, n, T)) {
                 *name = p->spec[i].name;
                 return 0;
@@ -290,9 +278,7 @@ int weights_download(struct engine *e, const char *from, size_t bytes, weights_p
         OP(&r, nj_stream_sync(r.s));
         if (r.rc != 0)
             return engine_fail(e, r.rc, "saving weights");
-        const int rc = put(file, e->mem.transfer, n);
-        if (rc != 0)
-            return rc;
+        TRY(put(file, e->mem.transfer, n));
     }
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "io/error.h"
 #include "model/config.h"
 #include "model/tensor_names.h"
+#include "plain_layers.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -183,13 +184,14 @@ static inline bool apr_has_pairs(const struct apr_form *f, const struct model_co
 /* Return the metadata as text; the caller frees it. */
 static inline char *apr_metadata(const struct apr_form *f, const struct model_config *c)
 {
-    json_t *m = json_pack(
-        "{s:s,s:s,s:n,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:i}", "model_type", "Auto",
-        "architecture", c->model_type, "license", "hidden_size", c->hidden_size, "num_layers",
-        c->layers, "num_heads", c->heads, "num_kv_heads", c->kv_heads, "vocab_size", c->vocab_size,
-        "intermediate_size", c->intermediate_size, "max_position_embeddings", c->max_positions,
-        "rope_type", apr_has_pairs(f, c) ? 0 : 2, "rope_theta", c->rope_theta, "rms_norm_eps",
-        (double)c->rms_eps, "head_dim", c->head_dim);
+    json_t *m =
+        json_pack("{s:s,s:s,s:n,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:i}", "model_type", "Auto",
+                  "architecture", c->model_type, "license", "hidden_size", c->hidden_size,
+                  "num_layers", c->layers, "num_heads", ATTENTION(c).heads, "num_kv_heads",
+                  ATTENTION(c).kv_heads, "vocab_size", c->vocab_size, "intermediate_size",
+                  GLU(c).ffn_size, "max_position_embeddings", c->max_positions, "rope_type",
+                  apr_has_pairs(f, c) ? 0 : 2, "rope_theta", c->arch.rope[0].theta, "rms_norm_eps",
+                  (double)c->rms_eps, "head_dim", ATTENTION(c).head_dim);
     json_t *change = f->change ? json_loads(f->change, 0, NULL) : json_object(), *value;
     const char *key;
     if (!m || !change)
@@ -278,7 +280,7 @@ static inline float *apr_values(const struct apr_form *f, const struct model_con
                                 const struct tensor_spec *s, const struct tensor *t)
 {
     const bool q_or_k = s->role == ROLE_Q_WEIGHT || s->role == ROLE_K_WEIGHT;
-    const int64_t columns = s->shape[1], D = c->head_dim;
+    const int64_t columns = s->shape[1], D = ATTENTION(c).head_dim;
     float *x = malloc((size_t)tensor_elements(s) * sizeof *x);
     if (!x)
         abort();
@@ -347,8 +349,10 @@ static inline size_t apr_list(const struct apr_form *f, const struct model_confi
     for (size_t i = 0; i < count; i++)
         apr_name(f, &out[i].spec, out[i].name);
     if (f->divisors)
-        out[count++] = (struct apr_tensor){
-            "rope_freqs.weight", {.rank = 1, .shape = {c->head_dim / 2, 1}}, NULL, f->divisors};
+        out[count++] = (struct apr_tensor){"rope_freqs.weight",
+                                           {.rank = 1, .shape = {ATTENTION(c).head_dim / 2, 1}},
+                                           NULL,
+                                           f->divisors};
     if (f->extra) {
         out[count] = (struct apr_tensor){"", {.rank = 1, .shape = {1, 1}}, NULL, &one};
         snprintf(out[count++].name, sizeof out->name, "%s", f->extra);

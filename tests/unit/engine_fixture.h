@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 #include "io/error.h"
 #include "model/init.h"
+#include "plain_layers.h"
 #include "state/engine_struct.h"
 
 #include <ftw.h>
@@ -39,7 +40,7 @@ static const struct model_config qwen2 = {
     .bos_id = -1,
     .eos_id = END_OF_TEXT,
     .rms_eps = 1e-6f,
-    .rope_theta = 1e4,
+    CONFIG_ROPE(1e4),
     .tied = true,
 };
 static const struct model_config qwen3 = {
@@ -52,7 +53,7 @@ static const struct model_config qwen3 = {
     .bos_id = -1,
     .eos_id = END_OF_TEXT,
     .rms_eps = 1e-6f,
-    .rope_theta = 1e4,
+    CONFIG_ROPE(1e4),
 };
 static const struct model_config teacher_config = {
     .model_type = "llama",
@@ -64,7 +65,7 @@ static const struct model_config teacher_config = {
     .bos_id = -1,
     .eos_id = END_OF_TEXT,
     .rms_eps = 1e-5f,
-    .rope_theta = 1e4,
+    CONFIG_ROPE(1e4),
 };
 
 static const struct train_options small_options = {
@@ -201,10 +202,8 @@ static int fixture_open(void **state)
     ok(init_model(path_of("qwen2"), &qwen2, 1, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("qwen3"), &qwen3, 2, NJ_TYPE_F32, 1 << 30, NULL));
     struct model_config gelu = qwen2, gelu_tanh = qwen3;
-    gelu.hidden_act = hidden_act_find("gelu");
-    gelu_tanh.hidden_act = hidden_act_find("gelu_pytorch_tanh");
-    config_plain_layers(&gelu);
-    config_plain_layers(&gelu_tanh);
+    GLU(&gelu).act = hidden_act_find("gelu");
+    GLU(&gelu_tanh).act = hidden_act_find("gelu_pytorch_tanh");
     ok(init_model(path_of("gelu"), &gelu, 1, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("gelu-tanh"), &gelu_tanh, 2, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("teacher"), &teacher_config, 3, NJ_TYPE_F32, 1 << 30, NULL));

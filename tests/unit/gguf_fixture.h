@@ -12,6 +12,7 @@
 #include "model/gguf_ftype.h"
 #include "model/gguf_model.h"
 #include "model/tensor_names.h"
+#include "plain_layers.h"
 #include "text/gguf_tokenizer.h"
 
 #include <math.h>
@@ -74,11 +75,11 @@ static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
     } whole[] = {{"context_length", c->max_positions},
                  {"embedding_length", c->hidden_size},
                  {"block_count", c->layers},
-                 {"feed_forward_length", c->intermediate_size},
-                 {"attention.head_count", c->heads},
-                 {"attention.head_count_kv", c->kv_heads},
-                 {"attention.key_length", c->head_dim},
-                 {"attention.value_length", c->head_dim},
+                 {"feed_forward_length", GLU(c).ffn_size},
+                 {"attention.head_count", ATTENTION(c).heads},
+                 {"attention.head_count_kv", ATTENTION(c).kv_heads},
+                 {"attention.key_length", ATTENTION(c).head_dim},
+                 {"attention.value_length", ATTENTION(c).head_dim},
                  {"vocab_size", f->vocab_size ? c->vocab_size : -1}};
     char key[128];
     if (!gguf_is_changed(f, "general.architecture"))
@@ -93,7 +94,7 @@ static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
         gguf_put_f32(w, key, c->rms_eps);
     snprintf(key, sizeof key, "%s.rope.freq_base", arch);
     if (!gguf_is_changed(f, key))
-        gguf_put_f32(w, key, (float)c->rope_theta);
+        gguf_put_f32(w, key, (float)c->arch.rope[0].theta);
     if (c->bos_id >= 0 && !f->tokenizer)
         gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)c->bos_id);
     if (c->eos_id >= 0 && !f->tokenizer && !gguf_is_changed(f, "tokenizer.ggml.eos_token_id"))
@@ -104,11 +105,11 @@ static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
 /* Compute the divisors as the converter does, in float32. */
 static inline void gguf_llama3_divisors(const struct model_config *c, float *out)
 {
-    const struct rope_scaling *s = &c->rope_scaling;
+    const struct rope_scaling *s = &c->arch.rope[0].scaling;
     const float old = (float)s->original_positions, pi = 3.14159265358979f;
-    for (int i = 0; i < c->head_dim / 2; i++) {
-        const float exponent = (float)(2 * i) / (float)c->head_dim;
-        const float wave = 2 * pi * powf((float)c->rope_theta, exponent);
+    for (int i = 0; i < ATTENTION(c).head_dim / 2; i++) {
+        const float exponent = (float)(2 * i) / (float)ATTENTION(c).head_dim;
+        const float wave = 2 * pi * powf((float)c->arch.rope[0].theta, exponent);
         const float smooth =
             (old / wave - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
         out[i] = wave < old / s->high_freq_factor  ? 1
@@ -122,7 +123,7 @@ static inline int gguf_write_tensor(struct gguf_writer *w, const struct model_co
                                     const struct tensor_spec *spec, const struct tensor *t,
                                     enum nj_tensor_type dtype)
 {
-    const int64_t rows = spec->shape[0], columns = spec->shape[1], D = c->head_dim;
+    const int64_t rows = spec->shape[0], columns = spec->shape[1], D = ATTENTION(c).head_dim;
     const bool q_or_k = spec->role == ROLE_Q_WEIGHT || spec->role == ROLE_K_WEIGHT ||
                         spec->role == ROLE_Q_BIAS || spec->role == ROLE_K_BIAS;
     const bool alternate = q_or_k && strcmp(gguf_arch(c->model_type), "llama") == 0;
@@ -179,11 +180,12 @@ static inline size_t gguf_declare(const struct gguf_form *f, const struct model_
                                           {spec[i].shape[0], spec[i].shape[1]}};
         count++;
     }
-    if (c->rope_scaling.factor > 0 || f->divisors)
-        out[count++] = (struct st_declared){"rope_freqs.weight",
-                                            NJ_TYPE_F32,
-                                            1,
-                                            {f->divisors ? f->divisor_count : c->head_dim / 2}};
+    if (c->arch.rope[0].scaling.factor > 0 || f->divisors)
+        out[count++] =
+            (struct st_declared){"rope_freqs.weight",
+                                 NJ_TYPE_F32,
+                                 1,
+                                 {f->divisors ? f->divisor_count : ATTENTION(c).head_dim / 2}};
     if (f->extra)
         out[count++] = (struct st_declared){f->extra, NJ_TYPE_F32, 1, {1}};
     return count;
@@ -210,8 +212,8 @@ static inline int gguf_write_all(struct gguf_writer *w, const struct gguf_form *
     gguf_llama3_divisors(c, divisors);
     if (rc == 0 && f->divisors)
         rc = gguf_write_data(w, f->divisors, (size_t)f->divisor_count * sizeof *f->divisors);
-    else if (rc == 0 && c->rope_scaling.factor > 0)
-        rc = gguf_write_data(w, divisors, (size_t)c->head_dim / 2 * sizeof *divisors);
+    else if (rc == 0 && c->arch.rope[0].scaling.factor > 0)
+        rc = gguf_write_data(w, divisors, (size_t)ATTENTION(c).head_dim / 2 * sizeof *divisors);
     if (rc == 0 && f->extra)
         rc = gguf_write_data(w, divisors, sizeof *divisors);
     if (rc == 0)

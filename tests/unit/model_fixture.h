@@ -8,6 +8,7 @@
 #include "formats/safetensors.h"
 #include "model/init.h"
 #include "model/tensor_names.h"
+#include "plain_layers.h"
 #include "unit.h"
 
 /* Write the folder of a model whose norms and biases are random, too. */
@@ -43,28 +44,27 @@ static inline void check_config(const struct model_config *a, const struct model
     assert_string_equal(a->model_type, b->model_type);
     const int sizes[][2] = {
         {a->hidden_size, b->hidden_size},
-        {a->intermediate_size, b->intermediate_size},
+        {GLU(a).ffn_size, GLU(b).ffn_size},
         {a->layers, b->layers},
-        {a->heads, b->heads},
-        {a->kv_heads, b->kv_heads},
-        {a->head_dim, b->head_dim},
+        {ATTENTION(a).heads, ATTENTION(b).heads},
+        {ATTENTION(a).kv_heads, ATTENTION(b).kv_heads},
+        {ATTENTION(a).head_dim, ATTENTION(b).head_dim},
         {a->vocab_size, b->vocab_size},
         {a->max_positions, b->max_positions},
         {a->bos_id, b->bos_id},
         {a->eos_id, b->eos_id},
-        {a->rope_scaling.original_positions, b->rope_scaling.original_positions},
-        {a->hidden_act, b->hidden_act},
+        {a->arch.rope[0].scaling.original_positions, b->arch.rope[0].scaling.original_positions},
+        {GLU(a).act, GLU(b).act},
         {a->tied, b->tied},
-        {a->qkv_bias, b->qkv_bias},
-        {a->qk_norm, b->qk_norm}};
+        {(int)ATTENTION(a).features, (int)ATTENTION(b).features}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (sizes[i][0] != sizes[i][1])
             fail_msg("field %zu: %d, expected %d", i, sizes[i][0], sizes[i][1]);
-    assert_true(a->rms_eps == b->rms_eps && a->rope_theta == b->rope_theta);
+    assert_true(a->rms_eps == b->rms_eps && a->arch.rope[0].theta == b->arch.rope[0].theta);
     float x[64], y[64];
     config_inv_freq(a, x);
     config_inv_freq(b, y);
-    assert_memory_equal(x, y, (size_t)a->head_dim / 2 * sizeof *x);
+    assert_memory_equal(x, y, (size_t)ATTENTION(a).head_dim / 2 * sizeof *x);
 }
 
 #endif

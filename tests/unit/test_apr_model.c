@@ -14,21 +14,21 @@
 static const struct model_config llama = {.model_type = "llama",
                                           CONFIG_PLAIN(4, 2, 64, 256, 0),
                                           .rms_eps = 1e-5f,
-                                          .rope_theta = 5e5,
+                                          CONFIG_ROPE(5e5),
                                           .tied = true,
                                           COMMON};
 static const struct model_config qwen2 = {
     .model_type = "qwen2",
     CONFIG_PLAIN(4, 2, 64, 256, FEATURE_BIT(FEATURE_QKV_BIAS)),
     .rms_eps = 1e-6f,
-    .rope_theta = 1e6,
+    CONFIG_ROPE(1e6),
     .tied = true,
     COMMON};
 static const struct model_config qwen3 = {
     .model_type = "qwen3",
     CONFIG_PLAIN(4, 2, 128, 256, FEATURE_BIT(FEATURE_QK_NORM)),
     .rms_eps = 1e-6f,
-    .rope_theta = 1e6,
+    CONFIG_ROPE(1e6),
     COMMON};
 static const struct model_config *const models[] = {&llama, &qwen2, &qwen3};
 enum { MODELS = sizeof models / sizeof *models };
@@ -235,7 +235,7 @@ static void llama3_scaling_is_read(void **state)
     (void)state;
     struct model_config c = llama;
     float divisors[32];
-    c.rope_scaling = (struct rope_scaling){8, 1, 4, 8192};
+    c.arch.rope[0].scaling = (struct rope_scaling){8, 1, 4, 8192};
     c.max_positions = 131072;
     gguf_llama3_divisors(&c, divisors);
     write_folder(at("scaled"), &c);

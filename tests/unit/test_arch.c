@@ -105,7 +105,12 @@ static void sizes_of_a_block_are_counted(void **state)
     const struct block *glu = arch_block(&c.arch, 2, BLOCK_GLU);
     assert_int_equal(block_qkv_size(attention), 32);
     assert_int_equal(block_qkv_size(glu), 0);
-    assert_true(block_attention_flops(attention, 5) == 4.0 * 2 * 8 * 5);
+    assert_true(block_attention_flops(attention, 5) == 4.0 * 2 * 8 * 3);
+    struct block near = *attention;
+    near.window = 2; /* the first of five queries sees one key, the others two */
+    assert_true(block_attention_flops(&near, 5) == 4.0 * 2 * 8 * 9 / 5);
+    near.window = 5;
+    assert_true(block_attention_flops(&near, 5) == 4.0 * 2 * 8 * 3);
     assert_true(block_attention_flops(glu, 5) == 0);
 }
 

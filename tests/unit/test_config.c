@@ -7,6 +7,7 @@
 #include "io/notes.h"
 #include "model/config.h"
 #include "model/tensor_names.h"
+#include "plain_layers.h"
 #include "unit.h"
 
 #include <math.h>
@@ -29,23 +30,28 @@ static int read_json(const char *json, struct model_config *c)
     return config_read(scratch, c);
 }
 
+static bool has(const struct model_config *c, enum feature feature)
+{
+    return block_has(&ATTENTION(c), feature);
+}
+
 static void families_imply_their_switches(void **state)
 {
     (void)state;
     struct model_config c;
     check_ok(read_json("{" QWEN2 "}", &c), "qwen2");
-    assert_true(c.qkv_bias && !c.qk_norm && !c.tied);
-    assert_int_equal(c.head_dim, 64);
+    assert_true(has(&c, FEATURE_QKV_BIAS) && !has(&c, FEATURE_QK_NORM) && !c.tied);
+    assert_int_equal(ATTENTION(&c).head_dim, 64);
     assert_int_equal(c.max_positions, 32768);
     assert_int_equal(c.bos_id, -1);
     assert_int_equal(c.eos_id, -1);
-    assert_true(c.rms_eps == 1e-6f && c.rope_theta == 1e4);
+    assert_true(c.rms_eps == 1e-6f && c.arch.rope[0].theta == 1e4);
     check_ok(read_json("{" QWEN3 "}", &c), "qwen3");
-    assert_true(!c.qkv_bias && c.qk_norm);
-    assert_int_equal(c.head_dim, 128);
+    assert_true(!has(&c, FEATURE_QKV_BIAS) && has(&c, FEATURE_QK_NORM));
+    assert_int_equal(ATTENTION(&c).head_dim, 128);
     check_ok(read_json("{" LLAMA "}", &c), "llama");
-    assert_true(!c.qkv_bias && !c.qk_norm);
-    assert_int_equal(c.kv_heads, 2);
+    assert_true(!has(&c, FEATURE_QKV_BIAS) && !has(&c, FEATURE_QK_NORM));
+    assert_int_equal(ATTENTION(&c).kv_heads, 2);
     assert_int_equal(c.max_positions, 2048);
 }
 
@@ -61,7 +67,7 @@ static void windows_beyond_the_positions_are_none(void **state)
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct model_config c, back;
         check_ok(read_json(models[i], &c), models[i]);
-        assert_true(!c.qkv_bias && !c.qk_norm);
+        assert_true(!has(&c, FEATURE_QKV_BIAS) && !has(&c, FEATURE_QK_NORM));
         c.max_positions = 100000;
         check_ok(config_write(scratch, &c, "bfloat16"), "write");
         check_ok(config_read(scratch, &back), "read back");
@@ -77,7 +83,7 @@ static void activations_are_read_and_written(void **state)
         char fields[300];
         snprintf(fields, sizeof fields, "{" QWEN2 ",\"hidden_act\":\"%s\"}", hidden_acts[i].name);
         check_ok(read_json(fields, &c), fields);
-        assert_int_equal(c.hidden_act, i);
+        assert_int_equal(GLU(&c).act, i);
         check_ok(config_write(scratch, &c, "bfloat16"), "write");
         check_ok(config_read(scratch, &back), "read back");
         assert_memory_equal(&c, &back, sizeof c);
@@ -101,8 +107,8 @@ static void published_files_are_read(void **state)
                        "\"use_cache\":true,\"vocab_size\":49152}",
                        &c),
              "SmolLM2-135M");
-    assert_int_equal(c.head_dim, 64);
-    assert_true(c.tied && c.rope_theta == 1e5 && c.rms_eps == 1e-5f);
+    assert_int_equal(ATTENTION(&c).head_dim, 64);
+    assert_true(c.tied && c.arch.rope[0].theta == 1e5 && c.rms_eps == 1e-5f);
     assert_int_equal(config_parameters(&c), 134515008);
     check_ok(read_json("{\"architectures\":[\"MistralForCausalLM\"],\"attention_dropout\":0.0,"
                        "\"bos_token_id\":1,\"eos_token_id\":2,\"hidden_act\":\"silu\","
@@ -115,8 +121,8 @@ static void published_files_are_read(void **state)
                        "\"torch_dtype\":\"bfloat16\",\"use_cache\":true,\"vocab_size\":32768}",
                        &c),
              "Mistral-7B-v0.3");
-    assert_int_equal(c.head_dim, 128);
-    assert_true(!c.tied && c.rope_theta == 1e6 && c.kv_heads == 8);
+    assert_int_equal(ATTENTION(&c).head_dim, 128);
+    assert_true(!c.tied && c.arch.rope[0].theta == 1e6 && ATTENTION(&c).kv_heads == 8);
     assert_int_equal(config_parameters(&c), 7248023552);
 }
 
@@ -133,12 +139,12 @@ static void fields_of_config_json_are_read(void **state)
                   "\"quantization_config\":null}",
                   &c),
         "all");
-    assert_true(c.rms_eps == 1e-5f && c.rope_theta == 1e6 && c.tied);
-    assert_int_equal(c.head_dim, 128);
+    assert_true(c.rms_eps == 1e-5f && c.arch.rope[0].theta == 1e6 && c.tied);
+    assert_int_equal(ATTENTION(&c).head_dim, 128);
     assert_int_equal(c.bos_id, 3);
     assert_int_equal(c.eos_id, 5);
     assert_int_equal(c.max_positions, 77);
-    assert_true(c.rope_scaling.factor == 0);
+    assert_true(c.arch.rope[0].scaling.factor == 0);
 }
 
 /* transformers 4 and 5 write the same RoPE settings in two ways. */
@@ -153,17 +159,18 @@ static void both_spellings_of_rope_are_read(void **state)
     for (int i = 0; i < 3; i++) {
         struct model_config c;
         check_ok(read_json(spellings[i], &c), spellings[i]);
-        assert_true(c.rope_theta == 5e5);
-        assert_true(c.rope_scaling.factor == 8 && c.rope_scaling.low_freq_factor == 1);
-        assert_true(c.rope_scaling.high_freq_factor == 4);
-        assert_int_equal(c.rope_scaling.original_positions, 8192);
+        assert_true(c.arch.rope[0].theta == 5e5);
+        assert_true(c.arch.rope[0].scaling.factor == 8 &&
+                    c.arch.rope[0].scaling.low_freq_factor == 1);
+        assert_true(c.arch.rope[0].scaling.high_freq_factor == 4);
+        assert_int_equal(c.arch.rope[0].scaling.original_positions, 8192);
     }
     struct model_config c;
     check_ok(read_json("{" QWEN2 ",\"rope_parameters\":{\"rope_type\":\"default\","
                        "\"rope_theta\":1e6}}",
                        &c),
              "default");
-    assert_true(c.rope_theta == 1e6 && c.rope_scaling.factor == 0);
+    assert_true(c.arch.rope[0].theta == 1e6 && c.arch.rope[0].scaling.factor == 0);
 }
 
 /* The files are read as transformers 5 reads them. */
@@ -176,17 +183,17 @@ static void the_object_of_rope_that_counts_is_read(void **state)
                        "},\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":5e5}}",
                        &c),
              "rope_scaling goes before rope_parameters");
-    assert_true(c.rope_theta == 3e4 && c.rope_scaling.factor == 8);
+    assert_true(c.arch.rope[0].theta == 3e4 && c.arch.rope[0].scaling.factor == 8);
     check_ok(
         read_json("{" LLAMA ",\"rope_scaling\":{},\"rope_parameters\":{\"rope_theta\":5e5}}", &c),
         "an empty object is none");
-    assert_true(c.rope_theta == 5e5);
+    assert_true(c.arch.rope[0].theta == 5e5);
     check_ok(read_json("{" LLAMA
                        ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\","
                        "\"rope_theta\":5e5}}}",
                        &c),
              "by type of layer");
-    assert_true(c.rope_theta == 5e5);
+    assert_true(c.arch.rope[0].theta == 5e5);
 }
 
 static void switched_windows_without_a_layer_are_none(void **state)
@@ -396,9 +403,31 @@ static void written_configurations_read_back(void **state)
     check_ok(read_json(models[0], &c), "again");
     check_refused(config_write("/proc", &c, "float32"), NJ_E_IO,
                   "/proc/config.json: cannot be written", "unwritable");
-    c.head_dim = 63;
+    ATTENTION(&c).head_dim = 63;
     check_refused(config_write(scratch, &c, "float32"), NJ_E_UNSUPPORTED, "is 63; 64 and 128",
                   "bad");
+}
+
+/* A config.json of these families has one number of heads, one width and one window for all layers. */
+static void layers_that_differ_are_not_written(void **state)
+{
+    (void)state;
+    struct model_config c, other;
+    check_ok(read_json("{" LLAMA "}", &c), "read");
+    assert_true(c.layers > 1);
+    other = c;
+    other.arch.kind[1] = c.arch.kind[0];
+    other.arch.kind_of[1] = 1;
+    check_ok(config_write(scratch, &other, "float32"), "another kind of the same sizes");
+    other.arch.kind[1].block[PLAIN_GLU].ffn_size += 8;
+    check_refused(config_write(scratch, &other, "float32"), NJ_E_UNSUPPORTED,
+                  "layers of llama are written only if all are alike", "widths");
+    other.arch.kind[1].block[PLAIN_GLU].ffn_size++;
+    check_refused(config_check(&other, "m"), NJ_E_UNSUPPORTED, "both must be multiples of 8",
+                  "a layer that cannot be");
+    ATTENTION(&c).window = 16;
+    check_refused(config_write(scratch, &c, "float32"), NJ_E_UNSUPPORTED,
+                  "attention without a window", "window");
 }
 
 static void written_files_say_what_transformers_reads(void **state)
@@ -456,12 +485,12 @@ static void copied_files_say_what_theirs_do(void **state)
 static void rotary_frequencies_follow_the_formula(void **state)
 {
     (void)state;
-    struct model_config c = {.head_dim = 128, .rope_theta = 5e5};
+    struct model_config c = {.layers = 1, CONFIG_PLAIN(1, 1, 128, 8, 0), CONFIG_ROPE(5e5)};
     float plain[64], scaled[64];
     config_inv_freq(&c, plain);
     for (int i = 0; i < 64; i++)
         assert_true(fabs(plain[i] * pow(5e5, i / 64.0) - 1) < 1e-6);
-    c.rope_scaling = (struct rope_scaling){8, 1, 4, 8192};
+    c.arch.rope[0].scaling = (struct rope_scaling){8, 1, 4, 8192};
     config_inv_freq(&c, scaled);
     int kept = 0, slowed = 0, between = 0;
     for (int i = 0; i < 64; i++) {
@@ -527,6 +556,7 @@ int main(void)
         cmocka_unit_test(fields_that_change_nothing_are_read),
         cmocka_unit_test(other_configurations_are_refused),
         cmocka_unit_test(written_configurations_read_back),
+        cmocka_unit_test(layers_that_differ_are_not_written),
         cmocka_unit_test(written_files_say_what_transformers_reads),
         cmocka_unit_test(copied_files_say_what_theirs_do),
         cmocka_unit_test(rotary_frequencies_follow_the_formula),

@@ -165,7 +165,7 @@ static void broken_weights_of_an_f8_teacher_are_named(void **state)
     struct step_result r;
     const struct net *n = &e->teacher.net;
     struct f8_matrix *gate_up = &net_matrix(n, 1, BLOCK_GLU, GLU_GATE_UP)->f8;
-    gate_up->scale[n->c.intermediate_size + 3] = NAN;
+    gate_up->scale[arch_block(&n->c.arch, 1, BLOCK_GLU)->ffn_size + 3] = NAN;
     assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
     assert_string_equal(r.nonfinite, "weight of the teacher model.layers.1.mlp.up_proj.weight");
     batches_close(d);

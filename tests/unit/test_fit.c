@@ -7,6 +7,7 @@
 #include "model/init.h"
 #include "net/lora.h"
 #include "net/net.h"
+#include "plain_layers.h"
 #include "state/plan_layout.h"
 #include "unit.h"
 
@@ -52,10 +53,10 @@ static void an_evaluation_norms_heads_in_place(void **state)
     const struct model_config *normed = shape("qwen3-0.6b");
     struct model_config plain = *normed;
     struct train_options o = training;
-    plain.qk_norm = false;
-    config_plain_layers(&plain);
+    ATTENTION(&plain).features = 0;
     const size_t rows = 8 * (size_t)o.seq_len;
-    const size_t roots = rows * (size_t)(plain.heads + plain.kv_heads) * sizeof(float);
+    const size_t roots =
+        rows * (size_t)(ATTENTION(&plain).heads + ATTENTION(&plain).kv_heads) * sizeof(float);
     o.steps = 0;
     assert_in_range(planned(normed, NULL, &o, 8) - planned(&plain, NULL, &o, 8), roots, 2 * roots);
 }
@@ -82,9 +83,10 @@ static void logits_lie_in_idle_gradients(void **state)
 {
     (void)state;
     const struct model_config *c = shape("qwen2.5-0.5b");
-    const int qkv = (c->heads + 2 * c->kv_heads) * c->head_dim;
+    const struct block *b = &ATTENTION(c);
+    const int qkv = (int)block_qkv_size(b);
     const size_t matrices = (size_t)c->layers * (size_t)c->hidden_size *
-                            (size_t)(qkv + c->heads * c->head_dim + 3 * c->intermediate_size);
+                            (size_t)(qkv + b->heads * b->head_dim + 3 * GLU(c).ffn_size);
     const size_t row = (size_t)c->vocab_size * sizeof(uint16_t);
     const size_t most = matrices * sizeof(float) / row;
     struct train_options o = training;

@@ -6,6 +6,7 @@
 #include "formats/quantize.h"
 #include "formats/tensors.h"
 #include "model/gguf_ftype.h"
+#include "plain_layers.h"
 #include "unit.h"
 
 enum { ROLES = 9 };
@@ -33,15 +34,20 @@ static bool next_line(FILE *table, struct line *l)
     int tied;
     memset(l, 0, sizeof *l);
     struct model_config *c = &l->c;
-    if (fscanf(table, "%31s %d %d %d %d %d %d %d %15s %d", c->model_type, &c->hidden_size,
-               &c->intermediate_size, &c->head_dim, &c->heads, &c->kv_heads, &c->layers, &tied,
-               l->mixture, &l->file_type) != 10)
+    struct block b = {0};
+    int ffn_size;
+    char model_type[32];
+    if (fscanf(table, "%31s %d %d %d %d %d %d %d %15s %d", model_type, &c->hidden_size, &ffn_size,
+               &b.head_dim, &b.heads, &b.kv_heads, &c->layers, &tied, l->mixture,
+               &l->file_type) != 10)
         return false;
     c->tied = tied;
     c->vocab_size = 64;
-    c->qkv_bias = strcmp(c->model_type, "qwen2") == 0;
-    c->qk_norm = strcmp(c->model_type, "qwen3") == 0;
-    config_plain_layers(c);
+    config_plain_layers(c, model_type);
+    b.kind = ATTENTION(c).kind;
+    b.features = ATTENTION(c).features;
+    ATTENTION(c) = b;
+    GLU(c).ffn_size = ffn_size;
     for (int r = 0; r < ROLES; r++)
         assert_int_equal(fscanf(table, "%127s", l->types[r]), 1);
     return true;

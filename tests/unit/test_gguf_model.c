@@ -20,7 +20,7 @@ static const struct model_config llama = {.model_type = "llama",
                                           CONFIG_PLAIN(4, 2, 64, 160, 0),
                                           .layers = 2,
                                           .rms_eps = 1e-5f,
-                                          .rope_theta = 5e5,
+                                          CONFIG_ROPE(5e5),
                                           .tied = true,
                                           COMMON};
 static const struct model_config qwen2 = {
@@ -29,7 +29,7 @@ static const struct model_config qwen2 = {
     CONFIG_PLAIN(4, 2, 64, 160, FEATURE_BIT(FEATURE_QKV_BIAS)),
     .layers = 2,
     .rms_eps = 1e-6f,
-    .rope_theta = 1e6,
+    CONFIG_ROPE(1e6),
     .tied = true,
     COMMON};
 static const struct model_config qwen3 = {
@@ -38,7 +38,7 @@ static const struct model_config qwen3 = {
     CONFIG_PLAIN(4, 2, 128, 160, FEATURE_BIT(FEATURE_QK_NORM)),
     .layers = 2,
     .rms_eps = 1e-6f,
-    .rope_theta = 1e6,
+    CONFIG_ROPE(1e6),
     COMMON};
 
 static float rounded(float x, enum nj_tensor_type dtype)
@@ -156,8 +156,8 @@ static void tensors_have_llama_cpps_names(void **state)
     size_t specs, found = 0;
     char name[128];
     c.tied = false;
-    c.qk_norm = true; /* no family has both features; this way all roles occur */
-    config_plain_layers(&c);
+    /* No family has both features; this way all roles occur. */
+    ATTENTION(&c).features |= FEATURE_BIT(FEATURE_QK_NORM);
     check_ok(tensor_specs(&c, &spec, &specs), "specs");
     for (size_t i = 0; i < specs; i++)
         for (size_t k = 0; k < sizeof same / sizeof *same; k++)
@@ -178,8 +178,8 @@ static void rows_alternate_in_queries_and_keys_of_llama(void **state)
 {
     (void)state;
     for (int r = 0; r < ROLE_COUNT; r++) {
-        const int heads = r == ROLE_Q_WEIGHT || r == ROLE_Q_BIAS   ? llama.heads
-                          : r == ROLE_K_WEIGHT || r == ROLE_K_BIAS ? llama.kv_heads
+        const int heads = r == ROLE_Q_WEIGHT || r == ROLE_Q_BIAS   ? ATTENTION(&llama).heads
+                          : r == ROLE_K_WEIGHT || r == ROLE_K_BIAS ? ATTENTION(&llama).kv_heads
                                                                    : 0;
         const struct tensor_spec spec = {.role = (enum tensor_role)r, .layer = 1};
         assert_int_equal(gguf_pairs(&llama, &spec), heads);
@@ -205,10 +205,9 @@ static void llama3_scaling_is_found_in_the_divisors(void **state)
         struct model_config c = llama, back;
         char dir[32], file[32];
         float divisors[64], inv_freq[64];
-        c.head_dim = models[i].head_dim;
-        config_plain_layers(&c);
-        c.rope_theta = models[i].theta;
-        c.rope_scaling = models[i].scaling;
+        ATTENTION(&c).head_dim = models[i].head_dim;
+        c.arch.rope[0].theta = models[i].theta;
+        c.arch.rope[0].scaling = models[i].scaling;
         c.max_positions = 131072;
         snprintf(dir, sizeof dir, "scaled-%zu", i);
         snprintf(file, sizeof file, "scaled-%zu.gguf", i);
@@ -219,12 +218,13 @@ static void llama3_scaling_is_found_in_the_divisors(void **state)
         check_ok(source_config(at(file), &back), "read");
         gguf_llama3_divisors(&c, divisors);
         config_inv_freq(&back, inv_freq);
-        for (int k = 0; k < c.head_dim / 2; k++) {
-            const double theirs = config_frequency(&c, k) / (double)divisors[k];
+        for (int k = 0; k < models[i].head_dim / 2; k++) {
+            const double frequency = rope_frequency(&c.arch.rope[0], models[i].head_dim, k);
+            const double theirs = frequency / (double)divisors[k];
             assert_true(fabs((double)inv_freq[k] - theirs) * 131071 < 0.02);
         }
         gguf_rope_freqs(&back, inv_freq);
-        for (int k = 0; k < c.head_dim / 2; k++)
+        for (int k = 0; k < models[i].head_dim / 2; k++)
             assert_true(fabsf(inv_freq[k] / divisors[k] - 1) < 1e-5f);
     }
 }
@@ -241,7 +241,7 @@ static void divisors_of_one_are_no_scaling(void **state)
     write_folder(at("ones"), &llama);
     check_ok(gguf_of(at("ones"), at("ones.gguf"), &form), "write");
     check_ok(source_config(at("ones.gguf"), &c), "read");
-    assert_true(c.rope_scaling.factor == 0);
+    assert_true(c.arch.rope[0].scaling.factor == 0);
 }
 
 static void gguf_values_may_be_arrays_and_absent(void **state)
@@ -274,9 +274,8 @@ static void gguf_values_may_be_arrays_and_absent(void **state)
         {NULL, CHANGE_DROP, 0, NULL, {0}},
     };
     const struct gguf_form least = {.dtype = NJ_TYPE_F32, .change = fewer};
-    c.kv_heads = 4;
-    config_plain_layers(&c);
-    c.rope_theta = 1e4;
+    ATTENTION(&c).kv_heads = 4;
+    c.arch.rope[0].theta = 1e4;
     write_folder(at("least"), &c);
     check_ok(gguf_of(at("least"), at("least.gguf"), &least), "write");
     check_same(at("least.gguf"), at("least"), NJ_TYPE_F32);
@@ -472,14 +471,16 @@ static void models_that_a_file_would_say_wrongly_are_refused(void **state)
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         struct model_config c = *models[i];
         check_ok(gguf_check_model(&c, "m"), c.model_type);
-        for (c.hidden_act = 0; c.hidden_act < HIDDEN_ACTS; c.hidden_act++)
-            if (hidden_acts[c.hidden_act].kernels == NJ_SILU)
-                check_ok(gguf_check_model(&c, "m"), hidden_acts[c.hidden_act].name);
+        for (int act = 0; act < HIDDEN_ACTS; act++) {
+            GLU(&c).act = act;
+            if (hidden_acts[act].kernels == NJ_SILU)
+                check_ok(gguf_check_model(&c, "m"), hidden_acts[act].name);
             else
                 check_refused(gguf_check_model(&c, "m"), NJ_E_UNSUPPORTED, "m: hidden_act is gelu",
-                              hidden_acts[c.hidden_act].name);
-        c.hidden_act = 0;
-        c.rope_scaling = scaling;
+                              hidden_acts[act].name);
+        }
+        GLU(&c).act = 0;
+        c.arch.rope[0].scaling = scaling;
         if (models[i] == &llama)
             check_ok(gguf_check_model(&c, "m"), "scaled");
         else

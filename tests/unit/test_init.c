@@ -5,6 +5,7 @@
 #include "hash_tensors.h"
 #include "model/init.h"
 #include "model/tensor_names.h"
+#include "plain_layers.h"
 #include "unit.h"
 
 #include <math.h>
@@ -285,7 +286,7 @@ static void a_failed_init_leaves_nothing(void **state)
     check_refused(rc, NJ_E_IO, "model.safetensors: cannot write it: File too large", "full");
     assert_int_equal(rmdir(at("fail")), 0); /* the folder is empty */
 
-    c.head_dim = 32;
+    ATTENTION(&c).head_dim = 32;
     check_refused(init_model(at("bad"), &c, 1, NJ_TYPE_F32, INT64_MAX, NULL), NJ_E_UNSUPPORTED,
                   "is 32; 64 and 128", "bad configuration");
     assert_int_equal(access(at("bad"), F_OK), -1);

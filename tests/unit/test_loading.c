@@ -24,7 +24,7 @@ static const struct model_config large = {
     .bos_id = -1,
     .eos_id = END_OF_TEXT,
     .rms_eps = 1e-5f,
-    .rope_theta = 1e4,
+    CONFIG_ROPE(1e4),
     .tied = true,
 };
 static const int threads[] = {1, 2, 3, 40};

@@ -30,7 +30,7 @@ static const struct model_config untied = {
     .bos_id = -1,
     .eos_id = END_OF_TEXT,
     .rms_eps = 1e-5f,
-    .rope_theta = 1e4,
+    CONFIG_ROPE(1e4),
 };
 
 static enum nj_tensor_type type_of(const struct tensor_spec *s)
@@ -228,7 +228,7 @@ static void nothing_of_a_quantised_teacher_is_kept_expanded(void **state)
             tensor_type_block(type_of(&spec[i])) > 1 ? type_of(&spec[i]) : NJ_TYPE_F32;
         blocks += (tensor_type_bytes(kept, tensor_elements(&spec[i])) + 255) / 256 * 256;
     }
-    const size_t scratch = (size_t)(2 * untied.intermediate_size * untied.hidden_size) * 4;
+    const size_t scratch = (size_t)(2 * GLU(&untied).ffn_size * untied.hidden_size) * 4;
     assert_true(taken > blocks && taken <= blocks + scratch + 256);
     free(spec);
     free(types);

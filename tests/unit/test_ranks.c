@@ -185,8 +185,7 @@ static void shapes_are_those_of_a_rank(void **state)
     struct train_options o = small_options, all = shared(4, 1);
     struct shape a, b;
     struct plan alone, shared_out;
-    c.hidden_size = c.intermediate_size = 1024;
-    config_plain_layers(&c);
+    c.hidden_size = GLU(&c).ffn_size = 1024;
     o.batch_size = all.batch_size = 4;
     o.seq_len = all.seq_len = 1024;
     o.head_chunk = all.head_chunk = 0;
@@ -213,8 +212,7 @@ static void a_process_plans_its_shard(void **state)
     struct model_config c = qwen3;
     struct train_options o = shared(4, 1);
     struct plan alone, apart;
-    c.hidden_size = c.intermediate_size = 1024;
-    config_plain_layers(&c);
+    c.hidden_size = GLU(&c).ffn_size = 1024;
     c.layers = 9; /* eight groups, the last with two layers */
     o.dtype = NJ_LP;
     o.batch_size = 16;

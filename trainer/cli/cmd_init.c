@@ -57,19 +57,26 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
 
 static const struct shape_option {
     const char *name;
-    size_t from, to; /* offsets in struct settings (0: not given) and struct model_config */
+    size_t from; /* offset in struct settings, where 0 stands for an option that is not given */
+    enum block_kind kind; /* kind of the blocks that it changes; BLOCK_KINDS: none */
+    size_t to;            /* offset in struct model_config, or in struct block */
 } shape_options[] = {
 #define SHAPE(name, option, field)                                                                 \
     {                                                                                              \
-        name, offsetof(struct settings, option), offsetof(struct model_config, field)              \
+        name, offsetof(struct settings, option), BLOCK_KINDS, offsetof(struct model_config, field) \
+    }
+#define IN_BLOCKS(name, option, kind, field)                                                       \
+    {                                                                                              \
+        name, offsetof(struct settings, option), kind, offsetof(struct block, field)               \
     }
     SHAPE("hidden-size", hidden_size, hidden_size),
-    SHAPE("intermediate-size", intermediate_size, intermediate_size),
+    IN_BLOCKS("intermediate-size", intermediate_size, BLOCK_GLU, ffn_size),
     SHAPE("num-layers", num_layers, layers),
-    SHAPE("heads", heads, heads),
-    SHAPE("kv-heads", kv_heads, kv_heads),
-    SHAPE("head-dim", head_dim, head_dim),
+    IN_BLOCKS("heads", heads, BLOCK_ATTENTION, heads),
+    IN_BLOCKS("kv-heads", kv_heads, BLOCK_ATTENTION, kv_heads),
+    IN_BLOCKS("head-dim", head_dim, BLOCK_ATTENTION, head_dim),
     SHAPE("vocab-size", vocab_size, vocab_size),
+#undef IN_BLOCKS
 #undef SHAPE
 };
 enum { SHAPE_OPTIONS = sizeof shape_options / sizeof *shape_options };
@@ -88,43 +95,68 @@ static const char *shape_given(const struct settings *s)
     return s->tie_embeddings != TIE_AUTO ? "tie-embeddings" : NULL;
 }
 
+static void set_size(void *at, size_t offset, int64_t value)
+{
+    *(int *)(void *)((char *)at + offset) = (int)value;
+}
+
+/* Set a size of all blocks of a kind. */
+static void set_in_blocks(struct model_config *c, enum block_kind kind, size_t offset,
+                          int64_t value)
+{
+    for (int k = 0; k < LAYER_KINDS_MOST; k++)
+        for (int b = 0; b < c->arch.kind[k].blocks; b++)
+            if (c->arch.kind[k].block[b].kind == kind)
+                set_size(&c->arch.kind[k].block[b], offset, value);
+}
+
 /* Fit the heads: if they made up the width, they still do, unless --head-dim sets another size. */
 static int fit_heads(const struct settings *s, bool filled, struct model_config *c)
 {
+    const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
     if (s->head_dim == 0 && filled) {
-        c->head_dim = c->hidden_size / c->heads;
-        if (c->head_dim * c->heads != c->hidden_size || (c->head_dim != 64 && c->head_dim != 128))
+        const int size = c->hidden_size / b->heads;
+        set_in_blocks(c, BLOCK_ATTENTION, offsetof(struct block, head_dim), size);
+        if (size * b->heads != c->hidden_size || (size != 64 && size != 128))
             return fail(
                 NJ_E_ARG,
                 "hidden size %d / %d heads = %g; head_dim must be 64 or 128: give --heads and "
                 "--hidden-size that make one, or --head-dim",
-                c->hidden_size, c->heads, (double)c->hidden_size / c->heads);
+                c->hidden_size, b->heads, (double)c->hidden_size / b->heads);
     }
-    if (c->head_dim != 64 && c->head_dim != 128)
-        return fail(NJ_E_ARG, "--head-dim %d: must be 64 or 128", c->head_dim);
-    if (c->heads % c->kv_heads != 0)
+    if (b->head_dim != 64 && b->head_dim != 128)
+        return fail(NJ_E_ARG, "--head-dim %d: must be 64 or 128", b->head_dim);
+    if (b->heads % b->kv_heads != 0)
         return fail(NJ_E_ARG,
                     "%d query heads are not a multiple of %d key-value heads; give --heads and "
                     "--kv-heads that fit",
-                    c->heads, c->kv_heads);
+                    b->heads, b->kv_heads);
     return 0;
+}
+
+static void set_shape(const struct settings *s, struct model_config *c)
+{
+    for (int i = 0; i < SHAPE_OPTIONS; i++) {
+        const struct shape_option *o = &shape_options[i];
+        const int64_t value = shape_value(s, o);
+        if (value != 0 && o->kind == BLOCK_KINDS)
+            set_size(c, o->to, value);
+        else if (value != 0)
+            set_in_blocks(c, o->kind, o->to, value);
+    }
+    if (s->tie_embeddings != TIE_AUTO)
+        c->tied = s->tie_embeddings == TIE_TRUE;
 }
 
 static int change_shape(const struct settings *s, struct model_config *c)
 {
-    const bool filled = c->heads * c->head_dim == c->hidden_size;
+    const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
+    const bool filled = b->heads * b->head_dim == c->hidden_size;
     if (shape_given(s) == NULL)
         return 0;
-    for (int i = 0; i < SHAPE_OPTIONS; i++) {
-        const int64_t value = shape_value(s, &shape_options[i]);
-        if (value != 0)
-            *(int *)(void *)((char *)c + shape_options[i].to) = (int)value;
-    }
-    if (s->tie_embeddings != TIE_AUTO)
-        c->tied = s->tie_embeddings == TIE_TRUE;
-    const int rc = fit_heads(s, filled, c);
-    config_plain_layers(c);
-    return rc != 0 ? rc : config_check(c, "the new model");
+    set_shape(s, c);
+    TRY(fit_heads(s, filled, c));
+    return config_check(c, "the new model");
 }
 
 /* ---- layers that are kept ---- */

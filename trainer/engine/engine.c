@@ -330,7 +330,8 @@ static int send_inv_freq(struct engine *e, const struct net *n)
 {
     float *host = (float *)(void *)e->mem.transfer;
     config_inv_freq(&n->c, host);
-    int rc = nj_copy(e->stream, n->inv_freq, host, (size_t)n->c.head_dim / 2 * sizeof *host);
+    const size_t bytes = (size_t)config_frequencies(&n->c, ROPES_MOST) * sizeof *host;
+    int rc = nj_copy(e->stream, n->inv_freq, host, bytes);
     return rc != 0 ? rc : nj_stream_sync(e->stream);
 }
 

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 const struct layer *arch_layer(const struct arch *a, int layer)
 {
@@ -19,6 +20,14 @@ const struct block *arch_block(const struct arch *a, int layer, enum block_kind 
         if (l->block[b].kind == kind)
             return &l->block[b];
     return NULL;
+}
+
+bool arch_is_uniform(const struct arch *a, int layers)
+{
+    for (int l = 1; l < layers; l++)
+        if (memcmp(arch_layer(a, l), arch_layer(a, 0), sizeof(struct layer)) != 0)
+            return false;
+    return true;
 }
 
 void arch_keep(struct arch *a, const int *layers, int count)
@@ -54,7 +63,32 @@ float block_score_scale(const struct block *b)
     return 1.0f / sqrtf((float)b->head_dim);
 }
 
-double block_attention_flops(const struct block *b, double keys)
+/* Return the average number of keys that a query of a sequence sees. */
+static double keys_seen(const struct block *b, double seq_len)
 {
-    return 4.0 * b->heads * b->head_dim * keys;
+    const double window = b->window;
+    if (b->window == 0 || window >= seq_len)
+        return (seq_len + 1.0) / 2;
+    return window * (seq_len - (window - 1.0) / 2) / seq_len;
+}
+
+double block_attention_flops(const struct block *b, double seq_len)
+{
+    return 4.0 * b->heads * b->head_dim * keys_seen(b, seq_len);
+}
+
+double rope_frequency(const struct rope *r, int head_dim, int i)
+{
+    return pow(r->theta, -2.0 * i / head_dim);
+}
+
+double rope_slowing(const struct rope *r, int head_dim, int i)
+{
+    const struct rope_scaling *s = &r->scaling;
+    if (!(s->factor > 0))
+        return 1;
+    const double turns = s->original_positions * rope_frequency(r, head_dim, i) / 6.283185307179586;
+    double blend = (turns - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
+    blend = fmin(fmax(blend, 0.0), 1.0);
+    return (1.0 - blend) / s->factor + blend;
 }

@@ -25,37 +25,57 @@ enum block_kind {
 
 struct block {
     enum block_kind kind;
-    unsigned features;             /* FEATURE_BIT() of each feature that it has */
-    int heads, kv_heads, head_dim; /* BLOCK_ATTENTION */
-    int ffn_size;                  /* BLOCK_GLU: number of rows of gate and of up */
-    int act;                       /* BLOCK_GLU: activation, a row of families.h; 0: silu */
+    unsigned features; /* FEATURE_BIT() of each feature that it has */
+    /* BLOCK_ATTENTION: number of query heads and of key heads, and their size; number of keys that a query sees, its
+     * own among them (0: all); table of its rotation, a row of arch.rope */
+    int heads, kv_heads, head_dim;
+    int window, rope;
+    /* BLOCK_GLU: number of rows of gate and of up; activation, a row of families.h (0: silu) */
+    int ffn_size, act;
 };
 
-enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = 3 };
+enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = 3, ROPES_MOST = 2 };
 
 struct layer {
     int blocks;
     struct block block[LAYER_BLOCKS_MOST]; /* blocks in the order in which they are computed */
 };
 
+struct rope_scaling { /* Llama 3: factor > 0 */
+    float factor, low_freq_factor, high_freq_factor;
+    int original_positions;
+};
+
+/* How heads are rotated by their positions. All blocks that a table serves have heads of one size. */
+struct rope {
+    double theta;
+    struct rope_scaling scaling;
+};
+
 struct arch {
     struct layer kind[LAYER_KINDS_MOST];
     uint8_t kind_of[LAYERS_MOST]; /* row of `kind` for each layer */
+    struct rope rope[ROPES_MOST];
 };
 
-/* The arch of a model with layers that are all alike: attention with these features, and a gated MLP. */
-#define ARCH_PLAIN(H, K, D, attention_features, ffn, activation)                                   \
+/* The layer of attention with H query heads, K key heads of size D and these features, and a gated MLP of SiLU. */
+#define LAYER_PLAIN(H, K, D, ffn, attention_features)                                              \
     {                                                                                              \
-        .kind =                                                                                    \
-        { {2,                                                                                      \
-           {{BLOCK_ATTENTION, attention_features, .heads = (H), .kv_heads = (K), .head_dim = (D)}, \
-            {BLOCK_GLU, .ffn_size = (ffn), .act = (activation)}}} }                                \
+        2,                                                                                         \
+        {                                                                                          \
+            {BLOCK_ATTENTION, attention_features, .heads = (H), .kv_heads = (K), .head_dim = (D)}, \
+            {                                                                                      \
+                BLOCK_GLU, .ffn_size = (ffn)                                                       \
+            }                                                                                      \
+        }                                                                                          \
     }
 
 /* Return the layer, which lists its blocks. */
 const struct layer *arch_layer(const struct arch *a, int layer);
 /* Return the block of a kind in a layer; NULL: it has none. */
 const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind);
+/* Return whether all of the first `layers` layers are alike. */
+bool arch_is_uniform(const struct arch *a, int layers);
 /* Keep the layers of a model that are named: layer i becomes the former layer layers[i]. */
 void arch_keep(struct arch *a, const int *layers, int count);
 /* Return the largest size of a block in the first `layers` layers. */
@@ -66,8 +86,13 @@ bool block_has(const struct block *b, enum feature feature);
 int64_t block_qkv_size(const struct block *b);
 /* Return the factor of the scores of its attention: 1 / sqrt(D). */
 float block_score_scale(const struct block *b);
-/* Return the number of operations that attention takes for a query that sees `keys` keys, a score and a sum of values
- * for each head; 0 for a block without attention. */
-double block_attention_flops(const struct block *b, double keys);
+/* Return the number of operations that attention takes for each of `seq_len` tokens on average, a score and a sum of
+ * values for each head and key that it sees; 0 for a block without attention. */
+double block_attention_flops(const struct block *b, double seq_len);
+/* Return frequency i < head_dim/2 in radians per position, without scaling, and the factor that Llama 3's rule
+ * multiplies it by: waves longer than the original context are slowed down by `factor`, short ones stay, and those
+ * between are blended by where they lie. */
+double rope_frequency(const struct rope *r, int head_dim, int i);
+double rope_slowing(const struct rope *r, int head_dim, int i);
 
 #endif

@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,38 +114,40 @@ static int refuse_features(const struct fields *f, const struct family *family)
 
 /* ---- reading ---- */
 
-static int read_hidden_act(const struct fields *f, struct model_config *c)
+static int read_hidden_act(const struct fields *f, struct block *glu)
 {
     char supported[NAMES_BYTES];
     json_t *act = field_get(f, "hidden_act");
-    c->hidden_act = act ? -1 : 0;
-    if (json_is_string(act))
-        c->hidden_act = hidden_act_find(json_string_value(act));
-    if (c->hidden_act < 0)
+    const int row = json_is_string(act) ? hidden_act_find(json_string_value(act)) : -1;
+    if (act && row < 0)
         return field_refuse(f, NJ_E_UNSUPPORTED, "hidden_act", act,
                             hidden_acts_supported(supported));
+    glu->act = act ? row : 0;
     return NJ_OK;
 }
 
-static int read_sizes(const struct fields *f, const struct family *family, struct model_config *c)
+static int read_sizes(const struct fields *f, const struct family *family, struct model_config *c,
+                      struct block *blocks)
 {
+    struct block *attention = &blocks[PLAIN_ATTENTION];
     int rc;
     if ((rc = field_int(f, "hidden_size", 0, &c->hidden_size)) ||
-        (rc = field_int(f, "intermediate_size", 0, &c->intermediate_size)) ||
+        (rc = field_int(f, "intermediate_size", 0, &blocks[PLAIN_GLU].ffn_size)) ||
         (rc = field_int(f, "num_hidden_layers", 0, &c->layers)) ||
-        (rc = field_int(f, "num_attention_heads", 0, &c->heads)) ||
+        (rc = field_int(f, "num_attention_heads", 0, &attention->heads)) ||
         (rc = field_int(f, "vocab_size", 0, &c->vocab_size)) ||
         (rc = field_int(f, "max_position_embeddings", family->max_positions, &c->max_positions)))
         return rc;
-    int kv_heads = family->kv_heads ? family->kv_heads : c->heads;
-    int head_dim = family->head_dim ? family->head_dim : c->hidden_size / c->heads;
+    const int heads = attention->heads;
+    const int kv_heads = family->kv_heads ? family->kv_heads : heads;
+    const int head_dim = family->head_dim ? family->head_dim : c->hidden_size / heads;
     if (head_dim == 0)
         return fail(NJ_E_FORMAT, "%s: %s is %d, less than %s %d", f->file->path,
                     field_called(f->file, "hidden_size").text, c->hidden_size,
-                    field_called(f->file, "num_attention_heads").text, c->heads);
-    if ((rc = field_int(f, "num_key_value_heads", kv_heads, &c->kv_heads)))
+                    field_called(f->file, "num_attention_heads").text, heads);
+    if ((rc = field_int(f, "num_key_value_heads", kv_heads, &attention->kv_heads)))
         return rc;
-    return field_int(f, "head_dim", head_dim, &c->head_dim);
+    return field_int(f, "head_dim", head_dim, &attention->head_dim);
 }
 
 /* Refuse models of text and images or sound, which keep the text model's fields in an object of their own. */
@@ -182,35 +183,27 @@ static int read_fields(const struct fields *f, struct model_config *c)
     double eps;
     int rc;
     if ((rc = refuse_nested(f)) || (rc = read_family(f, &family)) ||
-        (rc = refuse_features(f, family)) || (rc = read_hidden_act(f, c)) ||
-        (rc = read_sizes(f, family, c)) || (rc = refuse_window(f, family, c)) ||
-        (rc = refuse_switched_window(f, c)) ||
+        (rc = refuse_features(f, family)))
+        return rc;
+    struct block *blocks = config_plain_layers(c, family->model_type);
+    if ((rc = read_hidden_act(f, &blocks[PLAIN_GLU])) || (rc = read_sizes(f, family, c, blocks)) ||
+        (rc = refuse_window(f, family, c)) || (rc = refuse_switched_window(f, c)) ||
         (rc = field_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
         (rc = field_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
         (rc = field_token(f, "bos_token_id", &c->bos_id)) ||
         (rc = field_token(f, "eos_token_id", &c->eos_id)) ||
-        (rc = config_rope(f, family->rope_theta, c)))
+        (rc = config_rope(f, family->rope_theta, &c->arch.rope[0])))
         return rc;
     c->rms_eps = (float)eps;
-    config_set_family(c, family->model_type);
-    config_plain_layers(c);
     return config_check_file(c, f->file);
 }
 
-void config_set_family(struct model_config *c, const char *model_type)
+struct block *config_plain_layers(struct model_config *c, const char *model_type)
 {
     const struct family *family = family_find(model_type);
     snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
-    c->qkv_bias = (family->attention & FEATURE_BIT(FEATURE_QKV_BIAS)) != 0;
-    c->qk_norm = (family->attention & FEATURE_BIT(FEATURE_QK_NORM)) != 0;
-}
-
-void config_plain_layers(struct model_config *c)
-{
-    const unsigned features = (c->qkv_bias ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0) |
-                              (c->qk_norm ? FEATURE_BIT(FEATURE_QK_NORM) : 0);
-    c->arch = (struct arch)ARCH_PLAIN(c->heads, c->kv_heads, c->head_dim, features,
-                                      c->intermediate_size, c->hidden_act);
+    c->arch = (struct arch){.kind = {LAYER_PLAIN(0, 0, 0, 0, family->attention)}};
+    return c->arch.kind[0].block;
 }
 
 int config_from(const struct config_file *f, json_t *object, struct model_config *out)
@@ -255,17 +248,30 @@ int config_read(const char *dir, struct model_config *out)
     return rc;
 }
 
-int config_check_file(const struct model_config *c, const struct config_file *f)
+/* Return the block of a kind in a layer; what a layer lacks is right. */
+static const struct block *block_or(const struct model_config *c, int layer, enum block_kind kind,
+                                    const struct block *none)
 {
+    const struct block *b = arch_block(&c->arch, layer, kind);
+    return b ? b : none;
+}
+
+/* Check the sizes of the model and of one layer. */
+static int check_layer(const struct model_config *c, int layer, const struct config_file *f)
+{
+    static const struct block neutral = {.heads = 1, .kv_heads = 1, .head_dim = 64, .ffn_size = 8};
+    const struct block *b = block_or(c, layer, BLOCK_ATTENTION, &neutral);
+    const int ffn_size = block_or(c, layer, BLOCK_GLU, &neutral)->ffn_size;
+    const double theta = c->arch.rope[b->rope].theta;
     const struct {
         const char *name;
         int value;
     } sizes[] = {
         {"hidden_size", c->hidden_size},
-        {"intermediate_size", c->intermediate_size},
+        {"intermediate_size", ffn_size},
         {"num_hidden_layers", c->layers},
-        {"num_attention_heads", c->heads},
-        {"num_key_value_heads", c->kv_heads},
+        {"num_attention_heads", b->heads},
+        {"num_key_value_heads", b->kv_heads},
         {"vocab_size", c->vocab_size},
         {"max_position_embeddings", c->max_positions},
     };
@@ -278,34 +284,43 @@ int config_check_file(const struct model_config *c, const struct config_file *f)
     if (!family_find(c->model_type))
         return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
                     families_supported(supported));
-    if (c->head_dim != 64 && c->head_dim != CONFIG_HEAD_DIM_MOST)
+    if (b->head_dim != 64 && b->head_dim != CONFIG_HEAD_DIM_MOST)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s (or %s / %s) is %d; 64 and 128 are supported: use another model", where,
                     field_called(f, "head_dim").text, field_called(f, "hidden_size").text,
-                    field_called(f, "num_attention_heads").text, c->head_dim);
-    if (c->layers > CONFIG_LAYERS_MOST || c->heads > CONFIG_HEADS_MOST)
+                    field_called(f, "num_attention_heads").text, b->head_dim);
+    if (c->layers > CONFIG_LAYERS_MOST || b->heads > CONFIG_HEADS_MOST)
         return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
-                    c->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);
-    if (c->heads % c->kv_heads != 0)
+                    b->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);
+    if (b->heads % b->kv_heads != 0)
         return fail(NJ_E_FORMAT, "%s: %s is %d, no multiple of %s %d; %s", where,
-                    field_called(f, "num_attention_heads").text, c->heads,
-                    field_called(f, "num_key_value_heads").text, c->kv_heads,
+                    field_called(f, "num_attention_heads").text, b->heads,
+                    field_called(f, "num_key_value_heads").text, b->kv_heads,
                     field_remedy(f, "correct the file"));
-    if (c->hidden_size % 8 != 0 || c->intermediate_size % 8 != 0)
+    if (c->hidden_size % 8 != 0 || ffn_size % 8 != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %d, %s is %d; both must be multiples of 8", where,
                     field_called(f, "hidden_size").text, c->hidden_size,
-                    field_called(f, "intermediate_size").text, c->intermediate_size);
+                    field_called(f, "intermediate_size").text, ffn_size);
     const bool begins = c->bos_id >= c->vocab_size;
     if (begins || c->eos_id >= c->vocab_size)
         return fail(NJ_E_FORMAT, "%s: %s is %d; it must be below %s %d", where,
                     field_called(f, begins ? "bos_token_id" : "eos_token_id").text,
                     begins ? c->bos_id : c->eos_id, field_called(f, "vocab_size").text,
                     c->vocab_size);
-    if (!(c->rms_eps > 0) || !(c->rope_theta > 0))
+    if (!(c->rms_eps > 0) || !(theta > 0))
         return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,
                     field_called(f, "rms_norm_eps").text, (double)c->rms_eps,
-                    field_called(f, "rope_theta").text, c->rope_theta);
+                    field_called(f, "rope_theta").text, theta);
     return NJ_OK;
+}
+
+int config_check_file(const struct model_config *c, const struct config_file *f)
+{
+    int rc = check_layer(c, 0, f); /* the number of layers, too */
+    for (int l = 1; rc == 0 && l < c->layers; l++)
+        if (c->arch.kind_of[l] != c->arch.kind_of[l - 1])
+            rc = check_layer(c, l, f);
+    return rc;
 }
 
 int config_check(const struct model_config *c, const char *where)
@@ -348,26 +363,33 @@ int config_check_pair(const struct model_config *student, const struct model_con
 
 /* ---- derived ---- */
 
-double config_frequency(const struct model_config *c, int i)
+/* Return the size of the heads that a table serves; 0: it is not used. */
+static int rotated_size(const struct model_config *c, int rope)
 {
-    return pow(c->rope_theta, -2.0 * i / c->head_dim);
+    for (int l = 0; l < c->layers; l++) {
+        const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
+        if (b && b->rope == rope)
+            return b->head_dim;
+    }
+    return 0;
 }
 
-double config_slowing(const struct model_config *c, int i)
+int config_frequencies(const struct model_config *c, int rope)
 {
-    const struct rope_scaling *s = &c->rope_scaling;
-    if (!(s->factor > 0))
-        return 1;
-    const double turns = s->original_positions * config_frequency(c, i) / 6.283185307179586;
-    double blend = (turns - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
-    blend = fmin(fmax(blend, 0.0), 1.0);
-    return (1.0 - blend) / s->factor + blend;
+    int count = 0;
+    for (int i = 0; i < rope; i++)
+        count += rotated_size(c, i) / 2;
+    return count;
 }
 
 void config_inv_freq(const struct model_config *c, float *inv_freq)
 {
-    for (int i = 0; i < c->head_dim / 2; i++)
-        inv_freq[i] = (float)(config_frequency(c, i) * config_slowing(c, i));
+    for (int rope = 0; rope < ROPES_MOST; rope++) {
+        const struct rope *r = &c->arch.rope[rope];
+        const int size = rotated_size(c, rope);
+        for (int i = 0; i < size / 2; i++)
+            *inv_freq++ = (float)(rope_frequency(r, size, i) * rope_slowing(r, size, i));
+    }
 }
 
 int64_t config_parameters(const struct model_config *c)

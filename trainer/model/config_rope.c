@@ -102,17 +102,17 @@ static int read_llama3(const struct fields *f, const struct fields *scaling, con
     return NJ_OK;
 }
 
-int config_rope(const struct fields *f, double theta, struct model_config *c)
+int config_rope(const struct fields *f, double theta, struct rope *out)
 {
     struct fields scaling = *f;
     const char *name;
     json_t *object = scaling.object = rope_object(f, &name);
     if (object && !json_is_object(object))
         return field_refuse(f, NJ_E_FORMAT, name, object, "it must be an object or null");
-    int rc = field_number(f, "rope_theta", theta, &c->rope_theta);
+    int rc = field_number(f, "rope_theta", theta, &out->theta);
     if (rc || !object)
         return rc;
-    if ((rc = field_number(&scaling, "rope_theta", c->rope_theta, &c->rope_theta)) ||
+    if ((rc = field_number(&scaling, "rope_theta", out->theta, &out->theta)) ||
         (rc = config_check_rotary(&scaling)) || (rc = refuse_rope_keys(&scaling, name)))
         return rc;
     json_t *type = field_get(&scaling, "rope_type");
@@ -123,5 +123,5 @@ int config_rope(const struct fields *f, double theta, struct model_config *c)
         return NJ_OK;
     if (!type_name || strcmp(type_name, "llama3") != 0)
         return refuse_rope_type(f, name, object, type);
-    return read_llama3(f, &scaling, name, &c->rope_scaling);
+    return read_llama3(f, &scaling, name, &out->scaling);
 }

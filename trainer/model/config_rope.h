@@ -9,7 +9,7 @@
 
 /* Refuse models that rotate parts of heads. */
 int config_check_rotary(const struct fields *f);
-/* Read rope_theta (theta: its value without the field) and scaling. */
-int config_rope(const struct fields *f, double theta, struct model_config *c);
+/* Read a table: rope_theta (theta: its value without the field) and scaling. */
+int config_rope(const struct fields *f, double theta, struct rope *out);
 
 #endif

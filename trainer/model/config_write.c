@@ -43,17 +43,20 @@ static json_t *scaling_object(const struct rope_scaling *s)
 static json_t *config_object(const struct model_config *c, const struct family *family,
                              const char *dtype)
 {
+    const struct block *attention = arch_block(&c->arch, 0, BLOCK_ATTENTION);
+    const struct block *glu = arch_block(&c->arch, 0, BLOCK_GLU);
+    const struct rope *rope = &c->arch.rope[attention->rope];
     json_t *root = json_pack(
         "{s:[s], s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
         family->architecture, "model_type", c->model_type, "torch_dtype", dtype, "hidden_act",
-        hidden_acts[c->hidden_act].name, "hidden_size", c->hidden_size, "intermediate_size",
-        c->intermediate_size, "num_hidden_layers", c->layers, "num_attention_heads", c->heads,
-        "num_key_value_heads", c->kv_heads, "head_dim", c->head_dim, "vocab_size", c->vocab_size,
-        "max_position_embeddings", c->max_positions);
+        hidden_acts[glu->act].name, "hidden_size", c->hidden_size, "intermediate_size",
+        glu->ffn_size, "num_hidden_layers", c->layers, "num_attention_heads", attention->heads,
+        "num_key_value_heads", attention->kv_heads, "head_dim", attention->head_dim, "vocab_size",
+        c->vocab_size, "max_position_embeddings", c->max_positions);
     json_object_set_new(root, "dtype", json_string(dtype));
     json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
-    json_object_set_new(root, "rope_theta", json_real(c->rope_theta));
-    json_object_set_new(root, "rope_scaling", scaling_object(&c->rope_scaling));
+    json_object_set_new(root, "rope_theta", json_real(rope->theta));
+    json_object_set_new(root, "rope_scaling", scaling_object(&rope->scaling));
     if (family->window > 0)
         json_object_set_new(root, "sliding_window", json_null());
     json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
@@ -64,12 +67,28 @@ static json_t *config_object(const struct model_config *c, const struct family *
     return root;
 }
 
+/* Refuse layers that a config.json of these families cannot describe: all have the same blocks and sizes, and none a
+ * window. */
+static int refuse_layers(const struct model_config *c, const char *path)
+{
+    const struct block *attention = arch_block(&c->arch, 0, BLOCK_ATTENTION);
+    if (attention && arch_block(&c->arch, 0, BLOCK_GLU) && attention->window == 0 &&
+        arch_is_uniform(&c->arch, c->layers))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: layers of %s are written only if all are alike, attention without a window "
+                "and a gated MLP; use a model whose layers are",
+                path, c->model_type);
+}
+
 int config_write(const char *dir, const struct model_config *c, const char *dtype)
 {
     char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     int rc = config_check(c, path);
+    if (!rc)
+        rc = refuse_layers(c, path);
     if (rc)
         return rc;
     json_memory_begin();

@@ -34,11 +34,17 @@ struct writing {
     double done, total; /* number of bytes of weights */
 };
 
+static bool is_scaled(const struct model_config *c)
+{
+    return c->arch.rope[0].scaling.factor > 0;
+}
+
 /* ---- metadata ---- */
 
 static void put_model(const struct writing *x)
 {
     const struct model_config *c = &x->c;
+    const struct block *attention = arch_block(&c->arch, 0, BLOCK_ATTENTION);
     const char *arch = gguf_arch(c->model_type);
     const struct {
         const char *name;
@@ -47,12 +53,12 @@ static void put_model(const struct writing *x)
         {"context_length", c->max_positions},
         {"embedding_length", c->hidden_size},
         {"block_count", c->layers},
-        {"feed_forward_length", c->intermediate_size},
-        {"attention.head_count", c->heads},
-        {"attention.head_count_kv", c->kv_heads},
-        {"attention.key_length", c->head_dim},
-        {"attention.value_length", c->head_dim},
-        {"rope.dimension_count", c->head_dim},
+        {"feed_forward_length", arch_block(&c->arch, 0, BLOCK_GLU)->ffn_size},
+        {"attention.head_count", attention->heads},
+        {"attention.head_count_kv", attention->kv_heads},
+        {"attention.key_length", attention->head_dim},
+        {"attention.value_length", attention->head_dim},
+        {"rope.dimension_count", attention->head_dim},
         {"vocab_size", c->vocab_size},
     };
     char key[128];
@@ -69,7 +75,7 @@ static void put_model(const struct writing *x)
     snprintf(key, sizeof key, "%s.attention.layer_norm_rms_epsilon", arch);
     gguf_put_f32(x->w, key, c->rms_eps);
     snprintf(key, sizeof key, "%s.rope.freq_base", arch);
-    gguf_put_f32(x->w, key, (float)c->rope_theta);
+    gguf_put_f32(x->w, key, (float)c->arch.rope[0].theta);
 }
 
 static int put_tokenizer(const struct writing *x)
@@ -88,8 +94,9 @@ static int put_tokenizer(const struct writing *x)
 /* Return the row of Hugging Face's order that becomes row r of the file. */
 static int64_t row_of(const struct writing *x, const struct tensor_spec *s, int64_t r)
 {
-    const int64_t D = x->c.head_dim, in_head = r % D;
-    return gguf_pairs(&x->c, s) == 0 ? r : r - in_head + in_head / 2 + in_head % 2 * (D / 2);
+    const int pairs = gguf_pairs(&x->c, s);
+    const int64_t D = pairs > 0 ? s->shape[0] / pairs : 1, in_head = r % D;
+    return pairs == 0 ? r : r - in_head + in_head / 2 + in_head % 2 * (D / 2);
 }
 
 /* Copy rows as they are in the source, which has the wanted type. */
@@ -147,12 +154,12 @@ static int write_rope_freqs(struct writing *x)
 {
     float divisors[CONFIG_HEAD_DIM_MOST / 2];
     gguf_rope_freqs(&x->c, divisors);
-    return gguf_write_data(x->w, divisors, (size_t)x->c.head_dim / 2 * sizeof *divisors);
+    return gguf_write_data(x->w, divisors, (size_t)config_frequencies(&x->c, 1) * sizeof *divisors);
 }
 
 static int declare(struct writing *x)
 {
-    const bool scaled = x->c.rope_scaling.factor > 0;
+    const bool scaled = is_scaled(&x->c);
     for (size_t i = 0; i < x->specs; i++) {
         const struct tensor_spec *s = &x->spec[i];
         const struct tensor *t = tensors_find(&x->tensors, s->name);
@@ -167,7 +174,7 @@ static int declare(struct writing *x)
         x->total += (double)st_declared_bytes(&x->declared[i]);
     }
     x->declared[x->specs] =
-        (struct st_declared){GGUF_ROPE_FREQS, NJ_TYPE_F32, 1, {x->c.head_dim / 2}};
+        (struct st_declared){GGUF_ROPE_FREQS, NJ_TYPE_F32, 1, {config_frequencies(&x->c, 1)}};
     return gguf_write_tensors(x->w, x->declared, x->specs + scaled);
 }
 
@@ -182,7 +189,7 @@ static int write_all(struct writing *x, const char *to)
         rc = declare(x);
     for (size_t i = 0; !rc && i < x->specs; i++)
         rc = write_tensor(x, i);
-    if (!rc && x->c.rope_scaling.factor > 0)
+    if (!rc && is_scaled(&x->c))
         rc = write_rope_freqs(x);
     if (!rc)
         return gguf_write_end(x->w);
@@ -192,8 +199,10 @@ static int write_all(struct writing *x, const char *to)
 
 static int allocate(struct writing *x)
 {
-    const size_t elements =
-        (size_t)(x->c.intermediate_size > PIECE_ELEMENTS ? x->c.intermediate_size : PIECE_ELEMENTS);
+    size_t elements = PIECE_ELEMENTS;
+    for (size_t i = 0; i < x->specs; i++)
+        if ((size_t)x->spec[i].shape[1] > elements)
+            elements = (size_t)x->spec[i].shape[1];
     x->declared = calloc(x->specs + 1, sizeof *x->declared);
     x->names = calloc(x->specs, sizeof *x->names);
     x->piece = malloc(elements * sizeof *x->piece);
@@ -210,13 +219,13 @@ static const char scales[] = "llama";
 int gguf_check_model(const struct model_config *c, const char *where)
 {
     const char *arch = gguf_arch(c->model_type);
-    const struct hidden_act *act = &hidden_acts[c->hidden_act];
+    const struct hidden_act *act = &hidden_acts[arch_block(&c->arch, 0, BLOCK_GLU)->act];
     if (act->kernels != NJ_SILU)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: hidden_act is %s, and llama.cpp computes silu for GGUF files of "
                     "architecture %s; keep the Hugging Face folder",
                     where, act->name, arch);
-    if (c->rope_scaling.factor > 0 && strcmp(arch, scales) != 0)
+    if (is_scaled(c) && strcmp(arch, scales) != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: positions are scaled (llama3), and llama.cpp reads no scale from GGUF "
                     "files of architecture %s; keep the Hugging Face folder",

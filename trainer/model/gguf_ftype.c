@@ -33,7 +33,8 @@ static bool is_70b(const struct model_config *c)
 {
     if (c->layers != 80 || strcmp(c->model_type, "qwen3") == 0)
         return false;
-    return strcmp(c->model_type, "qwen2") == 0 || c->heads != c->kv_heads;
+    const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
+    return strcmp(c->model_type, "qwen2") == 0 || b->heads != b->kv_heads;
 }
 
 static enum nj_tensor_type wanted(const struct mixture *m, const struct model_config *c,

@@ -80,8 +80,9 @@ int gguf_pairs(const struct model_config *c, const struct tensor_spec *spec)
 
 void gguf_rope_freqs(const struct model_config *c, float *divisors)
 {
-    for (int i = 0; i < c->head_dim / 2; i++)
-        divisors[i] = (float)(1 / config_slowing(c, i));
+    const int count = config_frequencies(c, 1);
+    for (int i = 0; i < count; i++)
+        divisors[i] = (float)(1 / rope_slowing(&c->arch.rope[0], 2 * count, i));
 }
 
 /* ---- metadata ---- */
@@ -175,24 +176,26 @@ static int read_arch(const struct gguf *g, const struct family **out)
                 arch.text, supported);
 }
 
-static int read_sizes(const struct fields *f, struct model_config *c)
+static int read_sizes(const struct fields *f, struct model_config *c, struct block *blocks)
 {
+    struct block *attention = &blocks[PLAIN_ATTENTION];
     int rc;
     if ((rc = read_int(f, "context_length", 0, &c->max_positions)) ||
         (rc = read_int(f, "embedding_length", 0, &c->hidden_size)) ||
         (rc = read_int(f, "block_count", 0, &c->layers)) ||
-        (rc = read_int(f, "feed_forward_length", 0, &c->intermediate_size)) ||
-        (rc = read_int(f, "attention.head_count", 0, &c->heads)) ||
-        (rc = read_int(f, "attention.head_count_kv", c->heads, &c->kv_heads)))
+        (rc = read_int(f, "feed_forward_length", 0, &blocks[PLAIN_GLU].ffn_size)) ||
+        (rc = read_int(f, "attention.head_count", 0, &attention->heads)) ||
+        (rc = read_int(f, "attention.head_count_kv", attention->heads, &attention->kv_heads)))
         return rc;
-    if (c->hidden_size < c->heads)
+    if (c->hidden_size < attention->heads)
         return fail(NJ_E_FORMAT, "%s: embedding_length is %d, less than attention.head_count %d",
-                    f->g->path, c->hidden_size, c->heads);
-    return read_int(f, "attention.key_length", c->hidden_size / c->heads, &c->head_dim);
+                    f->g->path, c->hidden_size, attention->heads);
+    return read_int(f, "attention.key_length", c->hidden_size / attention->heads,
+                    &attention->head_dim);
 }
 
 /* Refuse sizes other than head_dim where they can only be head_dim. */
-static int refuse_other_heads(const struct fields *f, const struct model_config *c)
+static int refuse_other_heads(const struct fields *f, int head_dim)
 {
     static const struct {
         const char *name, *remedy;
@@ -202,12 +205,12 @@ static int refuse_other_heads(const struct fields *f, const struct model_config 
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         int size;
-        const int rc = read_int(f, same[i].name, c->head_dim, &size);
+        const int rc = read_int(f, same[i].name, head_dim, &size);
         if (rc)
             return rc;
-        if (size != c->head_dim)
+        if (size != head_dim)
             return fail(NJ_E_UNSUPPORTED, "%s: %s.%s is %d, and heads are of %d; %s", f->g->path,
-                        f->arch, same[i].name, size, c->head_dim, same[i].remedy);
+                        f->arch, same[i].name, size, head_dim, same[i].remedy);
     }
     return NJ_OK;
 }
@@ -325,12 +328,14 @@ enum { LOW_FREQ_FACTOR = 1, HIGH_FREQ_FACTOR = 4, ORIGINAL_POSITIONS = 8192 };
 /* Return the original context from a divisor between 1 and factor, each of which belongs to one context alone. */
 static int original_positions(const struct model_config *c, const float *divisor, double factor)
 {
-    for (int i = 0; i < c->head_dim / 2; i++) {
+    const int count = config_frequencies(c, 1);
+    for (int i = 0; i < count; i++) {
         if (!(divisor[i] > 1 && divisor[i] < factor))
             continue;
         const double blend = (1 / (double)divisor[i] - 1 / factor) / (1 - 1 / factor);
         const double turns = LOW_FREQ_FACTOR + blend * (HIGH_FREQ_FACTOR - LOW_FREQ_FACTOR);
-        const double positions = turns * 6.283185307179586 / config_frequency(c, i);
+        const double positions =
+            turns * 6.283185307179586 / rope_frequency(&c->arch.rope[0], 2 * count, i);
         return positions < CONFIG_SIZE_MOST ? (int)lround(positions) : CONFIG_SIZE_MOST;
     }
     return ORIGINAL_POSITIONS;
@@ -343,7 +348,7 @@ static int original_positions(const struct model_config *c, const float *divisor
 int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model_config *c)
 {
     float divisor[CONFIG_HEAD_DIM_MOST / 2], rule[CONFIG_HEAD_DIM_MOST / 2], factor = 1;
-    const int count = c->head_dim / 2;
+    const int count = config_frequencies(c, 1);
     const struct tensor *t = tensors_find(w, GGUF_ROPE_FREQS);
     if (!t)
         return NJ_OK;
@@ -356,8 +361,9 @@ int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model
     for (int i = 0; i < count; i++)
         factor = divisor[i] > factor ? divisor[i] : factor;
     if (factor > 1)
-        c->rope_scaling = (struct rope_scaling){factor, LOW_FREQ_FACTOR, HIGH_FREQ_FACTOR,
-                                                original_positions(c, divisor, (double)factor)};
+        c->arch.rope[0].scaling =
+            (struct rope_scaling){factor, LOW_FREQ_FACTOR, HIGH_FREQ_FACTOR,
+                                  original_positions(c, divisor, (double)factor)};
     gguf_rope_freqs(c, rule);
     for (int i = 0; i < count; i++)
         if (!(fabs((double)divisor[i] / (double)rule[i] - 1) <= AGREEMENT))
@@ -426,17 +432,17 @@ static int read_config(const struct gguf *g, struct model_config *c)
         return rc;
     const struct fields f = {g, family->gguf};
     *c = (struct model_config){0};
-    config_set_family(c, family->model_type);
-    if ((rc = read_sizes(&f, c)) || (rc = refuse_other_heads(&f, c)) ||
+    struct block *blocks = config_plain_layers(c, family->model_type);
+    if ((rc = read_sizes(&f, c, blocks)) ||
+        (rc = refuse_other_heads(&f, blocks[PLAIN_ATTENTION].head_dim)) ||
         (rc = refuse_features(&f, c)) || (rc = refuse_scaling(&f)) ||
         (rc = read_number(&f, "attention.layer_norm_rms_epsilon", NAN, &eps)) ||
-        (rc = read_number(&f, "rope.freq_base", 1e4, &c->rope_theta)) || (rc = read_vocab(&f, c)) ||
-        (rc = check_biases(g, family)) ||
+        (rc = read_number(&f, "rope.freq_base", 1e4, &c->arch.rope[0].theta)) ||
+        (rc = read_vocab(&f, c)) || (rc = check_biases(g, family)) ||
         (rc = read_token(g, "tokenizer.ggml.bos_token_id", &c->bos_id)) ||
         (rc = read_token(g, "tokenizer.ggml.eos_token_id", &c->eos_id)))
         return rc;
     c->rms_eps = (float)eps;
-    config_plain_layers(c);
     rc = config_check_file(c, &(struct config_file){g->path, name_of, &f, CONVERT});
     return rc ? rc : gguf_read_rope_freqs(g->path, &g->tensors, c);
 }
@@ -458,10 +464,11 @@ int gguf_config(const char *path, struct model_config *out)
 static int cut(const struct gguf *g, const struct model_config *c, const struct tensor *fused,
                const struct tensor_spec *spec, struct tensor *out)
 {
-    const int64_t rows = (int64_t)(c->heads + 2 * c->kv_heads) * c->head_dim;
+    const struct block *b = arch_block(&c->arch, spec->layer, BLOCK_ATTENTION);
+    const int64_t rows = block_qkv_size(b);
     const bool query = spec->role == ROLE_Q_WEIGHT || spec->role == ROLE_Q_BIAS;
     const bool key = spec->role == ROLE_K_WEIGHT || spec->role == ROLE_K_BIAS;
-    const int64_t before = query ? 0 : key ? c->heads : c->heads + c->kv_heads;
+    const int64_t before = query ? 0 : key ? b->heads : b->heads + b->kv_heads;
     if (fused->shape[0] != rows)
         return fail(NJ_E_FORMAT,
                     "%s: tensor %s has %lld rows where q, k and v have %lld; fetch or "
@@ -470,7 +477,7 @@ static int cut(const struct gguf *g, const struct model_config *c, const struct 
     const size_t row_bytes = fused->bytes / (size_t)rows;
     *out = *fused;
     out->shape[0] = spec->shape[0];
-    out->data = (const char *)fused->data + (size_t)(before * c->head_dim) * row_bytes;
+    out->data = (const char *)fused->data + (size_t)(before * b->head_dim) * row_bytes;
     out->bytes = (size_t)spec->shape[0] * row_bytes;
     return NJ_OK;
 }

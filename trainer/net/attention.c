@@ -25,6 +25,12 @@ static bool is_normed(const struct block *b)
     return block_has(b, FEATURE_QK_NORM);
 }
 
+/* Return the rotation frequencies of the block's heads, on the device. */
+static const float *inv_freq_of(const struct block_pass *p)
+{
+    return p->n->inv_freq + config_frequencies(&p->n->c, p->b->rope);
+}
+
 /* ---- memory ---- */
 
 static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
@@ -79,7 +85,7 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
     const struct block *b = p->b;
     const struct acts *a = p->a;
     const enum nj_dtype T = p->n->T;
-    const float *inv_freq = is_normed(b) ? NULL : p->n->inv_freq;
+    const float *inv_freq = is_normed(b) ? NULL : inv_freq_of(p);
     const struct cache *to = a->cache;
     const struct layer_cache l = cache_layer(p->n, to, p->layer);
     if (l.scales)
@@ -175,7 +181,7 @@ static void rotate(struct work *r, const struct block_pass *p, const void *bias)
                                                               .x = raw_of(p),
                                                               .wq = block_weight(p, ROLE_Q_NORM),
                                                               .wk = block_weight(p, ROLE_K_NORM),
-                                                              .inv_freq = p->n->inv_freq,
+                                                              .inv_freq = inv_freq_of(p),
                                                               .pos = p->rows->pos,
                                                               .N = N,
                                                               .H = b->heads,
@@ -186,7 +192,7 @@ static void rotate(struct work *r, const struct block_pass *p, const void *bias)
         OP(r, nj_rope_fwd(r->s, p->n->T,
                           &(struct nj_rope_fwd){.qkv = p->v.kept[QKV],
                                                 .bias = bias,
-                                                .inv_freq = p->n->inv_freq,
+                                                .inv_freq = inv_freq_of(p),
                                                 .pos = p->rows->pos,
                                                 .N = N,
                                                 .H = b->heads,
@@ -253,7 +259,7 @@ static void unrotate(struct work *r, const struct block_pass *p)
                                                               .rstd = p->v.kept[RSTD_QK],
                                                               .wq = block_weight(p, ROLE_Q_NORM),
                                                               .wk = block_weight(p, ROLE_K_NORM),
-                                                              .inv_freq = n->inv_freq,
+                                                              .inv_freq = inv_freq_of(p),
                                                               .pos = p->rows->pos,
                                                               .N = N,
                                                               .H = b->heads,
@@ -268,7 +274,7 @@ static void unrotate(struct work *r, const struct block_pass *p)
     OP(r, nj_rope_bwd(r->s, n->T,
                       &(struct nj_rope_bwd){.dqkv = a->dqkv,
                                             .dbias_part = part,
-                                            .inv_freq = n->inv_freq,
+                                            .inv_freq = inv_freq_of(p),
                                             .pos = p->rows->pos,
                                             .N = N,
                                             .H = b->heads,

@@ -298,7 +298,7 @@ static void step_state(struct layout *l, struct carve *c)
         m->total_sums = carve_take(c, size_mul(ranks, sizeof *m->sums));
     m->sumsq =
         carve_take(c, size_product(ranks, (size_t)pieces_sumsq(&l->s.pieces), sizeof(float)));
-    m->inv_freq = take(c, l->student->c.head_dim / 2, sizeof(float));
+    m->inv_freq = take(c, config_frequencies(&l->student->c, ROPES_MOST), sizeof(float));
     teacher_carve(l->teacher, TEACHER_CONSTANTS, c, 0);
 }
 

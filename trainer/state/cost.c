@@ -17,14 +17,14 @@ static double adapter_parameters(const struct net *n)
     return count;
 }
 
-/* Return the operations of attention for one token in all layers: a query sees (S + 1) / 2 keys on average. */
+/* Return the operations of attention for one token in all layers, on average. */
 static double attention_flops(const struct model_config *c, double seq_len)
 {
     double sum = 0;
     for (int l = 0; l < c->layers; l++) {
         const struct layer *layer = arch_layer(&c->arch, l);
         for (int b = 0; b < layer->blocks; b++)
-            sum += block_attention_flops(&layer->block[b], (seq_len + 1.0) / 2);
+            sum += block_attention_flops(&layer->block[b], seq_len);
     }
     return sum;
 }

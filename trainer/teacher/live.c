@@ -113,7 +113,8 @@ static void carve_expanded(struct teacher *t, struct carve *c, size_t end)
 static void carve_constants(struct teacher *t, struct carve *c, size_t end)
 {
     (void)end;
-    t->net.inv_freq = carve_take(c, size_mul((size_t)t->net.c.head_dim / 2, sizeof(float)));
+    t->net.inv_freq =
+        carve_take(c, size_mul((size_t)config_frequencies(&t->net.c, ROPES_MOST), sizeof(float)));
 }
 
 static void carve_activations(const struct teacher *t, int batches, struct carve *c,

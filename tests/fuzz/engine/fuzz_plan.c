@@ -33,22 +33,18 @@ static struct model_config config_of(const struct model *m)
     struct model_config c = {
         .model_type = "qwen2",
         .hidden_size = m->hidden,
-        .intermediate_size = m->intermediate,
         .layers = m->layers,
-        .heads = m->heads,
-        .kv_heads = m->kv_heads,
-        .head_dim = m->head_dim,
         .vocab_size = m->vocab,
         .max_positions = 1 << 24,
         .bos_id = -1,
         .eos_id = -1,
         .rms_eps = 1e-6f,
-        .rope_theta = 1e4,
+        CONFIG_ROPE(1e4),
         .tied = m->tied != 0,
-        .qkv_bias = m->qkv_bias != 0,
-        .qk_norm = m->qk_norm != 0,
+        CONFIG_PLAIN(m->heads, m->kv_heads, m->head_dim, m->intermediate,
+                     (m->qkv_bias ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0) |
+                         (m->qk_norm ? FEATURE_BIT(FEATURE_QK_NORM) : 0)),
     };
-    config_plain_layers(&c);
     return c;
 }
 
@@ -99,11 +95,17 @@ struct sizes {
     wide C, I, L, H, HD, KD, QKV, V, D, heads;
 };
 
+static const struct block *attention_of(const struct model_config *c)
+{
+    return arch_block(&c->arch, 0, BLOCK_ATTENTION);
+}
+
 static struct sizes sizes_of(const struct model_config *c)
 {
-    const wide H = (wide)c->heads, K = (wide)c->kv_heads, D = (wide)c->head_dim;
+    const struct block *b = attention_of(c);
+    const wide H = (wide)b->heads, K = (wide)b->kv_heads, D = (wide)b->head_dim;
     return (struct sizes){(wide)c->hidden_size,
-                          (wide)c->intermediate_size,
+                          (wide)arch_block(&c->arch, 0, BLOCK_GLU)->ffn_size,
                           (wide)c->layers,
                           H,
                           H * D,
@@ -124,8 +126,8 @@ static wide elements(const struct model_config *c, bool f8)
     const struct sizes s = sizes_of(c);
     const wide table = up(s.V * s.C, 64), gains = 2 * s.L + 1;
     wide sum = f8 ? table : table + matrices(&s) + (c->tied ? 0 : table);
-    sum += gains * up(s.C, 64) + (c->qk_norm ? 2 * s.L * s.D : 0);
-    return sum + (c->qkv_bias ? s.L * s.QKV : 0);
+    sum += gains * up(s.C, 64) + (block_has(attention_of(c), FEATURE_QK_NORM) ? 2 * s.L * s.D : 0);
+    return sum + (block_has(attention_of(c), FEATURE_QKV_BIAS) ? s.L * s.QKV : 0);
 }
 
 static wide adapter_elements(const struct model_config *c, const struct lora_config *o)
@@ -161,13 +163,13 @@ static wide acts_bytes(const struct model_config *c, const struct train_options 
     wide sum = array(inputs * N * s.C * e) + array(inputs * N * f) + 2 * array(N * s.C * e);
     sum += array(kept * N * s.QKV * e) + array(kept * N * s.HD * e);
     sum += array(kept * N * s.H * f) + array(kept_gu * N * 2 * s.I * e);
-    sum += c->qk_norm ? array(kept * N * s.heads * f) : 0;
+    sum += block_has(attention_of(c), FEATURE_QK_NORM) ? array(kept * N * s.heads * f) : 0;
     sum += f8 ? f8_bytes(N, widest_x) : array(N * s.I * e);
     sum += lora ? array(N * (wide)o->lora.rank * e) : 0;
     if (!train)
         return sum;
     sum += array(kept * N * s.C * e) + array(kept * N * f);
-    sum += c->qk_norm ? array(kept * N * s.QKV * e) : 0;
+    sum += block_has(attention_of(c), FEATURE_QK_NORM) ? array(kept * N * s.QKV * e) : 0;
     sum += array(N * s.C * e) + array(N * s.QKV * e) + array(N * s.HD * e) + array(N * s.H * f);
     sum += array((wide)partial_sums((int)N) * larger(s.QKV, s.C) * f);
     if (lora)

@@ -34,7 +34,7 @@ static const struct model_config smallest = {
     .bos_id = -1,
     .eos_id = -1,
     .rms_eps = 1e-6f,
-    .rope_theta = 1e4,
+    CONFIG_ROPE(1e4),
     .tied = true,
 };
 static const struct train_options options = {

@@ -133,7 +133,7 @@ int nj_comm_aside(nj_comm *c, nj_stream *s, nj_stream **out)
         return NJ_E_ARG;
     *out = s;
     if (s->captured)
-        return nj_fail(c->ctx, NJ_E_ARG, "nj_comm_aside: nothing goes aside in a graph");
+        return nj_fail(c->ctx, NJ_E_ARG, "nj_comm_aside: not allowed while a graph is captured");
     return c->ctx->backend->comm_aside ? c->ctx->backend->comm_aside(c, s, out) : 0;
 }
 

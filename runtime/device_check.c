@@ -98,11 +98,10 @@ static void say_spare(const struct hearing *h, const struct nj_trial *t)
 {
     char line[700];
 
-    snprintf(
-        line, sizeof line,
-        "%.100s fails the self-test, so its second set of machine code is taken, which passes: "
-        "[%.100s] %.400s",
-        t->name, t->label, t->wrong);
+    snprintf(line, sizeof line,
+             "%.100s fails the self-test, so its second set of machine code is used, which passes: "
+             "[%.100s] %.400s",
+             t->name, t->label, t->wrong);
     if (h->options->log)
         h->options->log(h->options->log_user, line);
 }

@@ -289,7 +289,7 @@ static int cpu_gemm_prepare(nj_context *ctx, struct nj_gemm_plan *plan)
     const struct nj_gemm *g = &plan->shape;
 
     if (g->ab_dtype == NJ_LP || g->c_dtype == NJ_LP)
-        return nj_fail(ctx, NJ_E_UNSUPPORTED, "the CPU has no 16-bit products; choose dtype f32");
+        return nj_fail(ctx, NJ_E_UNSUPPORTED, "the CPU has no 16-bit GEMMs; choose dtype f32");
     if (g->lda > INT32_MAX || g->ldb > INT32_MAX || g->ldc > INT32_MAX)
         return nj_fail(ctx, NJ_E_GEMM, "a row of more than 2^31-1 elements");
     if (g->ab_dtype == NJ_F32)

@@ -106,7 +106,7 @@ static int open_object(nj_comm *c, const char *name, struct group *g)
                            strerror(errno));
         const int full = posix_fallocate(g->fd, 0, (off_t)g->bytes);
         if (full)
-            return nj_fail(c->ctx, NJ_E_NOMEM, "%zu bytes of shared memory cannot be had: %s",
+            return nj_fail(c->ctx, NJ_E_NOMEM, "%zu bytes of shared memory cannot be allocated: %s",
                            g->bytes, strerror(full));
         return 0;
     }

@@ -45,9 +45,10 @@ static int choose_memory(nj_context *ctx, const struct nj_options *options)
     ctx->info.managed = ctx->info.integrated;
     if (!wanted || !wanted[0]) {
         if (unknown && options->log)
-            options->log(options->log_user,
-                         "the GPU does not tell whether it shares memory with the host: arenas are "
-                         "in device memory; NOJIT_MEMORY=managed puts them into managed memory");
+            options->log(
+                options->log_user,
+                "the GPU does not report whether it shares memory with the host: "
+                "arenas are in device memory; NOJIT_MEMORY=managed puts them into managed memory");
         return 0;
     }
     if (strcmp(wanted, "device") != 0 && strcmp(wanted, "managed") != 0)

@@ -368,7 +368,7 @@ void nj_library_search(void (*log)(void *user, const char *line), void *user)
     if (!driver)
         snprintf(line, sizeof line, "driver: %s", why);
     else if (resolve(driver, driver_symbols, 1, &table) || table.cuDriverGetVersion(&version))
-        snprintf(line, sizeof line, "driver: " DRIVER_NAME ": does not tell its version");
+        snprintf(line, sizeof line, "driver: " DRIVER_NAME ": does not report its version");
     else
         snprintf(line, sizeof line, "driver: " DRIVER_NAME ": CUDA %d.%d%s", version / 1000,
                  version % 1000 / 10, version < NJ_CUDA_MIN_DRIVER ? ", too old" : "");

@@ -111,11 +111,11 @@ int nj_vk_alloc(nj_context *ctx, enum nj_memory kind, size_t bytes, void **out)
 
     snprintf(what, sizeof what, "nj_alloc: %zu bytes of %s memory%s", bytes,
              kind == NJ_MEM_HOST ? "host" : "device",
-             bytes > vk->allocation_max ? ", more than this driver promises at a time" : "");
+             bytes > vk->allocation_max ? ", more than this driver guarantees at a time" : "");
     if (rounded < bytes || rounded > vk->buffer_max - NJ_VK_ALIGN)
         return nj_fail(ctx, NJ_E_NOMEM,
-                       "%s: this Vulkan driver gives at most %zu at a time; use a smaller model, "
-                       "batch or sequence",
+                       "%s: this Vulkan driver allocates at most %zu at a time; use a smaller "
+                       "model, batch or sequence",
                        what, (size_t)vk->buffer_max);
     m = calloc(1, sizeof *m);
     if (!m)

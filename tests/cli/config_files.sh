@@ -88,7 +88,7 @@ plan_of_run() { printf 'student: nojit-tiny\ndata: [a, b]\nout: x\nsave_every: 5
 succeeds "a plan passes over options of the run that it does not need" plan_of_run
 plan_by_command() {
     "$nojit" plan --student nojit-tiny --data a b --eval-data=c --out x --save-every 5 --seq-len 64 --gpu h100 2>"$scratch/said" >"$scratch/log" &&
-        grep -q '^nojit plan: passed over, since no plan needs them: --data, --eval-data, --out, --save-every$' "$scratch/said"
+        grep -q '^nojit plan: ignored, since a plan does not need them: --data, --eval-data, --out, --save-every$' "$scratch/said"
 }
 succeeds "a plan takes the command line of its run, and says what it passes over" plan_by_command
 refuses "a plan checks what it passes over" 2 '^nojit plan: --save-every x: not a whole number' "$nojit" plan --student nojit-tiny --save-every x --gpu h100

@@ -50,7 +50,7 @@ if [ -f "$d/texts/run/model.safetensors" ]; then ok "--out may lie beside a file
 mkdir "$d/heap"
 cp "$d/a.txt" "$d/heap"
 for name in README.md notes.md run.py LICENSE .hidden; do echo text >"$d/heap/$name"; done
-over='^4 files passed over \(without an ending 1, [.]md 2, [.]py 1\); name a file to have it read as text$'
+over='^4 files skipped \(without an ending 1, [.]md 2, [.]py 1\); name a file to have it read as text$'
 train folder --steps 1 --data "$d/heap"
 says "train says which files it passes over" "$over"
 "$nojit" tokenize --model "$d/student" --data "$d/heap" --out "$d/heap.bin" >"$scratch/said" 2>&1

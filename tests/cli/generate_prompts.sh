@@ -39,13 +39,13 @@ ok_if "generate --prompts says its rate" "$(cat "$d/err")" grep -qE '^5 texts, 6
 ok_if "prompts that are equal get different texts" "$(cat "$d/all")" test "$(sed -n 1p "$d/all" | column text)" != "$(sed -n 5p "$d/all" | column text)"
 ok_if "generate --prompts reads the files of a folder by their names" "$(generate --prompts "$d/folder" | head -n 2)" \
     test "$(generate --prompts "$d/folder" | column id | head -n 2 | tr '\n' ' ')" = '"first of all" "first" '
-ok_if "nothing is said of a folder of prompts alone" "$(cat "$d/err")" test -z "$(grep 'passed over' "$d/err")"
+ok_if "nothing is said of a folder of prompts alone" "$(cat "$d/err")" test -z "$(grep 'skipped' "$d/err")"
 printf '%s\n' '{"prompt": "a", "id": "x\u0000y", "max_tokens": 1}' '{"prompt": "b", "id": 2, "max_tokens": 1}' >"$d/nul.jsonl"
 ok_if "an id with NUL comes back, and so do those after it" "$(cat "$d/err")" test "$(generate --prompts "$d/nul.jsonl" | column id | tr '\n' ' ')" = '"x\u0000y" 2 '
 for name in README.md notes.md LICENSE .hidden; do echo text >"$d/folder/$name"; done
 generate --prompts "$d/folder" >"$d/beside"
-ok_if "other files of a folder are passed over, and said" "$(cat "$d/err")" grep -qx '3 files passed over (without an ending 1, \.md 2)' "$d/err"
-ok_if "prompts beside files that are passed over are read" "$(cat "$d/beside")" test "$(column id <"$d/beside" | wc -l)" = 6
+ok_if "other files of a folder are skipped, and said" "$(cat "$d/err")" grep -qx '3 files skipped (without an ending 1, \.md 2)' "$d/err"
+ok_if "prompts beside files that are skipped are read" "$(cat "$d/beside")" test "$(column id <"$d/beside" | wc -l)" = 6
 for rows in 1 2 3 5 auto; do
     ok_if "--batch-size $rows changes no text" "$(diff "$d/all" <(generate --prompts "$d/prompts.jsonl" --batch-size $rows))" \
         cmp -s "$d/all" <(generate --prompts "$d/prompts.jsonl" --batch-size $rows)

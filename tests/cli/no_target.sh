@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# no_target.sh: micro-batches of which no position has a target, as where a prompt fills a sequence: they are passed over and counted, on one device
+# no_target.sh: micro-batches of which no position has a target, as where a prompt fills a sequence: they are skipped and counted, on one device
 # and on several, and end nothing.
 set -eu
 . tests/lib/lib.sh
@@ -22,7 +22,7 @@ succeeds "a run with steps that have no target runs to its end" train one --epoc
 rows() { grep -c "$2" "$d/$1/metrics.jsonl" || true; }
 ok_if "a step without a target has a row without a loss" "$(cat "$d/one/metrics.jsonl")" \
     [ "$(rows one '"loss": null, .*"valid_tokens": 0, "tokens_per_second": null') $(rows one '"valid_tokens": [1-9]')" = "3 5" ]
-ok_if "a run counts micro-batches without a target in its log" "$(cat "$d/one.log")" grep -qx 'micro-batches without a target, which were passed over: 3 of 8' "$d/one.log"
+ok_if "a run counts micro-batches without a target in its log" "$(cat "$d/one.log")" grep -qx 'micro-batches without a target, which were skipped: 3 of 8' "$d/one.log"
 ok_if "the first micro-batch without a target is explained, once" "$(cat "$d/one.log")" [ "$(grep -c 'a micro-batch has no target' "$d/one.log")" = 1 ]
 ok_if "the receipt counts micro-batches without a target" "$(grep empty "$d/one/receipt.json")" grep -q '"empty_micro_batches": 3' "$d/one/receipt.json"
 ok_if "a step without a target changes no weight" "they differ" cmp -s "$d/one/checkpoint-3/model.safetensors" "$d/one/checkpoint-4/model.safetensors"

@@ -196,7 +196,7 @@ free_port
 waits late 0 &
 pid=$!
 until_true $pid listening || true
-refuses "a MASTER_PORT that is taken is refused" 1 "^nojit distill: rank 0: port $((port + 1)) cannot be listened on: .*; set MASTER_PORT to a free one$" \
+refuses "a MASTER_PORT that is taken is refused" 1 "^nojit distill: rank 0: cannot listen on port $((port + 1)): .*; set MASTER_PORT to a free one$" \
     torchrun 0 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"
 refuses "a rank that meets another run on its port is refused" 2 '^nojit distill: rank 1: another run listens on this port, or this process was given another --out' \
     torchrun 1 "$nojit" distill "${few[@]}" --device cpu --out "$d/second"

@@ -28,9 +28,9 @@ meminfo 120 3 100
 says "a GB10 has MemAvailable less a sixteenth, not MemFree" \
     '^memory +119.70 GiB, 92.50 GiB may be used; arenas in managed memory' NOJIT_SIM_DEVICE=gb10
 says "a GPU of its own has the memory that the driver says" '23.64 GiB, 23.24 GiB may be used; arenas in device memory' NOJIT_SIM_DEVICE=rtx4090
-says "a GPU that does not tell which it is gets device memory" 'does not tell whether it shares memory with the host: arenas are in device memory' \
+says "a GPU that does not tell which it is gets device memory" 'does not report whether it shares memory with the host: arenas are in device memory' \
     NOJIT_SIM_DEVICE=gb10 NOJIT_SIM_FAIL=cuDeviceGetAttribute:4:1
-if [ "$(grep -c 'does not tell whether' "$scratch/out")" = 1 ] && grep -q 'arenas in device memory$' "$scratch/out"; then
+if [ "$(grep -c 'does not report whether' "$scratch/out")" = 1 ] && grep -q 'arenas in device memory$' "$scratch/out"; then
     ok "a GPU that does not tell which it is, is said once"
 else
     not_ok "a GPU that does not tell which it is, is said once" "$(cat "$scratch/out")"

@@ -61,7 +61,7 @@ chmod +x "$scratch/emptied"
 emptied() { on NOJIT_SIM_DEVICE="${arch%[af]}" "$scratch/emptied" "${train[@]:1}" --out "$scratch/$1" "${@:2}"; }
 sentence="$key has no machine code for $arch; build it with: make ARCHS=$arch"
 refuses "--device cuda is refused where a kernel has no code" 4 "^nojit train: --device cuda: $sentence\$" emptied none --device cuda
-if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, as no GPU is taken: $sentence; see \`nojit doctor\`" "$scratch/log")" = 1 ]; then
+if emptied run-emptied >"$scratch/log" 2>&1 && [ "$(grep -cx "running on the CPU, since no GPU is used: $sentence; see \`nojit doctor\`" "$scratch/log")" = 1 ]; then
     ok "auto takes the CPU and says so once (a kernel has no code)"
 else
     not_ok "auto takes the CPU and says so once (a kernel has no code)" "$(head -n 3 "$scratch/log")"

@@ -19,7 +19,7 @@ bytes() { sed -n 's/.*"plan_bytes": \([0-9]*\),/\1/p' "$1/receipt.json"; }
 more=$(($(bytes "$d/pieces") - $(bytes "$d/one"))) # activations of student and teacher, which share memory, are cut at other places
 ok_if "memory in pieces takes less than a piece more" "$more bytes" [ "$more" -ge 0 -a "$more" -lt 400000 ]
 refuses "a run with an array that is larger than any piece is refused" 3 \
-    '^nojit distill: student.weights has an array of 0.5 MiB, and this driver gives at most 0.4 MiB at a time; use a smaller model' \
+    '^nojit distill: student.weights has an array of 0.5 MiB, and this driver allocates at most 0.4 MiB at a time; use a smaller model' \
     disturbed allocation=400000,buffer=400000 distil "$d/refused"
 # The plan of the same run.
 plan() { "$nojit" plan --teacher "$d/teacher" --student "$d/model" --device vulkan --seq-len 48 --batch-size 2 "$@"; }
@@ -28,10 +28,10 @@ ok_if "plan cuts memory into pieces as a run does" "$planned" grep -qF "\"total_
 sum=$(sed -E 's/.*"pieces": \[([0-9, ]+)\].*/\1/' <<<"$planned" | tr -d ' ' | tr , '\n' | awk '{ n += $1 } END { print n }')
 ok_if "allocations of a plan are all of its memory" "$sum; $planned" [ "$sum" = "$(bytes "$d/pieces")" ]
 disturbed allocation=400000 plan >"$d/plan" 2>&1 || not_ok "a plan with memory in pieces is printed" "$(tail -n 2 "$d/plan")"
-ok_if "plan shows the pieces of memory" "$(cat "$d/plan")" grep -qE '^allocations  *[0-9]+  \(up to [0-9.]+ [KM]iB; the driver promises 390\.[0-9]+ KiB at a time\)$' "$d/plan"
-ok_if "plan shows the largest array" "$(cat "$d/plan")" grep -qE '^largest array  *[0-9.]+ [KM]iB  \(in (student|teacher)\.weights; the driver gives [0-9.]+ GiB at most\)$' "$d/plan"
+ok_if "plan shows the pieces of memory" "$(cat "$d/plan")" grep -qE '^allocations  *[0-9]+  \(up to [0-9.]+ [KM]iB; the driver guarantees 390\.[0-9]+ KiB at a time\)$' "$d/plan"
+ok_if "plan shows the largest array" "$(cat "$d/plan")" grep -qE '^largest array  *[0-9.]+ [KM]iB  \(in (student|teacher)\.weights; the driver allocates [0-9.]+ GiB at most\)$' "$d/plan"
 refuses "plan refuses an array that is larger than any piece" 3 \
-    '^nojit plan: student.weights has an array of 0.5 MiB, and this driver gives at most 0.4 MiB at a time; use a smaller model' \
+    '^nojit plan: student.weights has an array of 0.5 MiB, and this driver allocates at most 0.4 MiB at a time; use a smaller model' \
     disturbed allocation=400000,buffer=400000 plan
 refuses "plan with a budget refuses an array that is larger than any piece" 3 '^nojit plan: student.weights has an array of 0.5 MiB' \
     disturbed allocation=400000,buffer=400000 plan --memory-budget 4

@@ -346,7 +346,7 @@ static const struct {
     {"x.feather", NJ_E_UNSUPPORTED, "Arrow files are not read; write the data set as Parquet"},
     {"x.csv", NJ_E_UNSUPPORTED, "not read as it is; write a line of .jsonl for each row"},
     {"docs-only", NJ_E_FORMAT,
-     "holds no .txt, .jsonl, .parquet, .bin, .u16 or .u32 file; 3 files passed over (.MD 2, "
+     "holds no .txt, .jsonl, .parquet, .bin, .u16 or .u32 file; 3 files skipped (.MD 2, "
      "without an ending 1); name a file to have it read as text"},
     {"-", NJ_E_ARG, "-: standard input is not read"},
     {"large.u16", NJ_E_FORMAT, "large.u16: token 2 is 264, the vocabulary of this run ends at 263"},

@@ -266,7 +266,7 @@ static int open_device(const struct settings *s, struct self_test_report *report
         return *ctx != NULL ? fail_context(rc, *ctx, device_option(s))
                             : fail(rc, "%s", nj_error_text(rc));
     if (report->failed > 0)
-        return fail(NJ_E_DEVICE, "%s fails the self-test of its kernels, so it is not taken",
+        return fail(NJ_E_DEVICE, "%s fails the self-test of its kernels, so it is not used",
                     report->device.name);
     return 0;
 }

@@ -132,12 +132,12 @@ static void print_pieces(struct run *r, const struct plan *p)
         pieces += bytes > 0;
         most = bytes > most ? bytes : most;
     }
-    progress_say(&r->progress, "%-32s %12d  (up to %s; the driver promises %s at a time)",
+    progress_say(&r->progress, "%-32s %12d  (up to %s; the driver guarantees %s at a time)",
                  "allocations", pieces, bytes_text((double)most, size, sizeof size),
                  bytes_text((double)r->options.piece_bytes, limit, sizeof limit));
-    progress_say(&r->progress, "%-32s %12s  (in %s; the driver gives %s at most)", "largest array",
-                 bytes_text((double)p->array_bytes, size, sizeof size), p->array_in,
-                 bytes_text((double)r->options.array_bytes, limit, sizeof limit));
+    progress_say(&r->progress, "%-32s %12s  (in %s; the driver allocates %s at most)",
+                 "largest array", bytes_text((double)p->array_bytes, size, sizeof size),
+                 p->array_in, bytes_text((double)r->options.array_bytes, limit, sizeof limit));
 }
 
 static void print_text(struct run *r, const struct plan *p, const struct budget *b)

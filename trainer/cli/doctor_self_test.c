@@ -90,7 +90,7 @@ void self_test_print(const struct self_test_report *r, bool all)
 {
     if (r->count == 0)
         return;
-    puts("tried, each by its smallest cases");
+    puts("tested, each by its smallest cases");
     for (size_t i = 0; i < r->count; i++)
         if (all || r->rows[i].verdict != NJ_PASSED)
             print_row(&r->rows[i]);

@@ -48,8 +48,8 @@ const char *passed_over_text(const struct passed_over *p, char *out, size_t byte
 {
     if (p->files == 0)
         return NULL;
-    size_t n = (size_t)snprintf(out, bytes, "%zu file%s passed over", p->files,
-                                plural((long long)p->files));
+    size_t n =
+        (size_t)snprintf(out, bytes, "%zu file%s skipped", p->files, plural((long long)p->files));
     for (size_t k = 0; k < p->kinds && n < bytes; k++)
         n += (size_t)snprintf(out + n, bytes - n, "%s%s %zu", k > 0 ? ", " : " (",
                               p->kind[k].ending[0] ? p->kind[k].ending : "without an ending",

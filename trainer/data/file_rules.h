@@ -44,8 +44,8 @@ struct passed_over {
     } kind[8];
     char split[320]; /* sentence about a folder with several splits, or "" */
 };
-/* Write "2 files passed over (.md 1, .py 1); name a file to have it read as text", without the advice where .jsonl
- * alone is read; return NULL if no file was passed over. */
+/* Write "2 files skipped (.md 1, .py 1); name a file to have it read as text", without the advice where .jsonl
+ * alone is read; return NULL if no file was skipped. */
 const char *passed_over_text(const struct passed_over *p, char *out, size_t bytes);
 /* Write "columns not read: id, source"; return NULL if there are none. */
 const char *row_columns_text(const struct row_notes *n, char *out, size_t bytes);

@@ -143,7 +143,7 @@ int settings_parse(const struct command_info *c, int argc, char **argv, struct s
         i += used;
     }
     if (passed.used > 0)
-        note("passed over, since no plan needs them: %s", passed.names);
+        note("ignored, since a plan does not need them: %s", passed.names);
     if (rc == 0 && s->refused_count > 0)
         rc = fail(NJ_E_ARG, "%s", s->refused[s->refused_count - 1]);
     return rc;

@@ -101,7 +101,7 @@ static void crashed(struct watch *w, int i, pid_t pid, int sig)
     snprintf(v.sentence, sizeof v.sentence,
              "its process %ld was ended by signal %d (%s)%s; continue with --resume auto",
              (long)pid, sig, strsignal(sig),
-             sig == SIGKILL ? ", by somebody or for want of memory (see dmesg)" : "");
+             sig == SIGKILL ? ", by another process or because memory ran out (see dmesg)" : "");
     if (!w->crash)
         w->first.code = 0;
     w->crash = true;

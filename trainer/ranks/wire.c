@@ -157,8 +157,8 @@ static int refuse_port(int port, int error)
     if (error == EMFILE || error == ENFILE)
         return fail(NJ_E_IO, "no socket for the other ranks: %s; raise ulimit -n", strerror(error));
     if (port == 0)
-        return fail(NJ_E_IO, "no port can be listened on: %s", strerror(error));
-    return fail(NJ_E_IO, "port %d cannot be listened on: %s; set MASTER_PORT to a free one", port,
+        return fail(NJ_E_IO, "cannot listen on any port: %s", strerror(error));
+    return fail(NJ_E_IO, "cannot listen on port %d: %s; set MASTER_PORT to a free one", port,
                 strerror(error));
 }
 

@@ -340,7 +340,7 @@ static void step_parts(const struct progress *p, int64_t step, const struct step
     const double seconds = r->step_ms * 1e-3;
     add(out, 0, "step %lld/%lld", (long long)step, (long long)p->steps);
     if (r->passed_over) {
-        add(out, 1, "no target: passed over");
+        add(out, 1, "no target: skipped");
         return;
     }
     add(out, 1, "loss %.4f", r->loss);

@@ -319,7 +319,7 @@ static int check_own_file(int fd, const char *path)
     struct stat file, folder;
     snprintf(parent, sizeof parent, "%s", path);
     if (fstat(fd, &file) != 0 || stat(dirname(parent), &folder) != 0)
-        return fail(NJ_E_IO, "%s: cannot be looked at: %s", path, strerror(errno));
+        return fail(NJ_E_IO, "%s: cannot be examined: %s", path, strerror(errno));
     if (!S_ISREG(file.st_mode))
         return fail(NJ_E_ARG, "%s: not a regular file; name another, or move it away", path);
     if (file.st_nlink > 1)

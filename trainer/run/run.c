@@ -132,8 +132,8 @@ static void say_fallback(struct run *r, const struct nj_device_info *d)
         snprintf(reason, sizeof reason, "%s", d->fallback);
     r->fallbacks++;
     if (strcmp(d->backend, "cpu") == 0)
-        progress_say(&r->progress, "running on the CPU, as no GPU is taken: %s; see `nojit doctor`",
-                     reason);
+        progress_say(&r->progress,
+                     "running on the CPU, since no GPU is used: %s; see `nojit doctor`", reason);
     else
         progress_say(&r->progress, "running on %s by Vulkan: %s", d->name, d->fallback);
 }

@@ -222,7 +222,7 @@ static void count_step(struct run *r, const struct step_result *result)
     if (r->empty_batches == 0 && result->empty > 0)
         progress_say(&r->progress,
                      "a micro-batch has no target, since the data's masks leave none: such are "
-                     "passed over, and counted in the receipt (empty_micro_batches)");
+                     "skipped, and counted in the receipt (empty_micro_batches)");
     r->empty_batches += result->empty;
     r->skipped_updates = result->skipped_updates;
     r->step_seconds = 1e-3 * result->step_ms;
@@ -433,7 +433,7 @@ static int finish(struct run *r, const struct command_info *c, const struct outc
     }
     if (r->empty_batches > 0)
         progress_say(&r->progress,
-                     "micro-batches without a target, which were passed over: %lld of %lld",
+                     "micro-batches without a target, which were skipped: %lld of %lld",
                      (long long)r->empty_batches, (long long)(done * r->options.grad_accum));
     rollouts_say_all(r);
     progress_say(&r->progress, "loss %.4f -> %.4f over %lld step%s in %s; %s in %s", r->first_loss,

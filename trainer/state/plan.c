@@ -127,8 +127,8 @@ int plan_check_array(const struct plan *p, const struct train_options *o)
     if (arrays_fit(p, o))
         return 0;
     return fail(NJ_E_NOMEM,
-                "%s has an array of %.1f MiB, and this driver gives at most %.1f MiB at a time; "
-                "use a smaller model, batch or sequence, or --device cpu",
+                "%s has an array of %.1f MiB, and this driver allocates at most %.1f MiB at a "
+                "time; use a smaller model, batch or sequence, or --device cpu",
                 p->array_in, (double)p->array_bytes * mib, (double)o->array_bytes * mib);
 }
 

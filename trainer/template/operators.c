@@ -20,7 +20,7 @@ static int cannot(struct run *r, int op, const struct value *a, const struct val
                                   : b->kind == VALUE_UNDEFINED ? b
                                                                : NULL;
     if (nothing)
-        return run_type_error(r, "so it cannot be computed with", nothing);
+        return run_type_error(r, "so it cannot be used in arithmetic", nothing);
     return run_fail(r, "values of type %s and %s do not go together with %s", value_type(a),
                     value_type(b), signs[op]);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * decode_kl.c: how far apart a forward pass, the decoder, and the decoder with a cache of bytes are in what they
- * predict behind the same contexts.
- *
- * Exit status: 0, 1 where something failed, 2 usage.
+ * decode_kl.c: measures the divergence between the predictions of a forward pass, of the decoder, and of the decoder
+ * with a cache of bytes, after the same contexts. Exit status: 0, 1 after a failure, 2 usage.
  */
 #include "batch/data.h"
 #include "decode/row_logits.h"
@@ -37,9 +35,10 @@ enum way { FORWARD, DECODER, DECODER_INT8, WAYS };
 struct job {
     const char *model, *data;
     int contexts, seq_len, device, dtype, vocab;
-    int32_t *ids;         /* [contexts, seq_len], of which a context is the first few */
-    int32_t *pos, *start; /* [seq_len] of a row: one document */
-    float *logits[WAYS];  /* [contexts, vocab] */
+    int32_t *ids; /* [contexts, seq_len] tokens; a context is the first few of a row */
+    /* [seq_len] positions and document start of a row, which is one document */
+    int32_t *pos, *start;
+    float *logits[WAYS]; /* [contexts, vocab] logits of each way */
 };
 
 static const char *const devices[] = {"auto", "cpu", "cuda", "vulkan",
@@ -134,8 +133,8 @@ static int choose_dtype(const struct nj_device_info *d, int wanted, enum nj_dtyp
     return 0;
 }
 
-/* Measure with one engine; a cache of bytes needs another. Without graphs a step is read before the next one
- * writes over its logits. */
+/* Measure with one engine; a cache of bytes needs another. No graphs are used: the logits of a step are read before the
+ * next step overwrites them. */
 static int measure(nj_context *ctx, const struct job *j, bool bytes)
 {
     struct train_options o = {.batch_size = 1,
@@ -214,7 +213,7 @@ static void print_pair(const struct job *j, const char *name, enum way of, enum 
            100.0 * same / j->contexts);
 }
 
-/* kl: room for that of each context. */
+/* Print the table. kl has room for the divergence of each context. */
 static void print_table(const struct job *j, double *kl)
 {
     static const struct {
@@ -292,7 +291,7 @@ static int open_and_run(struct job *j)
 struct setting {
     const char *name;
     int *to;
-    const char *const *words; /* NULL: a number, from `low` to `high` */
+    const char *const *words; /* words to choose from; NULL: a number, from `low` to `high` */
     int low, high;
 };
 

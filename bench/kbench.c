@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kbench.c: options and output of kbench: which kernels are timed at which shapes, the table, the
- * JSON, and the PyTorch script that reads it.
- *
- * Exit status: 0, 1 where something could not be timed, 2 usage; with --torch that of the script.
+ * kbench.c: options and output of kbench: the choice of kernels and shapes, the table, the JSON, and the PyTorch script
+ * that reads it. Exit status: 0, 1 if something could not be timed, 2 usage; with --torch that of the script.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -53,14 +51,14 @@ static const char USAGE[] =
 struct request {
     const char *pattern[SHAPES], *shape[SHAPES], *json;
     int patterns, shapes, torch, list, gemm, launch;
-    int32_t gemms[SHAPES][3]; /* with --gemm, of the shapes */
+    int32_t gemms[SHAPES][3]; /* shapes of --gemm */
     enum nj_device_kind device;
 };
 
 struct row {
     struct shaped s;
     struct timing warm, cold, copy;
-    double floor; /* microseconds */
+    double floor; /* shortest possible time in microseconds */
     int by_bytes;
 };
 
@@ -86,7 +84,7 @@ static int wanted(const struct request *r, const struct kernel_case *c)
     return found;
 }
 
-/* A failure that another case need not share: it is said, and the others go on. */
+/* Report a failure of one case, after which the others are still timed. */
 static int left_out(struct table *t, const char *key, const char *why)
 {
     fprintf(stderr, "kbench: %s is left out: %s\n", key, why);
@@ -230,7 +228,7 @@ static void write_timing(FILE *f, const char *name, const struct timing *t)
             t->p90);
 }
 
-/* A string of JSON; control characters and bytes that are no UTF-8 become '?'. */
+/* Write a string of JSON; control characters and bytes that are not UTF-8 become '?'. */
 static void write_text(FILE *f, const char *text)
 {
     char shown[512];
@@ -278,7 +276,7 @@ static void write_rows(FILE *f, const struct bench *b, const struct table *t)
     fputs("\n]}\n", f);
 }
 
-/* Before anything is measured; NULL after a message. */
+/* Open the file before anything is measured; return NULL after a message. */
 static FILE *open_json(const char *path)
 {
     FILE *f = path ? fopen(path, "w+") : tmpfile();
@@ -287,7 +285,7 @@ static FILE *open_json(const char *path)
     return f;
 }
 
-/* The file is at its start afterwards. */
+/* Write the rows as JSON; the file is at its start afterwards. */
 static int write_json(const struct bench *b, const struct table *t, FILE *f)
 {
     write_rows(f, b, t);
@@ -297,7 +295,7 @@ static int write_json(const struct bench *b, const struct table *t, FILE *f)
     return NJ_E_IO;
 }
 
-/* Becomes the script, with the rows as its standard input. */
+/* Execute the script in place of this program, with the rows as its standard input. */
 static int become_torch(FILE *json)
 {
     const char *given = getenv("PYTHON"), *python = given ? given : "python3";
@@ -326,7 +324,7 @@ static int parse_device(const char *s, enum nj_device_kind *out)
     return -1;
 }
 
-/* An option that has a value; 1 after a message. */
+/* Parse an option that has a value; return 1 after a message. */
 static int parse_value(const char *name, const char *value, struct request *r)
 {
     const int device = strcmp(name, "--device") == 0, json = strcmp(name, "--json") == 0;

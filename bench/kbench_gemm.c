@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kbench_gemm.c: GEMMs of all kinds and types that a device has, square ones and those of a model's
- * layers, with the share that they reach of what the device can do in float32.
+ * kbench_gemm.c: times GEMMs of all kinds and types of a device, square ones and those of a model's layers, with their
+ * share of the device's peak in float32.
  */
 #include <cblas.h>
 #include <omp.h>
@@ -38,7 +38,7 @@ static const struct {
 static const char *const kind_names[] = {
     [NJ_GEMM_NT] = "NT", [NJ_GEMM_NN] = "NN", [NJ_GEMM_TN] = "TN"};
 
-/* 0 where none is known. Products of 16 bits by matrix units have another one. */
+/* Return the peak rate, 0 if it is not known. GEMMs in 16 bits by matrix units have another peak. */
 static double peak_of(const struct bench *b, const struct nj_gemm *g)
 {
     const struct nj_device_info *info = nj_context_device(b->ctx);
@@ -94,7 +94,7 @@ static int time_shape(struct bench *b, const char *name, int32_t M, int32_t N, i
     return rc;
 }
 
-/* Forward, the gradient of the input, that of the weights. */
+/* Time the GEMMs of a layer: forward, the gradient of the input, that of the weights. */
 static int time_layer(struct bench *b, const char *name, int32_t rows, int32_t in, int32_t out)
 {
     int rc =
@@ -126,7 +126,7 @@ int gemm_shape(const char *text, int32_t shape[3])
     return more < 0 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1 ? -1 : 0;
 }
 
-/* Return GFLOP/s of one large product by one thread, which OpenBLAS divides as it likes: the fastest of some. */
+/* Return GFLOP/s of one large GEMM by one thread, which OpenBLAS divides as it likes: the fastest of several runs. */
 static double large_gflops(void)
 {
     enum { N = 1024, RUNS = 5 };
@@ -147,8 +147,9 @@ static double large_gflops(void)
     return best;
 }
 
-/* Print how fast a tile is that the CPU backend gives to a thread, beside a large product. Where it is much slower,
- * the backend loses what its library has. The tile comes first: a large product speeds up what follows it. */
+/* Compare the speed of a tile, as the CPU backend gives one to a thread, with that of a large GEMM. If the tile is much
+ * slower, the backend wastes the speed of its library. The tile is timed first, since a large GEMM speeds up the ones
+ * after it. */
 static int compare_tile(struct bench *b)
 {
     const struct nj_gemm tile = {

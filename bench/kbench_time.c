@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kbench_time.c: the clock of kbench: events on the stream around each run, at most RUNS of them,
- * fewer where they are long. A case is timed warm, its operands as the last run left the caches, and
- * cold, after FLUSH_BYTES were written.
+ * kbench_time.c: the clock of kbench: events on the stream around each run, at most RUNS of them, fewer if they are
+ * long. A case is timed warm, with its operands in the caches as the last run left them, and cold, after FLUSH_BYTES
+ * have been written.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,15 +18,16 @@ enum { WARM_UPS = 3, RUNS = 50, RUNS_LEAST = 5 };
 /* Launches are timed in batches that the queue of a GPU takes without waiting. */
 enum { LAUNCHES = 200, BATCHES = 500 };
 static const double SECONDS_MOST = 0.5;
-static const int64_t TILE = 1 << 20; /* values made for an argument; longer ones repeat them */
+/* number of values made for an argument; longer arguments repeat them */
+static const int64_t TILE = 1 << 20;
 static const size_t FLUSH_BYTES = (size_t)256 << 20, COPY_BYTES = (size_t)1 << 30;
 
-/* The work that is timed: a case, a GEMM, or a copy. */
+/* The timed work: a case, a GEMM, or a copy. */
 struct work {
     const struct kernel_case *c;
     const unsigned char *params;
     const struct nj_gemm *product;
-    void *dst, *a, *b, *scale; /* scale: of rows in e4m3 */
+    void *dst, *a, *b, *scale; /* scale: scales of rows in e4m3 */
     size_t copied_bytes;
 };
 
@@ -58,7 +59,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The value below which a share of n sorted ones lies, between neighbours. */
+/* Return the value below which a share of n sorted values lies, interpolated. */
 static double at_share(const float *sorted, int n, double share)
 {
     const double at = share * (n - 1);
@@ -96,7 +97,7 @@ static int time_work(struct bench *b, const struct work *w, int cold, struct tim
 /* ---- arguments --------------------------------------------------------------------------------
  */
 
-/* The first n stored values of an argument. */
+/* Make the first n stored values of an argument. */
 static unsigned char *make_tile(const struct bench *b, const struct subject *s,
                                 const struct case_arg *a, int64_t n)
 {
@@ -115,7 +116,8 @@ static unsigned char *make_tile(const struct bench *b, const struct subject *s,
         }
         free(id_values);
     } else {
-        nj_case_fill_plain(a, stream, n, values); /* for `ref OP`: any numbers take as long */
+        /* for `ref OP`: any values take the same time */
+        nj_case_fill_plain(a, stream, n, values);
     }
     for (int64_t i = 0; a->type != CASE_I32 && i < n; i++)
         ((double *)values)[i] = nj_case_round_to_type(((double *)values)[i], a->type, lp_is_f16);
@@ -143,8 +145,8 @@ static int make_argument(struct bench *b, const struct subject *s, const struct 
     return rc ? rc : sync;
 }
 
-/* Times w on operands of these kinds (result, two inputs, scales): random ones, since a GPU that
- * multiplies zeros runs faster. */
+/* Time w on operands of these kinds (result, two inputs, scales). They are random, since a GPU multiplies zeros
+ * faster. */
 static int time_roof(struct bench *b, struct work *w, const struct case_arg kinds[4],
                      struct timing *t)
 {
@@ -162,7 +164,7 @@ static int time_roof(struct bench *b, struct work *w, const struct case_arg kind
     return rc;
 }
 
-/* Reading and writing take half of the bytes each. */
+/* Time a copy; reading and writing each count for half of the bytes. */
 static int time_copy(struct bench *b, double moved_bytes, struct timing *t)
 {
     const int64_t floats = (int64_t)fmax(1, moved_bytes / 2 / (double)sizeof(float));
@@ -275,7 +277,7 @@ static int64_t read_dim(const struct subject *s, int param, const unsigned char 
     return p->bytes == 8 ? wide : narrow;
 }
 
-/* 0, or what is wrong with the value. */
+/* Set a parameter. Return NULL, or a text that says why the value is wrong. */
 static const char *set_param(const struct subject *s, int param, const char *value,
                              struct shaped *out)
 {
@@ -311,8 +313,8 @@ static void write_label(const struct subject *s, struct shaped *out)
                           s->names->params[i], (long long)out->args[i].first);
 }
 
-/* Keep positions in a cache as far from the end of their slot as those of the benchmark's shape, and, with C chunks of
- * 256 keys, within them. */
+/* Place positions in a cache as far from the end of their slot as those of the benchmark's shape and, with C chunks of
+ * 256 keys, within these. */
 static void place_positions(const struct subject *s, const struct kernel_case *c,
                             struct shaped *out)
 {
@@ -387,7 +389,7 @@ double bench_floor(const struct bench *b, const struct kernel_case *c, int *by_b
     return fmax(moving, computing);
 }
 
-/* Return the scales of the larger operand, in words of four bytes. */
+/* Return the number of scales of the larger operand, in words of four bytes. */
 static int64_t scale_words(const struct bench *b, const struct nj_gemm *g)
 {
     const int64_t rows = g->M > g->N ? g->M : g->N;

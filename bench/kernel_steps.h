@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_steps.h: from what ran on a GPU and when, to a table: the time of each phase of a step, how much of it the GPU
- * was idle or copied without computing, and what a step spends in each kernel. Included by cupti_kernels.c, which
- * records, and by tests/unit/test_kernel_steps.c.
+ * kernel_steps.h: makes a table from the kernels and copies that ran on a GPU, and when: the time of each phase of a
+ * step, how much of it the GPU was idle or copied without computing, and the time of a step in each kernel. Included by
+ * cupti_kernels.c, which records, and by tests/unit/test_kernel_steps.c.
  */
 #ifndef NOJIT_KERNEL_STEPS_H
 #define NOJIT_KERNEL_STEPS_H
@@ -16,7 +16,7 @@
 enum { NAMES = 512, PHASES = 8 };
 
 struct span {
-    uint64_t start, end; /* ns */
+    uint64_t start, end; /* times in ns */
     int name;
 };
 
@@ -27,7 +27,8 @@ struct timeline {
     int name_count;
 };
 
-/* A phase ends with the last run of a kernel whose name holds `mark`, before one of the next phase's mark comes. */
+/* Phases of a step. A phase ends with the last run of a kernel whose name holds `mark`, before a run of the next
+ * phase's mark. */
 struct phases {
     char text[256];
     const char *name[PHASES], *mark[PHASES];
@@ -64,7 +65,7 @@ static void timeline_free(struct timeline *t)
     *t = (struct timeline){0};
 }
 
-/* "NAME:MARK,NAME:MARK", in the order of a step. */
+/* Read the phases, "NAME:MARK,NAME:MARK", in the order of a step. */
 static void phases_read(struct phases *p, const char *text)
 {
     char *at = p->text;
@@ -82,9 +83,9 @@ static int by_start(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The spans, by start, that end a phase: the first phase of a step, the second, and so on to the last one of the last
- * whole step. Where there is one phase alone, runs of its mark that follow each other directly are one. Returns how
- * many. */
+/* Find the spans, sorted by start, that end a phase: the first phase of a step, the second, and so on to the last
+ * one of the last whole step. If there is only one phase, consecutive runs of its mark count as one. Return their
+ * number. */
 static size_t find_ends(const struct timeline *t, const struct phases *p, size_t *ends)
 {
     size_t found = 0, last = SIZE_MAX; /* the latest run of the mark of this phase */
@@ -104,7 +105,7 @@ static size_t find_ends(const struct timeline *t, const struct phases *p, size_t
     return found - found % (size_t)p->count;
 }
 
-/* How long something of a kind ran, by phase. Spans are added by their start; what several cover counts once. */
+/* How long work of a kind ran, by phase. Spans are added by their start; time that several cover counts once. */
 struct cover {
     uint64_t reached;
     size_t phase;
@@ -160,7 +161,7 @@ static void write_kernels(const struct timeline *t, uint64_t from, uint64_t to, 
                 kernel[i].name);
 }
 
-/* at: where the first of `count` phases begins, then where each ends. */
+/* Write the table of steps. at: where the first of `count` phases begins, then where each ends. */
 static void write_steps(const struct timeline *t, const struct phases *p, const uint64_t *at,
                         size_t count, FILE *f)
 {
@@ -186,7 +187,7 @@ static void write_steps(const struct timeline *t, const struct phases *p, const 
     write_kernels(t, at[0], at[count], steps, f);
 }
 
-/* The first `skip` steps, at least one, are left out: what was recorded may begin within a step. */
+/* Write the table without the first `skip` steps, at least one: recording may have begun within a step. */
 static void timeline_write(struct timeline *t, const char *phases, int skip, FILE *f)
 {
     struct phases p;

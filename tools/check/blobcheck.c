@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blobcheck: proves, on any machine and without CUDA, that a binary holds the machine code its
- * launchers will ask for, and no other, and no mark of a compiler that could make some. Reads the
- * sections that index.h describes; believes nothing that it can compute. It is against accidents: of a
- * binary that was made to deceive it, it proves nothing.
+ * blobcheck: proves, on any machine and without CUDA, that a binary holds the machine code that its launchers ask for,
+ * no other code, and no trace of a compiler that could make code. It reads the sections that index.h describes, and
+ * takes nothing from them that it can compute. It finds accidents: about a binary that was made to deceive it, it
+ * proves nothing.
  *
- * Exit status: 0 all holds; 1 something does not, a line each on stderr; 2 usage, or not a nojit
- * binary.
+ * Exit status: 0 all checks pass; 1 one does not, with one line each on stderr; 2 usage, or not a nojit binary.
  */
 #include <stdlib.h>
 
@@ -35,8 +34,7 @@ struct options {
 
 /* ---- the file ---- */
 
-/* The loader must map exactly the bytes that are checked: one read-only segment holds the section.
- */
+/* Check that the loader maps exactly the bytes that are checked: one read-only segment must hold the section. */
 static void check_mapping(const struct elf *e, const struct elf_section *s, struct report *r)
 {
     uint32_t maps = 0;
@@ -60,12 +58,12 @@ static void check_mapping(const struct elf *e, const struct elf_section *s, stru
         report_add(r, "", "", "section %s is not read-only data", s->name);
 }
 
-/* Anything outside of our section that a CUDA driver could load. */
+/* Report anything outside of our section that a CUDA driver could load. */
 static void check_strays(struct span part, struct report *r)
 {
     static const uint8_t fatbin[] = {0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0};
     static const uint8_t elf[] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
-    static const uint8_t tile_ir[] = "\177TileIR";               /* and the 0 behind it */
+    static const uint8_t tile_ir[] = "\177TileIR";               /* with the 0 after it */
     static const uint8_t lto_ir[] = {0xed, 0x43, 0x4e, 0x7f, 1}; /* as `nvcc -ltoir` writes it */
     enum { MACHINE_OFF = 18, MACHINE_CUDA = 190 };
     if (span_find(part, fatbin, sizeof(fatbin), 0) < part.bytes)
@@ -84,12 +82,13 @@ static void check_strays(struct span part, struct report *r)
     }
 }
 
-/* The traces of compilers in a program that they are linked into, or that opens them: their texts,
- * which stay in a stripped binary, and names. */
+/* Traces of compilers in a program that is linked with them or opens them: their texts, which stay in a stripped
+ * binary, and names. */
 static const struct {
     const char *text, *compiler;
 } jit_marks[] = {
-    {"bit (little endian + ", "sljit, the JIT of PCRE2"}, /* its platform: "x86 64bit (...)" */
+    /* the platform that it prints: "x86 64bit (...)" */
+    {"bit (little endian + ", "sljit, the JIT of PCRE2"},
     {"sljit_", "sljit, the JIT of PCRE2"},
     {"pcre2_jit_compile", "the JIT of PCRE2"},
     {"LuaJIT ", "LuaJIT"},
@@ -111,7 +110,7 @@ static const struct {
     {"libgccjit.so", "libgccjit, to be opened"},
 };
 
-/* Compilers of host code as well as of PTX. */
+/* Report compilers of host code as well as of PTX. */
 static void check_jit(struct span part, struct report *r)
 {
     for (size_t i = 0; i < sizeof(jit_marks) / sizeof(*jit_marks); i++)
@@ -131,7 +130,7 @@ static void check_section_names(const struct elf *e, struct report *r)
     }
 }
 
-/* Shaders are there or not; one of their sections alone is a fault. */
+/* Find the sections of shaders; it is a fault if only one of them is there. */
 static void find_shaders(const struct elf *e, struct check *c)
 {
     struct elf_section index = {0}, modules = {0};
@@ -150,7 +149,7 @@ static void find_shaders(const struct elf *e, struct check *c)
     c->parts.shaders = modules.data;
 }
 
-/* Finds the three sections. Returns 0, or -1 with a sentence if there are none. */
+/* Find the three sections. Return 0, or -1 with a sentence if there are none. */
 static int find_parts(struct span file, struct check *c, char why[WHY_BYTES])
 {
     struct elf e;
@@ -194,7 +193,7 @@ static int find_parts(struct span file, struct check *c, char why[WHY_BYTES])
 
 /* ---- keys ---- */
 
-/* The records of an entry against the cubins. */
+/* Compare the records of an entry with the cubins. */
 static void check_records(struct check *c, struct checked_key *k)
 {
     const struct nji_header *h = &c->index.header;
@@ -301,7 +300,7 @@ static int compare_offsets(const void *a, const void *b)
     return (x->off > y->off) - (x->off < y->off);
 }
 
-/* Every byte of the blobs belongs to one container or is zero padding before the next. */
+/* Check that every byte of the blobs belongs to one container or is zero padding before the next. */
 static int check_coverage(struct check *c, char why[WHY_BYTES])
 {
     const uint32_t entries = c->index.header.entry_count;
@@ -417,7 +416,7 @@ static void filter_arch(struct check *c)
                    "the binary holds no code for this arch, but for%s", archs);
 }
 
-/* Returns 0 or -1 with a sentence. What can be read is checked; problems are in the report. */
+/* Check all that can be read; problems are in the report. Return 0, or -1 with a sentence. */
 static int check_binary(struct check *c, char why[WHY_BYTES])
 {
     char reason[WHY_BYTES];
@@ -435,7 +434,7 @@ static int check_binary(struct check *c, char why[WHY_BYTES])
     return 0;
 }
 
-/* Returns 0, or -1 with a sentence. */
+/* Parse the options. Return 0, or -1 with a sentence. */
 static int parse_options(int argc, char **argv, struct options *o, char why[WHY_BYTES])
 {
     for (int i = 1; i < argc; i++) {

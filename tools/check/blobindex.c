@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blobindex.c: what an index must be: the layout that pack writes and no other, so that every byte
- * has one meaning.
+ * blobindex.c: checks an index: it must have the layout that pack writes and no other, so that every byte has one
+ * meaning.
  */
 #include "check/blobindex.h"
 
@@ -10,7 +10,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Offsets follow from the counts: arrays touch, in one order. */
+/* Check the offsets, which follow from the counts: arrays are adjacent, in one order. */
 static int check_layout(const struct nji_header *h, uint64_t section_bytes, char why[WHY_BYTES])
 {
     uint64_t archs = sizeof(*h);
@@ -101,7 +101,7 @@ static int compare_hashes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The order of the file is not relied on. */
+/* Sort the entries by hash, in whatever order the file has them. */
 static int sort_entries(struct blob_index *x, char why[WHY_BYTES])
 {
     const uint32_t count = x->header.entry_count;
@@ -114,7 +114,7 @@ static int sort_entries(struct blob_index *x, char why[WHY_BYTES])
     return 0;
 }
 
-/* Return whether each arch names the compiler ("ptxas ") and a version of it. */
+/* Return whether each arch with code names the compiler ("ptxas ") and a version of it. */
 static bool names_compilers(const struct blob_index *x, const char *compiler)
 {
     const size_t name = strlen(compiler);

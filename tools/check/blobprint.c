@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blobprint.c: what blobcheck says, for people and for machines.
+ * blobprint.c: prints the findings of blobcheck, for people and as JSON.
  */
 #include <inttypes.h>
 #include <jansson.h>
@@ -21,7 +21,7 @@ static int key_width(const struct check *c)
     return (int)width;
 }
 
-/* Registers of one pair; s16: spills 16 bytes, -: excluded, MISSING. */
+/* Print the registers of one pair; s16: it spills 16 bytes, -: excluded, MISSING. */
 static void print_cell(const struct check *c, const struct checked_key *k, uint32_t a)
 {
     char text[32];
@@ -56,7 +56,7 @@ static uint32_t archs_shown(const struct check *c)
 void print_table(const struct check *c)
 {
     int width = key_width(c);
-    if (archs_shown(c) == 0) /* --arch of another binary */
+    if (archs_shown(c) == 0) /* --arch names an arch of another binary */
         return;
     printf("Registers a thread%s\n%-*s  threads  shared",
            c->spilled ? " (s16: spills 16 bytes)" : "", width, "key");
@@ -66,7 +66,7 @@ void print_table(const struct check *c)
     printf("\n");
     for (uint32_t i = 0; i < c->keys.count; i++) {
         const struct checked_key *k = &c->checked[i];
-        uint32_t fixed = 0; /* static shared memory: the most of all archs */
+        uint32_t fixed = 0; /* largest static shared memory of all archs */
         for (uint32_t a = 0; a < c->index.header.arch_count; a++)
             if (k->facts[a].static_shared_bytes > fixed)
                 fixed = k->facts[a].static_shared_bytes;
@@ -83,7 +83,7 @@ void print_table(const struct check *c)
                 print_excluded(&c->keys.keys[i], check_arch_name(c, a).text);
 }
 
-/* Write the assemblers of the archs that are shown: of all, or of --arch. */
+/* Write the assemblers of the archs that are shown: all, or that of --arch. */
 static void name_assemblers(const struct check *c, char *out, size_t bytes)
 {
     struct nji_arch shown[MAX_ARCHS];
@@ -250,7 +250,7 @@ int print_json(const struct check *c, const struct model_keys *model)
     if (root && model)
         json_object_set_new(root, "model", json_model(c, model));
     char *text =
-        json_dumps(root, JSON_INDENT(1)); /* Jansson does not check all of its own writes */
+        json_dumps(root, JSON_INDENT(1)); /* jansson does not check all of its own writes */
     const int rc = text && puts(text) != EOF ? 0 : -1;
     free(text);
     json_decref(root);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * blobshaders.c: the shaders of a binary, for its Vulkan backend: their index, and for each that it
- * is what shadercheck.h asks for and takes the block that the launcher of its key fills, followed by
- * the grid. GEMMs have no contract; their block is that of runtime/vulkan/gemm_block.h.
+ * blobshaders.c: checks the shaders of a binary, for its Vulkan backend: their index, and that each is as shadercheck.h
+ * requires and takes the block that the launcher of its key fills, followed by the grid. GEMMs have no contract; their
+ * block is that of runtime/vulkan/gemm_block.h.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ enum {
     GEMMS = sizeof(gemm_kinds) / sizeof(*gemm_kinds) * GEMM_TYPES * GEMM_SIZES
 };
 
-/* The key of GEMM i of all. */
+/* Write the key of GEMM number i, and return it. */
 static const char *gemm_key(int i, char out[40])
 {
     snprintf(out, 40, "gemm.%s.%s%s", gemm_kinds[i / GEMM_SIZES / GEMM_TYPES],
@@ -38,7 +38,7 @@ static const char *gemm_key(int i, char out[40])
     return out;
 }
 
-/* Which GEMM a key is, or -1. */
+/* Return the number of a GEMM by its key, or -1. */
 static int gemm_of(const char *key)
 {
     char name[40];
@@ -59,7 +59,7 @@ static void check_gemm(struct check *c, const struct key *k)
                    "its push constants are not the block that GEMMs are launched with");
 }
 
-/* A program without any GEMM has none to launch; else a missing one is found at the first launch. */
+/* Report missing GEMMs, which would be noticed at their first launch only. A program without any GEMM launches none. */
 static void check_all_gemms(struct check *c)
 {
     const struct blob_index *x = &c->shaders;
@@ -142,7 +142,8 @@ static void check_entry(struct check *c, const struct nji_entry *e)
     check_module(c, e, &k);
 }
 
-/* Modules lie one after the other, in no promised order, with zeros up to the next multiple of 64. */
+/* Check that modules fill the section: they lie one after the other, in any order, with zeros up to the next multiple
+ * of 64. */
 static void check_rest(struct check *c)
 {
     const struct span all = c->parts.shaders;

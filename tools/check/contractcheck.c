@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * contractcheck.c: whether the claims of the contracts are held. Run in the root of the tree; reads
- * contracts/kernels and contracts/system. Every claim is bound to a test and to a mutant, a planted
- * fault that makes the test fail, or says that it is open. What needs a GPU is held by the record of a
- * run on one, if that was of this tree, and counted apart without. docs/contracts.md has the format.
- *
- * Exit status: 0 all bound claims are held, 1 one is not, 2 usage.
+ * contractcheck.c: checks whether the claims of the contracts are held. Run it in the root of the tree; it reads
+ * contracts/kernels and contracts/system. Every claim is bound to a test and to a mutant, an edit that makes the test
+ * fail, or says that it is open. Claims that need a GPU are held by the record of a run on one, if that was of this
+ * tree; without a record they are counted separately. docs/contracts.md has the format. Exit status: 0 all bound claims
+ * are held, 1 one is not, 2 usage.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -66,7 +65,7 @@ static struct test_name name_of(const struct falsifier *f)
     return (struct test_name){keep_text(f->test, (size_t)(space - f->test)), space + 1};
 }
 
-/* The text of a file, or NULL. */
+/* Return the text of a file, or NULL. */
 static const char *text_of(const char *path)
 {
     char why[WHY_BYTES];
@@ -111,7 +110,7 @@ static void read_system(struct claims *c, const char *path, const struct node *r
         read_falsifiers(c, path, node_field(root, "falsifiers"));
 }
 
-/* gen holds the rest of a kernel contract. */
+/* Read the claims of a kernel contract, whose other parts gen checks. */
 static void read_kernel(struct claims *c, const char *path, const struct node *root)
 {
     const struct node *list = node_field(root, "falsifiers");
@@ -155,7 +154,7 @@ static void check_id(const struct claims *c, const struct falsifier *f)
     }
 }
 
-/* Does text hold word with no letter, digit or _ beside it? */
+/* Return whether text holds word with no letter, digit or _ beside it. */
 static bool holds_word(const char *text, const char *word)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -167,7 +166,7 @@ static bool holds_word(const char *text, const char *word)
     return false;
 }
 
-/* The harness, on a GPU also under the tools that watch it: its checks are ops. */
+/* Return whether a program is the harness, alone or under a tool that watches it on a GPU: its checks are ops. */
 static bool is_harness(const char *program)
 {
     static const char *const names[] = {"harness", "gpu-harness", "gpu-memcheck", "gpu-racecheck",
@@ -178,7 +177,7 @@ static bool is_harness(const char *program)
     return false;
 }
 
-/* A script or a program of that name, in whichever folder of tests/ it lies. */
+/* Return the path of a script or program of that name, in whichever folder of tests/ it lies. */
 static const char *source_in_tests(const char *program)
 {
     const char *pattern =
@@ -191,7 +190,7 @@ static const char *source_in_tests(const char *program)
     return path;
 }
 
-/* The file that must hold the name of a test. */
+/* Return the file that must hold the name of a test. */
 static const char *source_of(const struct test_name *t)
 {
     const char *program = t->program;
@@ -249,7 +248,7 @@ static void check_mutant(const struct falsifier *f)
         problem(f->contract, m->line, "%s: the mutant changes nothing", f->id);
 }
 
-/* Is there the line `verdict, tab, name` in a record? */
+/* Return whether a record has the line `verdict, tab, name`. */
 static bool recorded(const char *record, const char *verdict, const char *name)
 {
     const char *line = keep_format("\n%s\t%s\n", verdict, name);
@@ -302,14 +301,15 @@ static const char *record_of(const char *path)
     return text;
 }
 
-/* The record of a run on a GPU, or NULL if there is none of this tree. */
+/* Return the record of a run on a GPU, or NULL if there is none of this tree. */
 static const char *gpu_record_of(const struct command *cmd)
 {
     const char *text = cmd->gpu ? text_of(cmd->gpu) : NULL;
     return text && cmd->tree && recorded(text, "tree", cmd->tree) ? text : NULL;
 }
 
-/* A tool that is not on the machine, or was not asked for, leaves its claims as they were. */
+/* Return whether the tool of a claim was skipped, as it is not on the machine or was not requested: its claims then
+ * stay as they were. */
 static bool was_skipped(const struct falsifier *f, const char *record)
 {
     const struct test_name t = name_of(f);
@@ -348,7 +348,7 @@ static void check_claims(struct claims *c, const struct command *cmd)
 
 static int report(struct claims *c, const struct command *cmd)
 {
-    const int others = problem_count(); /* faults of no claim that could be read */
+    const int others = problem_count(); /* problems that belong to no claim that could be read */
     int count[OPEN + 1] = {0};
     check_claims(c, cmd);
     for (int i = 0; i < c->count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_keys.c: the few values of a GGUF file's metadata that decide which keys a model uses, in the form of a
- * config.json. The trainer's reader (trainer/formats/gguf.c) checks the rest of the file.
+ * gguf_keys.c: reads the few values of a GGUF file's metadata that decide which keys a model uses, as a config.json.
+ * The trainer's reader (trainer/formats/gguf.c) checks the rest of the file.
  */
 #include "check/gguf_keys.h"
 
@@ -16,8 +16,8 @@ enum { TEXT = 8, ARRAY = 9, TEXT_BYTES = 64 };
 
 struct reader {
     FILE *file;
-    uint64_t left; /* bytes */
-    bool short_of; /* more was asked for */
+    uint64_t left; /* number of bytes left */
+    bool short_of; /* whether more was asked for than is left */
 };
 
 static void take(struct reader *r, void *to, uint64_t bytes)
@@ -43,7 +43,7 @@ static uint64_t number(struct reader *r, size_t bytes)
     return x;
 }
 
-/* "" for one that is too long to be of use here. */
+/* Read a text; "" for one that is too long to be of use here. */
 static void text(struct reader *r, char out[TEXT_BYTES])
 {
     const uint64_t bytes = number(r, 8);
@@ -56,7 +56,7 @@ static void text(struct reader *r, char out[TEXT_BYTES])
     out[bytes] = '\0';
 }
 
-/* Reads a value: text, or a whole number; of an array, the first element. */
+/* Read a value: text, or a whole number; of an array, the first element. */
 static void value(struct reader *r, char out[TEXT_BYTES])
 {
     static const size_t sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -81,14 +81,14 @@ static void value(struct reader *r, char out[TEXT_BYTES])
     }
 }
 
-/* key is that of an architecture: "llama.block_count" for "block_count" */
+/* Return whether a key is this one of an architecture: "llama.block_count" for "block_count". */
 static bool ends_in(const char *key, const char *name)
 {
     const char *dot = strchr(key, '.');
     return dot && !strcmp(dot + 1, name);
 }
 
-/* The values as fields of a config.json. */
+/* Read the values as fields of a config.json. */
 static void read_values(struct reader *r, json_t *out)
 {
     static const char *const fields[][2] = {{"architecture", "model_type"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_keys.h: what a GGUF file says of the kernels that its model needs.
+ * gguf_keys.h: the fields of a GGUF file that decide which kernels its model needs.
  */
 #ifndef NOJIT_TOOLS_GGUF_KEYS_H
 #define NOJIT_TOOLS_GGUF_KEYS_H
@@ -9,7 +9,7 @@
 
 #include "image/problems.h"
 
-/* The fields that a config.json would have, or NULL with a sentence. */
+/* Return the fields that a config.json would have, or NULL with a sentence. */
 json_t *gguf_keys_load(const char *path, char why[WHY_BYTES]);
 
 #endif

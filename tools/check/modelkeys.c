@@ -81,8 +81,8 @@ static void mark_keys(struct model_keys *m, const struct key_table *keys, struct
     }
 }
 
-/* Jansson does not say when memory runs out, and trips over some of what it could not store: after
- * the first refusal come others. */
+/* Set once an allocation of jansson has failed. All later ones then fail, too: jansson does not report the first, and
+ * fails elsewhere if it continues with incomplete objects. */
 static bool refused;
 static void *allocate(size_t bytes)
 {
@@ -91,7 +91,7 @@ static void *allocate(size_t bytes)
     return block;
 }
 
-/* The bytes of a file, to be freed; NULL with errno. */
+/* Read the bytes of a file, to be freed; return NULL with errno. */
 static char *read_text(const char *path, size_t *bytes)
 {
     enum { MOST = 16 << 20 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cubin.c: reads a cubin's ELF header, notes, symbols and .nv.info attributes. Offsets and meanings
- * were read off the output of ptxas 13.0, 13.1, 13.3 and 13.5, which agree in all that is read here; an
- * attribute of unexpected size is an error. Others are for the driver and are skipped: 13.3 gives each kernel
- * two that 13.0 does not (0x66: 3; 0x6b: 1), 13.5 a third (0x6d: 1).
+ * cubin.c: reads a cubin's ELF header, notes, symbols and .nv.info attributes. Offsets and meanings were read off the
+ * output of ptxas 13.0, 13.1, 13.3 and 13.5, which agree on everything that is read here; an attribute of unexpected
+ * size is an error. Other attributes are for the driver and are skipped: 13.3 gives each kernel two that 13.0 does not
+ * (0x66: 3; 0x6b: 1), 13.5 a third (0x6d: 1).
  */
 #include "image/cubin.h"
 #include "image/elfbin.h"
@@ -20,7 +20,7 @@ enum {
     RESERVED_SHARED_BYTES = 1024,
 };
 
-/* The bits of e_flags that hold the SM; the top byte says -lineinfo and -g. */
+/* The bits of e_flags that hold the SM; the top byte holds -lineinfo and -g. */
 static const struct {
     uint8_t osabi, abi, sm_shift;
 } abis[] = {{0x41, 8, 8}, {0x33, 7, 0}};
@@ -60,7 +60,7 @@ static int read_symbols(struct reader *r)
         uint16_t section = span_u16(s, 6);
         if (!name)
             return fail(r->why, "symbol %u has no valid name", i);
-        /* The driver provides .nv.reservedSmem.*, weak. */
+        /* The driver provides the weak symbols .nv.reservedSmem.*. */
         if (section == 0 && info >> 4 != BIND_LOCAL &&
             strncmp(name, ".nv.reservedSmem.", strlen(".nv.reservedSmem.")) != 0)
             r->out->undefined = name;
@@ -82,7 +82,7 @@ static int read_symbols(struct reader *r)
 
 /* ---- notes ---- */
 
-/* Finds the one note of a section; gives its contents. */
+/* Find the one note of a section and return its contents. */
 static int read_note(struct reader *r, const char *section, uint32_t type, struct span *content)
 {
     struct elf_section s;
@@ -96,7 +96,7 @@ static int read_note(struct reader *r, const char *section, uint32_t type, struc
     return 0;
 }
 
-/* "... -arch sm_90a ..." */
+/* Read the target in "... -arch sm_90a ...". */
 static int read_target(struct reader *r, const char *command)
 {
     static const char option[] = "-arch ";
@@ -108,7 +108,7 @@ static int read_target(struct reader *r, const char *command)
     return 0;
 }
 
-/* "... -O 1 ..." */
+/* Read the level in "... -O 1 ...". */
 static int read_level(struct reader *r, const char *command)
 {
     static const char option[] = "-O ";
@@ -210,7 +210,7 @@ static int read_param_bank(struct reader *r, struct span p)
 static const struct attribute file_attributes[] = {
     {0x2f, 8, read_registers}, /* REGCOUNT: symbol, registers */
     {0x11, 8, read_stack},     /* FRAME_SIZE: symbol, bytes */
-    {0x12, 8, read_stack},     /* MIN_STACK_SIZE: symbol, bytes with what it calls */
+    {0x12, 8, read_stack},     /* MIN_STACK_SIZE: symbol, bytes including its callees */
     {0, 0, NULL},
 };
 static const struct attribute kernel_attributes[] = {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * elfbin.c: which ELF files are accepted, and where their parts lie (System V ABI, chapters 4 and
- * 5).
+ * elfbin.c: decides which ELF files are accepted, and finds their parts (System V ABI, chapters 4 and 5).
  */
 #include "image/elfbin.h"
 

@@ -35,7 +35,7 @@ struct elf_section {
     const char *name;
     uint32_t index, type, link, info;
     uint64_t flags, address, off, bytes, align, entry_bytes;
-    struct span data; /* empty if the file holds none */
+    struct span data; /* bytes of the section; empty if the file holds none */
 };
 
 struct elf_segment {
@@ -43,11 +43,11 @@ struct elf_segment {
     uint64_t off, address, file_bytes;
 };
 
-/* Checks the header and every section's and segment's bounds. Returns 0 or -1 with a sentence. */
+/* Check the header, and the bounds of every section and segment. Return 0, or -1 with a sentence. */
 int elf_open(struct span file, struct elf *out, char why[WHY_BYTES]);
-/* i < section_count of an opened file. */
+/* Return section i < section_count of an opened file. */
 struct elf_section elf_section(const struct elf *e, uint32_t i);
-/* Sections of that name; *out is the last of them. */
+/* Return the number of sections of that name; *out is the last of them. */
 uint32_t elf_find(const struct elf *e, const char *name, struct elf_section *out);
 struct elf_segment elf_segment(const struct elf *e, uint32_t i);
 

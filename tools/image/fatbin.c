@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fatbin.c: which fatbin containers are accepted. NVIDIA does not document the format; what is here
- * holds for every container of CUDA 13.0 and of its libraries, and for those that the tools of CUDA 13.3
- * and 13.5 write of cubins, which are the same bytes. Anything unknown is refused, since it could be
- * code nobody checked.
+ * fatbin.c: decides which fatbin containers are accepted. NVIDIA does not document the format; the layout here holds
+ * for every container of CUDA 13.0 and of its libraries, and for those that the tools of CUDA 13.3 and 13.5 write of
+ * cubins, which are the same bytes. Anything unknown is refused, since it could be code that nobody checked.
  */
 #include "image/fatbin.h"
 
@@ -12,7 +11,7 @@
 
 enum {
     CONTAINER_HEADER_BYTES = 16,
-    ENTRY_HEADER_BYTES = 64, /* at least */
+    ENTRY_HEADER_BYTES = 64, /* minimum size */
     ENTRY_HEADER_MAX = 4096,
     CODE_MAX_BYTES = 1 << 28,
 };
@@ -27,7 +26,7 @@ enum {
     FLAG_ZSTD = 0x8000,
     FLAG_ARCH_SPECIFIC = 0x100000,
     FLAG_FAMILY = 0x200000,
-    FLAG_MERCURY = 0x1000000, /* on every ELF entry from sm_100 */
+    FLAG_MERCURY = 0x1000000, /* set on every ELF entry from sm_100 */
     FLAGS_KNOWN =
         FLAG_64BIT | FLAG_LINUX | FLAG_ZSTD | FLAG_ARCH_SPECIFIC | FLAG_FAMILY | FLAG_MERCURY,
 };
@@ -39,8 +38,8 @@ const char *fatbin_compiled(uint16_t kind)
         const char *holds;
     } kinds[] = {
         {FATBIN_PTX, "PTX"},
-        {FATBIN_NVVM, "NVVM IR or LTO-IR"}, /* by -dlto and code=lto_NN */
-        {FATBIN_TILE_IR, "Tile IR"},        /* by -enable-tile, from CUDA 13.3 on */
+        {FATBIN_NVVM, "NVVM IR or LTO-IR"}, /* written by -dlto and code=lto_NN */
+        {FATBIN_TILE_IR, "Tile IR"},        /* written by -enable-tile, from CUDA 13.3 on */
     };
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (kinds[i].kind == kind)
@@ -107,13 +106,13 @@ int fatbin_next(struct fatbin *f, struct fatbin_entry *out, char why[WHY_BYTES])
     };
     f->at += header_bytes + (size_t)stored_bytes;
     if (out->kind != FATBIN_ELF)
-        return 1; /* callers refuse it by name; its flags do not matter */
+        return 1; /* callers refuse the entry by name; its flags do not matter */
     if (check_flags(out->flags, why))
         return -1;
     out->suffix = out->flags & FLAG_ARCH_SPECIFIC ? 'a' : out->flags & FLAG_FAMILY ? 'f' : 0;
     out->zstd = (out->flags & FLAG_ZSTD) != 0;
     out->code_bytes = out->zstd ? span_u64(rest, 56) : stored_bytes;
-    if (out->zstd) /* payload without its padding */
+    if (out->zstd) /* remove the padding of the payload */
         out->payload = span_part(out->payload, 0, span_u32(rest, 16));
     return 1;
 }

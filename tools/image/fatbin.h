@@ -11,7 +11,7 @@
 /* Kinds of entries: those that `fatbinary` and nvcc of CUDA 13.0, 13.3 and 13.5 write. */
 enum { FATBIN_PTX = 1, FATBIN_ELF = 2, FATBIN_NVVM = 8, FATBIN_TILE_IR = 128 };
 
-struct fatbin { /* a container and how far it has been read */
+struct fatbin { /* A container, and how far it has been read. */
     struct span container;
     size_t at;
 };
@@ -19,22 +19,21 @@ struct fatbin { /* a container and how far it has been read */
 struct fatbin_entry {
     uint16_t kind;
     uint32_t sm;
-    char suffix; /* 0, 'a' or 'f' */
+    char suffix; /* suffix of the arch: 0, 'a' or 'f' */
     uint64_t flags;
-    struct span payload; /* as stored */
+    struct span payload; /* the bytes as they are stored */
     uint64_t code_bytes; /* size of the code, uncompressed */
     bool zstd;
 };
 
-/* Returns what an entry of a kind that a driver compiles holds ("Tile IR"), or NULL. */
+/* Return the name of the contents of an entry that a driver compiles ("Tile IR"), or NULL. */
 const char *fatbin_compiled(uint16_t kind);
-/* The container must fill the span exactly. Returns 0 or -1 with a sentence. */
+/* Open a container, which must fill the span exactly. Return 0, or -1 with a sentence. */
 int fatbin_open(struct span container, struct fatbin *out, char why[WHY_BYTES]);
-/* Returns 1 with the next entry, 0 at the end, -1 with a sentence. Of one that is not ELF only kind, arch and payload
- * count. */
+/* Return 1 with the next entry, 0 at the end, -1 with a sentence. If the entry is not ELF, only kind, arch and payload
+ * are valid. */
 int fatbin_next(struct fatbin *f, struct fatbin_entry *out, char why[WHY_BYTES]);
-/* The code of an entry. *owned is what to free() afterwards (NULL if the code lies in the
- * container). */
+/* Get the code of an entry. Free *owned afterwards; it is NULL if the code lies in the container. */
 int fatbin_code(const struct fatbin_entry *e, struct span *code, void **owned, char why[WHY_BYTES]);
 
 #endif

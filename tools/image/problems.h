@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * problems.h: what a check found wrong, each with the key and arch it concerns.
+ * problems.h: the problems that a check found, each with its key and arch.
  */
 #ifndef NOJIT_TOOLS_REPORT_H
 #define NOJIT_TOOLS_REPORT_H
@@ -10,11 +10,11 @@
 
 enum { WHY_BYTES = 256 }; /* room for one sentence */
 
-/* Writes the sentence and returns -1, for `return fail(why, ...)`. */
+/* Write the sentence and return -1, for `return fail(why, ...)`. */
 int fail(char why[WHY_BYTES], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 struct problem {
-    char key[64], arch[16]; /* "": not about one key or arch */
+    char key[64], arch[16]; /* "": it concerns no single key or arch */
     char text[WHY_BYTES];
 };
 
@@ -22,13 +22,13 @@ struct report {
     struct problem *problems;
     uint32_t count;
     size_t capacity;
-    uint32_t lost; /* problems there was no memory to keep: count as well */
+    uint32_t lost; /* number of problems that memory ran out for; they count as well */
 };
 
 void report_add(struct report *r, const char *key, const char *arch, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 uint32_t report_count(const struct report *r);
-/* A line a problem: "PROGRAM: KEY ARCH: TEXT". */
+/* Print one line per problem: "PROGRAM: KEY ARCH: TEXT". */
 void report_print(const struct report *r, FILE *to, const char *program);
 void report_free(struct report *r);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * span.h: a run of bytes and little-endian reads from it, each checked against its end. A read
- * outside gives 0; callers check span_has() first where that would matter.
+ * span.h: a range of bytes and little-endian reads from it, each checked against its end. A read outside returns 0;
+ * callers check span_has() first if that matters.
  */
 #ifndef NOJIT_TOOLS_SPAN_H
 #define NOJIT_TOOLS_SPAN_H
@@ -21,7 +21,7 @@ static inline bool span_has(struct span s, uint64_t off, uint64_t bytes)
     return off <= s.bytes && bytes <= s.bytes - off;
 }
 
-/* Empty if the part does not lie inside. */
+/* Return a part of a span; empty if it does not lie inside. */
 static inline struct span span_part(struct span s, uint64_t off, uint64_t bytes)
 {
     if (!span_has(s, off, bytes))
@@ -56,8 +56,8 @@ static inline uint64_t span_u64(struct span s, uint64_t off)
     return span_uint(s, off, 8);
 }
 
-/* NUL-terminated string at off, or NULL if it does not end inside. None is longer than what any
- * compiler writes: many that share one long string would take time in the square of the file. */
+/* Return the NUL-terminated string at an offset, or NULL if it does not end inside or is longer than any that a
+ * compiler writes: many strings that share one long end would take quadratic time. */
 enum { SPAN_STRING_BYTES = 4096 };
 static inline const char *span_string(struct span s, uint64_t off)
 {

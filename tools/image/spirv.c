@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spirv.c: reads SPIR-V: one pass over the instructions that notes where each id is defined, then
- * sizes and offsets from there. Little-endian words; every read is checked against the end.
+ * spirv.c: reads SPIR-V: one pass over the instructions records where each id is defined; sizes and offsets follow from
+ * there. Words are little-endian; every read is checked against the end.
  */
 #include "image/spirv.h"
 
 #include <stdlib.h>
 
 enum { MAGIC = 0x07230203, HEADER_WORDS = 5, IDS_MAX = 1 << 20, DEPTH_MAX = 8 };
-enum { TYPES_MAX = 1 << 16 }; /* looked at: structs of structs grow without end */
+/* number of types that are read: nested structs grow exponentially */
+enum { TYPES_MAX = 1 << 16 };
 
 enum op {
     OP_SOURCE_CONTINUED = 2,
@@ -48,7 +49,7 @@ enum storage {
 
 struct reader {
     struct span module;
-    uint32_t *defined; /* by id: word of the instruction that defines it, or 0 */
+    uint32_t *defined; /* [ids] word of the instruction that defines it, or 0 */
     uint32_t ids, types;
     struct spirv *out;
 };
@@ -80,7 +81,7 @@ static const char *text_at(const struct reader *r, uint32_t at)
     return text ? text : "?";
 }
 
-/* Bytes of a type in the scalar layout; 0 if it is none whose size is known. */
+/* Return the bytes of a type in the scalar layout; 0 if its size is not known. */
 static uint32_t type_bytes(struct reader *r, uint32_t id, int depth)
 {
     const uint32_t at = find(r, id);
@@ -140,7 +141,7 @@ static bool is_atomic(uint32_t op)
            op == OP_ATOMIC_FLOAT_MAX || op == OP_ATOMIC_FLOAT_ADD;
 }
 
-/* Word of an instruction's result, 0 for those whose result nobody here asks for. */
+/* Return the word with an instruction's result, 0 for instructions whose result is not needed here. */
 static uint32_t result_word(uint32_t op)
 {
     if (op == OP_CONSTANT || op == OP_VARIABLE)
@@ -173,7 +174,7 @@ static void note_instruction(struct reader *r, uint32_t at)
         out->atomic = op;
 }
 
-/* Members of the block of push constants, in their order. */
+/* Read the members of the block of push constants, in their order. */
 static void read_block(struct reader *r, uint32_t type)
 {
     struct spirv *out = r->out;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * codecheck.c: what must hold for the machine code of one key: one cubin an applicable arch and
- * nothing else, for the right SM and variant, with one kernel that has the launcher's name,
- * parameters and block size and fits the SM.
+ * codecheck.c: checks the machine code of one key: one cubin per applicable arch and nothing else, for the right SM and
+ * variant, with one kernel that has the launcher's name, parameters and block size and fits the SM.
  */
 #include "pack/codecheck.h"
 
@@ -127,7 +126,7 @@ static void check_cubin(struct span code, const struct subject *base, struct cod
     snprintf(fact->ptxas, sizeof(fact->ptxas), "%s", cubin.ptxas);
 }
 
-/* Index of the arch with that SM, or arch_count. */
+/* Return the index of the arch with that SM, or arch_count. */
 static uint32_t find_sm(const struct nji_arch *archs, uint32_t arch_count, uint32_t sm)
 {
     uint32_t i = 0;

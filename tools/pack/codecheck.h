@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * codecheck.h: is the machine code in a container what the launchers expect? pack asks before it
- * writes, blobcheck asks the finished binary.
+ * codecheck.h: checks that the machine code in a container is what the launchers expect. pack checks before it writes,
+ * blobcheck checks the finished binary.
  */
 #ifndef NOJIT_TOOLS_CODECHECK_H
 #define NOJIT_TOOLS_CODECHECK_H
@@ -20,7 +20,7 @@ struct code_fact {
 /* A text that every PTX file contains and nothing else should. */
 #define PTX_TARGET ".target sm_"
 
-/* The key applies to the arch. */
+/* Return whether the key applies to the arch. */
 static inline bool key_applies(const struct key *k, const struct nji_arch *a)
 {
     if (k->spare && !a->spare)
@@ -29,8 +29,7 @@ static inline bool key_applies(const struct key *k, const struct nji_arch *a)
                    : a->sm >= k->min_sm;
 }
 
-/* Checks everything about the container of a key but its hash. facts[arch_count] is filled,
- * problems are added. */
+/* Check everything about the container of a key except its hash. facts[arch_count] is filled, problems are added. */
 void code_check(struct span container, const struct key *k, const struct nji_arch *archs,
                 uint32_t arch_count, struct code_fact *facts, struct report *r);
 /* Report every arch of a key without a container as missing. */

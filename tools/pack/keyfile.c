@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * keyfile.c: parses keys.txt and archs.txt. Strict: one spelling of each value, so that no byte can
- * change unseen.
+ * keyfile.c: parses keys.txt and archs.txt strictly: each value has one spelling, so no byte can change unnoticed.
  */
 #include "pack/keyfile.h"
 
@@ -9,8 +8,7 @@
 
 #include "nojit.h"
 
-/* Cuts the string at `stop` and returns what was before it, or NULL if there is no such character.
- */
+/* Cut the string at `stop` and return the text before it, or NULL if there is no such character. */
 static char *cut(char **at, char stop)
 {
     char *start = *at, *end = start ? strchr(start, stop) : NULL;
@@ -22,7 +20,7 @@ static char *cut(char **at, char stop)
     return start;
 }
 
-/* Decimal without sign, space or leading zero. */
+/* Parse a decimal number without sign, space or leading zero. */
 static bool parse_number(const char *s, uint32_t max, uint32_t *out)
 {
     uint64_t value = 0;
@@ -39,7 +37,7 @@ static bool parse_number(const char *s, uint32_t max, uint32_t *out)
     return true;
 }
 
-/* A copy of the text with a NUL at the end; NULL without memory. */
+/* Copy a text with a NUL at the end; return NULL without memory. */
 static char *copy_text(struct span text)
 {
     char *copy = malloc(text.bytes + 1);
@@ -58,7 +56,7 @@ static uint32_t count_char(struct span text, char c)
     return n;
 }
 
-/* The entry symbol is nj_ + key, dots as underscores. */
+/* Return whether the entry symbol is nj_ + key, dots as underscores. */
 static bool entry_fits(const char *key, const char *entry)
 {
     if (key[strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.")])
@@ -85,7 +83,8 @@ static bool parse_params(char *list, struct key *k, struct nji_param *params)
             return false;
         *bytes_text++ = 0;
         if (!parse_number(at, UINT16_MAX, &offset) ||
-            !parse_number(bytes_text, NJ_TILE_MAP_BYTES, &bytes)) /* at most a map */
+            /* a tensor map is the largest parameter */
+            !parse_number(bytes_text, NJ_TILE_MAP_BYTES, &bytes))
             return false;
         if (offset < end || bytes == 0)
             return false;
@@ -96,7 +95,7 @@ static bool parse_params(char *list, struct key *k, struct nji_param *params)
     return end <= k->param_bytes;
 }
 
-/* "75": the lowest SM. "sm_90a": the one arch. */
+/* Parse the archs: "75" is the lowest SM, "sm_90a" the one arch. */
 static bool parse_archs(char *text, struct key *k)
 {
     uint32_t sm = 0;
@@ -113,7 +112,7 @@ static bool parse_archs(char *text, struct key *k)
     return known;
 }
 
-/* "FEATURE" or "not FEATURE", after the parameters; it may be left out. */
+/* Parse "FEATURE" or "not FEATURE", which may follow the parameters. */
 static bool parse_when(char *line, struct key *k)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_";

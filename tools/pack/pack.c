@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pack: from one fatbin a key to the index and the blobs that the binary embeds, and the manifest.
- * Decides the order of both (deterministic) and refuses code that blobcheck would refuse, and
- * spills no contract excuses.
+ * pack: makes from one fatbin per key the index and the blobs that the binary embeds, and the manifest. It fixes the
+ * order of both, and refuses code that blobcheck would refuse, and spills that no contract allows.
  */
 #include <stdlib.h>
 
@@ -23,9 +22,9 @@ struct options {
     const char *keys, *archs, *spills, *fatbins, *logs, *spares, *spare_logs, *out, *manifest;
 };
 
-/* A container, and what it holds for each arch. */
+/* A container, and its contents for each arch. */
 struct code {
-    uint64_t off; /* in the blobs */
+    uint64_t off; /* offset in the blobs */
     struct span container;
     struct code_fact *facts; /* [arch_count] */
     uint32_t *spills;        /* [arch_count] */
@@ -39,7 +38,7 @@ struct packed { /* one key */
 
 struct hashed {
     uint64_t hash;
-    uint32_t key; /* index */
+    uint32_t key; /* its index in keys */
 };
 
 struct pack {
@@ -47,9 +46,9 @@ struct pack {
     struct key_table keys;
     struct nji_arch archs[MAX_ARCHS];
     uint32_t arch_count;
-    struct span spills;     /* text: key, arch or -, bytes */
+    struct span spills;     /* text of the file of allowed spills: key, arch or -, bytes */
     struct packed *packed;  /* [keys.count] */
-    struct hashed *by_hash; /* ascending */
+    struct hashed *by_hash; /* keys sorted by hash */
     uint64_t blobs_bytes;
     char assemblers[MAX_ARCHS][40]; /* "ptxas 13.0.88" */
     struct report report;
@@ -68,8 +67,8 @@ static struct path path_of(const char *dir, const char *name, const char *suffix
 
 /* ---- spills ---- */
 
-/* Bytes a contract excuses for the pair: the largest line that names the key and this arch or every
- * arch. */
+/* Return the spill bytes that a contract allows for the pair: those of the largest line that names the key and this
+ * arch or every arch. */
 static uint32_t excused_bytes(const struct pack *p, const char *key, const char *arch)
 {
     uint32_t most = 0;
@@ -86,8 +85,7 @@ static uint32_t excused_bytes(const struct pack *p, const char *key, const char 
     return most;
 }
 
-/* Spill and stack bytes of a ptxas -v log: the most of all functions. Returns 0 or -1 with a
- * sentence. */
+/* Read the spill and stack bytes of a ptxas -v log, the largest of all functions. Return 0, or -1 with a sentence. */
 static int read_log(const char *path, const char *entry, const char *arch, uint32_t *spill,
                     uint32_t *stack, char why[WHY_BYTES])
 {
@@ -117,7 +115,7 @@ static int read_log(const char *path, const char *entry, const char *arch, uint3
     return 0;
 }
 
-/* Read the logs beside the cubins. Spare code, which nothing is timed with, may spill. */
+/* Read the logs beside the cubins. Spare code may spill, since no timing depends on it. */
 static void check_spills(struct pack *p, const struct key *k, const char *logs, const char *name,
                          struct code *out)
 {
@@ -203,7 +201,7 @@ static int read_key(struct pack *p, uint32_t i, char why[WHY_BYTES])
                      why);
 }
 
-/* Give a container that is not empty its place behind those before it. */
+/* Place a container that is not empty after those before it. */
 static void place(struct pack *p, struct code *code)
 {
     if (code->container.bytes == 0)
@@ -408,7 +406,7 @@ static void put_assemblers(const struct pack *p, FILE *f)
         uint32_t before = 0;
         while (strcmp(p->assemblers[before], p->assemblers[i]) != 0)
             before++;
-        if (before < i || !p->assemblers[i][0]) /* an arch that no key has code for */
+        if (before < i || !p->assemblers[i][0]) /* no key has code for this arch */
             continue;
         fprintf(f, "# %s", p->assemblers[i]);
         for (uint32_t a = i; a < p->arch_count; a++)

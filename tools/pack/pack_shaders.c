@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pack-shaders: from one SPIR-V module a key to the index and the modules that the binary embeds
- * for the Vulkan backend, in the format of those for CUDA (index.h), with one arch of SM 0. Refuses
- * what blobcheck would refuse.
+ * pack-shaders: makes from one SPIR-V module per key the index and the modules that the binary embeds for the Vulkan
+ * backend, in the format of those for CUDA (index.h), with one arch of SM 0. It refuses what blobcheck would refuse.
  */
 #include <stdlib.h>
 
@@ -32,7 +31,7 @@ struct packed { /* one key */
 struct pack {
     struct options options;
     struct key_table keys;
-    struct packed *packed; /* by key until sorted, then by hash */
+    struct packed *packed; /* sorted by key at first, then by hash */
     uint64_t blobs_bytes;
     struct report report;
 };
@@ -105,7 +104,7 @@ static uint32_t put_string(uint8_t *strings, uint32_t *used, const char *s)
     return at;
 }
 
-/* Entry i and its one record. */
+/* Write entry i and its one record. */
 static void put_key(const struct pack *p, uint32_t i, uint8_t *data, const struct nji_header *h,
                     uint32_t entry_str, uint32_t *strings)
 {

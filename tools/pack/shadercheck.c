@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shadercheck.c: a module must be one compute shader with the launcher's block size and push
- * constants, that asks a device for nothing beyond what the runtime switches on, binds nothing, has
- * no atomics, whose order nobody knows, and brings no source along.
+ * shadercheck.c: checks a module: it must be one compute shader with the launcher's block size and push constants, that
+ * requires no more of a device than the runtime switches on, binds nothing, has no atomics, whose order is not defined,
+ * and contains no source.
  */
 #include "pack/shadercheck.h"
 

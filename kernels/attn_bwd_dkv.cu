@@ -30,15 +30,16 @@ template <int N> struct query_columns {
     int32_t start[N];
 };
 
-// Queries [key0, result) see some of the keys: document starts never decrease along a sequence. All
-// threads must call it.
-static __device__ __forceinline__ int query_end(const int32_t *starts, int key0, int keys, int S)
+// Queries [key0, result), all before the limit, see some of the keys: document starts never decrease
+// along a sequence. All threads must call it.
+static __device__ __forceinline__ int query_end(const int32_t *starts, int key0, int keys,
+                                                int limit)
 {
     if (!starts)
-        return S;
+        return limit;
     int end = key0;
-    for (int i = key0 + threadIdx.x; end < S; i += NJ_THREADS) {
-        const int n = __syncthreads_count(i < S && starts[i] < key0 + keys);
+    for (int i = key0 + threadIdx.x; end < limit; i += NJ_THREADS) {
+        const int n = __syncthreads_count(i < limit && starts[i] < key0 + keys);
         end += n;
         if (n < NJ_THREADS)
             break;
@@ -49,12 +50,22 @@ static __device__ __forceinline__ int query_end(const int32_t *starts, int key0,
 // For keys from `key` and queries from i0 + n0, n0 counting within the tile: turns p from products
 // q.k into probabilities and ds from products dout.v into gradients of the scores.
 template <int N, int Q>
-static __device__ __forceinline__ void score_gradients(float (&p)[N][4], float (&ds)[N][4],
-                                                       const query_columns<Q> &columns, int i0,
-                                                       int n0, int key, float scale_log2)
+static __device__ __forceinline__ void
+score_gradients(float (&p)[N][4], float (&ds)[N][4], const query_columns<Q> &columns, int i0,
+                int n0, int key, int window, float scale_log2)
 {
     const int g = lane_id() / 4, t = lane_id() % 4;
     const bool mask = i0 + n0 < key + 15 || columns.start[n0 + 8 * N - 1] > key;
+    if (first_seen(0, i0 + n0 + 8 * N - 1, window) > key) {
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                if (i0 + n0 + 8 * n + 2 * t + e % 2 - (key + g + e / 2 * 8) >= window)
+                    p[n][e] = -INFINITY;
+            }
+        }
+    }
 #pragma unroll
     for (int n = 0; n < N; n++) {
 #pragma unroll
@@ -75,7 +86,7 @@ static __device__ __forceinline__ void score_gradients(float (&p)[N][4], float (
 template <typename T, int D>
 static __device__ __forceinline__ void
 attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const float *lse, const float *delta,
-             const int32_t *doc_start, int B, int S, int H, int K, float scale)
+             const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
 {
     constexpr int BK = NJ_THREADS / 4, BQ = 8192 / D / sizeof(T), TILE = BQ * D, HALF = BQ / 2;
     constexpr int STEP = sizeof(T) == 4 ? 8 : D == 64 ? 32 : 16;
@@ -91,7 +102,7 @@ attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const float *lse, const float
     dout += (int64_t)b * S * H * D;
     const int32_t *starts = doc_start ? doc_start + (int64_t)b * S : NULL;
 
-    const int end = query_end(starts, key0, BK, S);
+    const int end = query_end(starts, key0, BK, window_end(key0 + BK, window, S));
     const int tile_first = key0 / BQ, tiles_a_head = (end + BQ - 1) / BQ - tile_first;
     const auto load = [&](int step) {
         const int head = head0 + step / tiles_a_head, i0 = (tile_first + step % tiles_a_head) * BQ;
@@ -138,7 +149,7 @@ attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const float *lse, const float
             float p[STEP / 8][4], ds[STEP / 8][4];
             scores<T, D, STEP>(p, k, queries);
             scores<T, D, STEP>(ds, v, queries + TILE);
-            score_gradients(p, ds, columns[buffer], i0, n0, key, scale_log2);
+            score_gradients(p, ds, columns[buffer], i0, n0, key, window, scale_log2);
             accumulate<T, D, STEP>(dv, p, queries + TILE);
             accumulate<T, D, STEP>(dk, ds, queries);
         }

@@ -38,7 +38,7 @@ static __device__ __forceinline__ void row_deltas(float (&row_delta)[2], float *
 template <typename T, int D>
 static __device__ __forceinline__ void
 attn_bwd_dq(T *dqkv, float *delta, const T *dout, const T *qkv, const T *o, const float *lse,
-            const int32_t *doc_start, int B, int S, int H, int K, float scale)
+            const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 128 / sizeof(T), TILE = BN * D, STEP = 32 / sizeof(T);
     extern __shared__ __align__(256) uint4 nj_shared[]; // [2 buffers][key, value][BN][D]
@@ -47,9 +47,7 @@ attn_bwd_dq(T *dqkv, float *delta, const T *dout, const T *qkv, const T *o, cons
     const int row = first + threadIdx.x / 32 * 16, g = lane_id() / 4, t = lane_id() % 4;
     const heads<D> at(H, K, head);
     qkv += (int64_t)b * S * at.row;
-    const auto start_of = [=](int i) {
-        return doc_start ? doc_start[(int64_t)b * S + min(i, S - 1)] : 0;
-    };
+    const key_starts start_of = {doc_start, b, S, window};
     const auto load = [&](int tile) {
         T *buffer = tiles + tile % 2 * 2 * TILE;
         tile_load<T, D, BN>(buffer, qkv + at.k, at.row, tile * BN, S);

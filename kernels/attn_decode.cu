@@ -2,10 +2,10 @@
 #include "decode.cuh"
 
 template <typename T, int D>
-static __device__ __forceinline__ void attn_decode(T *o, float *part, T *k, T *v, const T *qkv,
-                                                   const T *bias, const float *inv_freq,
-                                                   const int32_t *slot, const int32_t *pos, int R,
-                                                   int H, int K, int P, int G, int C, float scale)
+static __device__ __forceinline__ void
+attn_decode(T *o, float *part, T *k, T *v, const T *qkv, const T *bias, const float *inv_freq,
+            const int32_t *slot, const int32_t *pos, int R, int H, int K, int P, int G, int C,
+            int window, float scale)
 {
     __shared__ decode_newest<T, D> newest;
     const int kv = blockIdx.x;
@@ -13,7 +13,7 @@ static __device__ __forceinline__ void attn_decode(T *o, float *part, T *k, T *v
     const decode_input<T, D> in = {row, bias, inv_freq, (H + kv) * D, (H + K + kv) * D};
     const auto cache_of = [&](int s, int last) {
         const int64_t at = ((int64_t)s * K + kv) * P * D;
-        return decode_cache<T, D>{k + at, v + at, last, in, &newest};
+        return decode_cache<T, D>{k + at, v + at, last, window, in, &newest};
     };
-    decode_row<decode_warp<T, D>, D>(o, part, in, slot, pos, cache_of, R, H, K, C, scale);
+    decode_row<decode_warp<T, D>, D>(o, part, in, slot, pos, cache_of, R, H, K, C, window, scale);
 }

@@ -70,12 +70,12 @@ template <int ROWS, int D> struct decode_shared {
 };
 
 // Compute all query heads of one key head of row r, ROWS at a time (more of them read the keys again), over one chunk
-// of its keys in the cache that cache_of(slot, position) gives; with C = 1 over all chunks in turn. The warps of the
-// block take KEYS keys in turn, and their results are added in order.
+// of the keys that it sees in the cache that cache_of(slot, position) gives; with C = 1 over all chunks in turn. The
+// warps of the block take KEYS keys in turn, and their results are added in order.
 template <typename Warp, int D, typename T, typename CacheOf>
 static __device__ __forceinline__ void
 decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot, const int32_t *pos,
-           const CacheOf &cache_of, int R, int H, int K, int C, float scale)
+           const CacheOf &cache_of, int R, int H, int K, int C, int window, float scale)
 {
     constexpr int ROWS = Warp::ROWS, KEYS = Warp::KEYS, WARPS = NJ_THREADS / 32;
     __shared__ decode_shared<ROWS, D> shared;
@@ -85,13 +85,14 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
     const int chunk = blockIdx.y;
     for (int head = kv * group; head < (kv + 1) * group; head += ROWS) {
         const int heads = min(ROWS, (kv + 1) * group - head);
-        int first = chunk * DECODE_CHUNK;
         Warp mine(in, head * D, heads);
         loads_first();
         const int s = slot[r], last = pos[r];
         // Before the branch, even if there is no row: ptxas would move the loads behind it.
         mine.take(in, last);
-        if (s < 0 || first > last)
+        const int oldest_chunk = first_seen(0, last, window) / DECODE_CHUNK;
+        int first = (C == 1 ? oldest_chunk : chunk) * DECODE_CHUNK;
+        if (s < 0 || first > last || (C > 1 && chunk < oldest_chunk))
             return;
         const auto cache = cache_of(s, last);
 #pragma unroll 1
@@ -100,7 +101,8 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
             more = C == 1 && end <= cache.pos;
             mine.begin();
 #pragma unroll 1
-            for (int j = first + threadIdx.x / 32 * KEYS; j < end; j += WARPS * KEYS) {
+            for (int j = max(first, cache.oldest() / KEYS * KEYS) + threadIdx.x / 32 * KEYS;
+                 j < end; j += WARPS * KEYS) {
                 mine.step(cache, j, scale * LOG2_E);
                 if (j + KEYS > cache.pos)
                     cache.store();
@@ -112,7 +114,7 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
             for (int i = threadIdx.x; i < heads * (D / 2); i += NJ_THREADS) {
                 const int h = i / (D / 2), d = i % (D / 2) * 2;
                 decode_sum all = shared.sum_of(h, d);
-                if (C == 1 && first > 0) {
+                if (C == 1 && first > cache.oldest()) {
                     const decode_sum its = all;
                     all = before[i];
                     all.add(its.top, its.sum, make_float2(its.x, its.y));
@@ -203,9 +205,12 @@ template <int D> struct decode_mma {
 // The cache of one slot and key head, and the new row.
 template <typename T, int D> struct decode_cache {
     T *k, *v;
-    int pos;
+    int pos, window;
     decode_input<T, D> in;
     decode_newest<T, D> *newest;
+
+    // Return the position of the first key that the row sees.
+    __device__ __forceinline__ int oldest() const { return oldest_here(pos, window); }
 
     // Prepare the newest position; only the one warp that reaches it calls this.
     __device__ __forceinline__ void begin() const { newest->begin(in); }
@@ -294,7 +299,7 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
             v[i] = vec<T>::read(values + 8 * i * CACHE_BLOCK);
-        const bool last = j0 + KEYS > cache.pos;
+        const bool last = j0 + KEYS > cache.pos, first = j0 < cache.oldest();
         if (last) {
             cache.begin();
             put_newest(k, v, *cache.newest, cache.pos - j0);
@@ -313,7 +318,7 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             const int j = key + 2 * n;
-            if (last && j > cache.pos)
+            if ((last && j > cache.pos) || (first && j < cache.oldest()))
                 s[n / 2][n % 2 * 2] = s[n / 2][n % 2 * 2 + 1] = -INFINITY;
         }
         this->softmax(s, scale_log2);
@@ -380,6 +385,7 @@ template <typename Load, int D> struct decode_lanes {
     {
         const Load load(cache, j0);
         const int j = j0 + lane_id();
+        const bool seen = j >= cache.oldest() && j <= cache.pos;
         const float2 scales = load.scales(j); // scales of key and value
         float p[ROWS] = {};
         for (int d = 0; d < D; d += 4) {
@@ -390,7 +396,7 @@ template <typename Load, int D> struct decode_lanes {
         }
 #pragma unroll
         for (int h = 0; h < ROWS; h++) {
-            const float s = j <= cache.pos ? p[h] * scales.x * scale_log2 : -INFINITY;
+            const float s = seen ? p[h] * scales.x * scale_log2 : -INFINITY;
             const float next = fmaxf(top[h], warp_max(s)), factor = ex2(top[h] - next);
             p[h] = ex2(s - next);
             top[h] = next;

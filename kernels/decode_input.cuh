@@ -25,6 +25,13 @@ static __device__ __forceinline__ int lane_here()
     return lane;
 }
 
+// Returns the position of the first key that a row sees, likewise.
+static __device__ __forceinline__ int oldest_here(int pos, int window)
+{
+    asm volatile("" : "+r"(pos));
+    return first_seen(0, pos, window);
+}
+
 template <typename T, int D> struct decode_input {
     const T *row, *bias;   // row of all heads; bias is NULL if there is none
     const float *inv_freq; // NULL: RoPE has been applied to the row already

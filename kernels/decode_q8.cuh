@@ -19,9 +19,12 @@ template <typename T, int D> struct decode_newest_q8 {
 template <typename T, int D> struct decode_cache_q8 {
     int8_t *k, *v;
     float2 *scales;
-    int pos;
+    int pos, window;
     decode_input<T, D> in;
     decode_newest_q8<T, D> *newest; // in shared memory
+
+    // Returns the position of the first key that the row sees.
+    __device__ __forceinline__ int oldest() const { return oldest_here(pos, window); }
 
     static __device__ __forceinline__ float round(uint32_t *to, const uint32_t *from)
     {
@@ -143,7 +146,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
 #pragma unroll
         for (int i = 0; i < D / 8; i++)
             v[i] = *reinterpret_cast<const uint2 *>(values + 8 * i * CACHE_BLOCK);
-        const bool last = j0 + KEYS > cache.pos;
+        const bool last = j0 + KEYS > cache.pos, first = j0 < cache.oldest();
         if (last) {
             const int left = cache.pos - j0 - 8 * t;
             cache.begin();
@@ -176,10 +179,12 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             const float factor = __shfl_sync(0xffffffffu, scales.x, quad + n);
+            const int j = key + 2 * n;
 #pragma unroll
             for (int h = 0; h < 2; h++) {
                 float &x = s[n / 2][n % 2 * 2 + h];
-                x = last && key + 2 * n > cache.pos ? -INFINITY : x * factor;
+                x = (last && j > cache.pos) || (first && j < cache.oldest()) ? -INFINITY
+                                                                             : x * factor;
             }
         }
         this->softmax(s, scale_log2);

@@ -257,6 +257,31 @@ static __device__ __forceinline__ void accumulate(acc16<T, D> &acc, const float 
     }
 }
 
+// Return the first key that row i sees, in a document from `start` on. A window is a number of keys, the row's own
+// among them; 0: none.
+static __device__ __forceinline__ int first_seen(int start, int i, int window)
+{
+    return window > 0 ? max(start, i - window + 1) : start;
+}
+
+// The first key that each row of sequence b sees; rows beyond S repeat the last one.
+struct key_starts {
+    const int32_t *doc_start; // NULL: a document for each sequence
+    int b, S, window;
+
+    __device__ __forceinline__ int operator()(int i) const
+    {
+        i = min(i, S - 1);
+        return first_seen(doc_start ? doc_start[(int64_t)b * S + i] : 0, i, window);
+    }
+};
+
+// Return the first query whose window has no key before `end`; S: there is none.
+static __device__ __forceinline__ int window_end(int end, int window, int S)
+{
+    return window > 0 && window <= S - end ? end - 1 + window : S;
+}
+
 // Columns of the heads in a fused row: H query heads, K key heads, K value heads, each D wide.
 template <int D> struct heads {
     int row;     // elements of a row

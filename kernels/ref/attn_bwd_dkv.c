@@ -8,7 +8,7 @@ static void add_head(const struct attn_head *a, int32_t S, int32_t j0, int keys,
     real p[TILE_Q * TILE_K], ds[TILE_Q * TILE_K];
     for (int32_t i0 = j0 / TILE_Q * TILE_Q; i0 < S; i0 += TILE_Q) { /* no earlier row sees j0 */
         const int rows = min_i32(TILE_Q, S - i0);
-        if (first_key(i0, rows, a->doc_start) > j0)
+        if (first_key(a, i0, rows) > j0)
             continue;
         const real *d = dout + (int64_t)i0 * ldo;
         tile_probabilities(a, i0, rows, j0, keys, d, ldo, lse + i0, delta + i0, p, ds);
@@ -27,7 +27,7 @@ static void clear(real *x, int ld, int rows, int D)
 
 void NJ_REF(attn_bwd_dkv)(int D, real *dqkv, const real *dout, const real *qkv, const real *lse,
                           const real *delta, const int32_t *doc_start, int32_t B, int32_t S,
-                          int32_t H, int32_t K, float scale)
+                          int32_t H, int32_t K, int32_t window, float scale)
 {
     const int width = (H + 2 * K) * D, group = H / K;
 #pragma omp parallel for collapse(3) schedule(dynamic)
@@ -41,8 +41,9 @@ void NJ_REF(attn_bwd_dkv)(int D, real *dqkv, const real *dout, const real *qkv, 
                 clear(dk, width, keys, D);
                 clear(dv, width, keys, D);
                 for (int32_t h = kv * group; h < (kv + 1) * group; h++) {
-                    const struct attn_head a = attn_head_of(
-                        qkv + seq * width, doc_start ? doc_start + seq : NULL, h, H, K, D, scale);
+                    const struct attn_head a =
+                        attn_head_of(qkv + seq * width, doc_start ? doc_start + seq : NULL, h, H, K,
+                                     D, window, scale);
                     const int64_t at = ((int64_t)b * H + h) * S;
                     add_head(&a, S, j0, keys, dout + seq * H * D + (int64_t)h * D, H * D, lse + at,
                              delta + at, dk, dv);

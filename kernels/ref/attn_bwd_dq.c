@@ -12,7 +12,7 @@ static real dot(const real *x, const real *y, int D)
 
 void NJ_REF(attn_bwd_dq)(int D, real *dqkv, real *delta, const real *dout, const real *qkv,
                          const real *o, const real *lse, const int32_t *doc_start, int32_t B,
-                         int32_t S, int32_t H, int32_t K, float scale)
+                         int32_t S, int32_t H, int32_t K, int32_t window, float scale)
 {
     const int width = (H + 2 * K) * D;
 #pragma omp parallel for collapse(3) schedule(dynamic)
@@ -20,8 +20,9 @@ void NJ_REF(attn_bwd_dq)(int D, real *dqkv, real *delta, const real *dout, const
         for (int32_t h = 0; h < H; h++) {
             for (int32_t i0 = 0; i0 < S; i0 += TILE_Q) {
                 const int64_t seq = (int64_t)b * S, at = ((int64_t)b * H + h) * S + i0;
-                const struct attn_head a = attn_head_of(
-                    qkv + seq * width, doc_start ? doc_start + seq : NULL, h, H, K, D, scale);
+                const struct attn_head a =
+                    attn_head_of(qkv + seq * width, doc_start ? doc_start + seq : NULL, h, H, K, D,
+                                 window, scale);
                 const int rows = min_i32(TILE_Q, S - i0);
                 const int64_t out = (seq + i0) * H * D + (int64_t)h * D;
                 const real *d = dout + out;
@@ -29,7 +30,7 @@ void NJ_REF(attn_bwd_dq)(int D, real *dqkv, real *delta, const real *dout, const
                 real p[TILE_Q * TILE_K], ds[TILE_Q * TILE_K], beta = 0;
                 for (int r = 0; r < rows; r++)
                     delta[at + r] = dot(d + r * H * D, o + out + r * H * D, D);
-                for (int32_t j0 = first_key(i0, rows, a.doc_start); j0 < i0 + rows; j0 += TILE_K) {
+                for (int32_t j0 = first_key(&a, i0, rows); j0 < i0 + rows; j0 += TILE_K) {
                     const int keys = min_i32(TILE_K, i0 + rows - j0);
                     tile_probabilities(&a, i0, rows, j0, keys, d, H * D, lse + at, delta + at, p,
                                        ds);

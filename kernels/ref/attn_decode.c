@@ -3,21 +3,22 @@
 #include "kv_cache.h"
 
 /* One query over the keys of a chunk, one head of the cache. */
-static void chunk(int D, real *part, const real *q, const real *k, const real *v, int keys,
-                  real scale)
+static void chunk(int D, real *part, const real *q, const real *k, const real *v,
+                  struct chunk_keys keys, real scale)
 {
+    const int count = keys.count;
     real s[DECODE_CHUNK];
-    tile_nt(1, keys, D, scale, q, D, k, D, 0, s, keys);
+    tile_nt(1, count, D, scale, q, D, k, D, 0, s, count);
     part_softmax(part, D, s, keys);
-    for (int j = 0; j < keys; j += CACHE_BLOCK)
-        tile_nt(1, D, min_i32(CACHE_BLOCK, keys - j), 1, s + j, keys, v + value_at(j, 0, D),
+    for (int j = 0; j < count; j += CACHE_BLOCK)
+        tile_nt(1, D, min_i32(CACHE_BLOCK, count - j), 1, s + j, count, v + value_at(j, 0, D),
                 CACHE_BLOCK, j > 0, part, D);
 }
 
 void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const real *qkv,
                          const real *bias, const real *inv_freq, const int32_t *slot,
                          const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P, int32_t G,
-                         int32_t C, float scale)
+                         int32_t C, int32_t window, float scale)
 {
     const int64_t width = (int64_t)(H + 2 * K) * D, heads = (int64_t)R * H;
     (void)G;
@@ -39,13 +40,14 @@ void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const rea
         real total[DECODE_D_MAX + DECODE_STATS], one[DECODE_D_MAX + DECODE_STATS];
         real q[DECODE_D_MAX];
         new_head(q, &row, h, true);
-        for (int32_t c = 0; c < chunks; c++) {
-            const int32_t first = c * DECODE_CHUNK;
-            real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : c > 0 ? one : total;
-            const int64_t from = at + (int64_t)first * D; /* a chunk is whole blocks of values */
-            chunk(D, to, q, k + from, v + from, min_i32(DECODE_CHUNK, pos[r] + 1 - first),
-                  (real)scale);
-            if (C == 1 && c > 0)
+        const int32_t first = first_position(pos[r], window) / DECODE_CHUNK;
+        for (int32_t c = first; c < chunks; c++) {
+            const struct chunk_keys keys = chunk_keys(c, pos[r], window);
+            real *its = c > first ? one : total;
+            real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : its;
+            const int64_t from = at + (int64_t)keys.first * D; /* of a block of values */
+            chunk(D, to, q, k + from, v + from, keys, (real)scale);
+            if (C == 1 && c > first)
                 part_add(total, one, D);
         }
         if (C == 1 && chunks > 0)

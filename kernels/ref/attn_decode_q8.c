@@ -4,18 +4,18 @@
 
 /* One query over the keys of a chunk, one head of the cache, TILE_K keys at a time. */
 static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_t *v,
-                  const real *scales, int keys, real scale)
+                  const real *scales, struct chunk_keys keys, real scale)
 {
     real s[DECODE_CHUNK], tile[TILE_K * DECODE_D_MAX];
-    for (int j0 = 0; j0 < keys; j0 += TILE_K) {
-        const int n = min_i32(TILE_K, keys - j0);
+    for (int j0 = 0; j0 < keys.count; j0 += TILE_K) {
+        const int n = min_i32(TILE_K, keys.count - j0);
         for (int i = 0; i < n * D; i++)
             tile[i] = (real)k[(int64_t)j0 * D + i] * scales[2 * (j0 + i / D)];
         tile_nt(1, n, D, scale, q, D, tile, D, 0, s + j0, n);
     }
     part_softmax(part, D, s, keys);
-    for (int j0 = 0; j0 < keys; j0 += TILE_K) {
-        const int n = min_i32(TILE_K, keys - j0);
+    for (int j0 = 0; j0 < keys.count; j0 += TILE_K) {
+        const int n = min_i32(TILE_K, keys.count - j0);
         for (int d = 0; d < D; d++)
             for (int j = 0; j < n; j++)
                 tile[d * TILE_K + j] = (real)v[value_at(j0 + j, d, D)] * scales[2 * (j0 + j) + 1];
@@ -26,7 +26,7 @@ static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_
 void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, real *kv_scale,
                             const real *qkv, const real *bias, const real *inv_freq,
                             const int32_t *slot, const int32_t *pos, int32_t R, int32_t H,
-                            int32_t K, int32_t P, int32_t G, int32_t C, float scale)
+                            int32_t K, int32_t P, int32_t G, int32_t C, int32_t window, float scale)
 {
     const int64_t width = (int64_t)(H + 2 * K) * D, heads = (int64_t)R * H;
     (void)G;
@@ -48,14 +48,15 @@ void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, 
         real total[DECODE_D_MAX + DECODE_STATS], one[DECODE_D_MAX + DECODE_STATS];
         real q[DECODE_D_MAX];
         new_head(q, &row, h, true);
-        for (int32_t c = 0; c < chunks; c++) {
-            const int32_t first = c * DECODE_CHUNK;
-            real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : c > 0 ? one : total;
-            const int64_t from = at + (int64_t)first * D; /* a chunk is whole blocks of values */
+        const int32_t first = first_position(pos[r], window) / DECODE_CHUNK;
+        for (int32_t c = first; c < chunks; c++) {
+            const struct chunk_keys keys = chunk_keys(c, pos[r], window);
+            real *its = c > first ? one : total;
+            real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : its;
+            const int64_t from = at + (int64_t)keys.first * D; /* of a block of values */
             chunk(D, to, q, (const int8_t *)k + from, (const int8_t *)v + from,
-                  kv_scale + 2 * (from / D), min_i32(DECODE_CHUNK, pos[r] + 1 - first),
-                  (real)scale);
-            if (C == 1 && c > 0)
+                  kv_scale + 2 * (from / D), keys, (real)scale);
+            if (C == 1 && c > first)
                 part_add(total, one, D);
         }
         if (C == 1 && chunks > 0)

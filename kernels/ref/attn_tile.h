@@ -25,6 +25,11 @@ static inline int32_t min_i32(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
+static inline int32_t max_i32(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Row-major C[m,n] = alpha op(A) op(B) + beta C, as in NJ_GEMM_NT, _NN, _TN. */
 static inline void tile_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b,
                            int ldb, real beta, real *c, int ldc)
@@ -44,32 +49,40 @@ static inline void tile_tn(int m, int n, int k, real alpha, const real *a, int l
     GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* Whether row i sees key j. */
-static inline int visible(int32_t i, int32_t j, const int32_t *doc_start)
-{
-    return j <= i && (!doc_start || j >= doc_start[i]);
-}
-
-/* First key tile that some row of i0.. i0+rows-1 sees. */
-static inline int32_t first_key(int32_t i0, int32_t rows, const int32_t *doc_start)
-{
-    int32_t first = doc_start ? i0 : 0;
-    for (int32_t i = i0; doc_start && i < i0 + rows; i++)
-        first = min_i32(first, doc_start[i]);
-    return first / TILE_K * TILE_K;
-}
-
 /* One head in the fused array: rows of ld elements. */
 struct attn_head {
     const real *q, *k, *v;
     int ld, D;
     real scale;
     const int32_t *doc_start; /* of this sequence, or NULL */
+    int32_t window;           /* keys that a row sees at most; 0: no bound */
 };
+
+/* Return the first key that row i sees. */
+static inline int32_t first_seen(const struct attn_head *a, int32_t i)
+{
+    const int32_t start = a->doc_start ? a->doc_start[i] : 0;
+    return a->window > 0 ? max_i32(start, i - a->window + 1) : start;
+}
+
+/* Return whether row i sees key j. */
+static inline int visible(const struct attn_head *a, int32_t i, int32_t j)
+{
+    return j <= i && j >= first_seen(a, i);
+}
+
+/* Return the first key tile that some row of i0.. i0+rows-1 sees. */
+static inline int32_t first_key(const struct attn_head *a, int32_t i0, int32_t rows)
+{
+    int32_t first = i0;
+    for (int32_t i = i0; i < i0 + rows; i++)
+        first = min_i32(first, first_seen(a, i));
+    return first / TILE_K * TILE_K;
+}
 
 /* Head h of H, grouped over K, of the sequence whose rows start at qkv. */
 static inline struct attn_head attn_head_of(const real *qkv, const int32_t *doc_start, int h, int H,
-                                            int K, int D, float scale)
+                                            int K, int D, int32_t window, float scale)
 {
     const int kv = h / (H / K);
     return (struct attn_head){.q = qkv + (int64_t)h * D,
@@ -78,7 +91,8 @@ static inline struct attn_head attn_head_of(const real *qkv, const int32_t *doc_
                               .ld = (H + 2 * K) * D,
                               .D = D,
                               .scale = (real)scale,
-                              .doc_start = doc_start};
+                              .doc_start = doc_start,
+                              .window = window};
 }
 
 /* s[rows, keys] = scale q k^T for rows from i0 and keys from j0; row stride TILE_K. Nothing is
@@ -102,14 +116,14 @@ static inline void attn_rows(const struct attn_head *a, int32_t i0, int rows, re
         for (int d = 0; d < a->D; d++)
             o[(int64_t)r * ldo + d] = 0;
     }
-    for (int32_t j0 = first_key(i0, rows, a->doc_start); j0 < i0 + rows; j0 += TILE_K) {
+    for (int32_t j0 = first_key(a, i0, rows); j0 < i0 + rows; j0 += TILE_K) {
         const int keys = min_i32(TILE_K, i0 + rows - j0);
         tile_scores(a, i0, rows, j0, keys, s);
         for (int r = 0; r < rows; r++) {
             real *row = s + r * TILE_K;
             real top = max[r];
             for (int j = 0; j < keys; j++) {
-                if (!visible(i0 + r, j0 + j, a->doc_start))
+                if (!visible(a, i0 + r, j0 + j))
                     row[j] = -(real)INFINITY;
                 else if (!(row[j] <= top)) /* takes a NaN, too */
                     top = row[j];
@@ -146,7 +160,7 @@ static inline void tile_probabilities(const struct attn_head *a, int32_t i0, int
     for (int r = 0; r < rows; r++) {
         real *prow = p + r * TILE_K, *drow = ds + r * TILE_K;
         for (int j = 0; j < keys; j++) {
-            const int seen = visible(i0 + r, j0 + j, a->doc_start);
+            const int seen = visible(a, i0 + r, j0 + j);
             prow[j] = seen ? exp(prow[j] - lse[r]) : 0;
             drow[j] = seen ? prow[j] * (drow[j] - delta[r]) : 0;
         }

@@ -33,16 +33,41 @@ static inline void new_head(real *to, const struct new_row *row, int64_t head, b
     }
 }
 
-/* Turn the scores of a chunk into exp(score - largest), and store the two statistics of the partial result after its D
- * values. */
-static inline void part_softmax(real *part, int D, real *s, int keys)
+/* Return the first position that a row sees. */
+static inline int32_t first_position(int32_t pos, int32_t window)
+{
+    return window > 0 ? max_i32(0, pos - window + 1) : 0;
+}
+
+/* The keys of a chunk, from the block of values on that holds the row's first key. The row does not see the first
+ * `unseen` of them. */
+struct chunk_keys {
+    int32_t first, count, unseen;
+};
+
+static inline struct chunk_keys chunk_keys(int32_t chunk, int32_t pos, int32_t window)
+{
+    const int32_t oldest = first_position(pos, window);
+    const int32_t first = max_i32(chunk * DECODE_CHUNK, oldest / CACHE_BLOCK * CACHE_BLOCK);
+    return (struct chunk_keys){
+        .first = first,
+        .count = min_i32((chunk + 1) * DECODE_CHUNK, pos + 1) - first,
+        .unseen = max_i32(0, oldest - first),
+    };
+}
+
+/* Turn the scores of a chunk into exp(score - largest), 0 for keys that are not seen, and store the two statistics of
+ * the partial result after its D values. */
+static inline void part_softmax(real *part, int D, real *s, struct chunk_keys keys)
 {
     const real log2_e = (real)1.4426950408889634;
     real top = -(real)INFINITY, sum = 0;
-    for (int j = 0; j < keys; j++)
+    for (int j = keys.unseen; j < keys.count; j++)
         if (!(s[j] <= top)) /* true for NaN, too */
             top = s[j];
-    for (int j = 0; j < keys; j++) {
+    for (int j = 0; j < keys.unseen; j++)
+        s[j] = 0;
+    for (int j = keys.unseen; j < keys.count; j++) {
         s[j] = exp(s[j] - top);
         sum += s[j];
     }

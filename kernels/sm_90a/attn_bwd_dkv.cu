@@ -87,11 +87,15 @@ template <int BQ> struct lane_columns {
 template <int BQ>
 static __device__ __forceinline__ void
 probabilities(float (&p)[BQ / 8][4], const lane_columns<BQ> &lane, const query_columns<BQ> &columns,
-              int i0, int key, float scale_log2)
+              int i0, int key, int window, float scale_log2)
 {
     const int g = lane_id() / 4, t = lane_id() % 4;
     if (i0 < key + 15) {
         const int from[2] = {key + g - i0, key + g + 8 - i0}, to[2] = {BQ, BQ};
+        mask(p, from, to);
+    }
+    if (first_seen(0, i0 + BQ - 1, window) > key) {
+        const int last = key + window - 1 + g - i0, from[2] = {0, 0}, to[2] = {last, last + 8};
         mask(p, from, to);
     }
     if (lane.last_start > key) {
@@ -174,7 +178,7 @@ template <int D>
 static __device__ __forceinline__ void
 sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chunks<D> &mine,
            query_columns<query_chunks<D>::BQ> (&columns)[BUFFERS], query_source<D> &source,
-           int warpgroup, int count, int i0, int key, float scale_log2)
+           int warpgroup, int count, int i0, int key, int window, float scale_log2)
 {
     constexpr int BK = 64, BQ = query_chunks<D>::BQ;
     constexpr uint32_t STEP = sizeof mine.query[0] >> 4; // from buffer to buffer
@@ -189,7 +193,7 @@ sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chu
         lane.load(columns[buffer], source.starts != NULL);
     };
     const auto to_probabilities = [&] {
-        probabilities<BQ>(p, lane, columns[buffer], i0, key, scale_log2);
+        probabilities<BQ>(p, lane, columns[buffer], i0, key, window, scale_log2);
         i0 += 2 * BQ;
     };
     const auto to_factors = [&] {
@@ -243,7 +247,7 @@ sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chu
 template <int D>
 static __device__ __forceinline__ void
 attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
-                   const int32_t *doc_start, int B, int S, int H, int K, float scale)
+                   const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
 {
     constexpr int BK = 64, BQ = query_chunks<D>::BQ;
     extern __shared__ __align__(1024) unsigned char nj_dynamic[];
@@ -260,7 +264,8 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
     dqkv += (int64_t)b * S * at.row;
     const int32_t *starts = doc_start ? doc_start + (int64_t)b * S : NULL;
 
-    const int end = __reduce_max_sync(0xffffffffu, query_end(starts, key0, BK, S));
+    const int end = __reduce_max_sync(
+        0xffffffffu, query_end(starts, key0, BK, window_end(key0 + BK, window, S)));
     const int length = (end - key0 + BQ - 1) / BQ * BQ;
     const int chunks = group * (length / BQ), count = (chunks + 1 - warpgroup) / 2;
     const int i0 = key0 + warpgroup * BQ;
@@ -291,7 +296,7 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
     __syncthreads(); // keys and values are there, and the first chunk
     if (count > 0)
         sum_chunks<D>(dk, dv, panels<BK>(memory.chunks[0].keys), panels<BK>(memory.chunks[1].keys),
-                      mine, columns, source, warpgroup, count, i0, key, scale * LOG2_E);
+                      mine, columns, source, warpgroup, count, i0, key, window, scale * LOG2_E);
     wgmma_wait<0>();
     keep(dv.c);
     keep(dk.c);
@@ -318,15 +323,15 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
 template <>
 __device__ __forceinline__ void
 attn_bwd_dkv<lp, 64>(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
-                     const int32_t *doc_start, int B, int S, int H, int K, float scale)
+                     const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
 {
-    attn_bwd_dkv_wgmma<64>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
+    attn_bwd_dkv_wgmma<64>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, window, scale);
 }
 
 template <>
 __device__ __forceinline__ void
 attn_bwd_dkv<lp, 128>(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
-                      const int32_t *doc_start, int B, int S, int H, int K, float scale)
+                      const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
 {
-    attn_bwd_dkv_wgmma<128>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, scale);
+    attn_bwd_dkv_wgmma<128>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, window, scale);
 }

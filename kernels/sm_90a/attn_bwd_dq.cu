@@ -29,10 +29,10 @@ static __device__ __forceinline__ void probabilities(float (&s)[N][4], float sca
 
 // As in the common source a block takes 128 query rows of one head; a warpgroup takes 64 of them.
 template <int D>
-static __device__ __forceinline__ void attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout,
-                                                         const lp *qkv, const lp *o,
-                                                         const float *lse, const int32_t *doc_start,
-                                                         int B, int S, int H, int K, float scale)
+static __device__ __forceinline__ void
+attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout, const lp *qkv, const lp *o,
+                  const float *lse, const int32_t *doc_start, int B, int S, int H, int K,
+                  int window, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 4096 / D, TILE = BN * D;
     // [2 buffers][keys, values][BN][D]; heads of 128: query rows
@@ -44,9 +44,7 @@ static __device__ __forceinline__ void attn_bwd_dq_wgmma(lp *dqkv, float *delta,
     const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
     const heads<D> at(H, K, head);
     qkv += (int64_t)b * S * at.row;
-    const auto start_of = [=](int i) {
-        return doc_start ? doc_start[(int64_t)b * S + min(i, S - 1)] : 0;
-    };
+    const key_starts start_of = {doc_start, b, S, window};
     const auto key_tile = [&](int tile) { return tiles + (tile & 1) * 2 * TILE; };
     const int tile_first = start_of(first) / BN, tile_end = (min(first + BM, S) + BN - 1) / BN;
     const int mine_first = start_of(row64) / BN; // of this warpgroup
@@ -120,16 +118,16 @@ template <>
 __device__ __forceinline__ void attn_bwd_dq<lp, 64>(lp *dqkv, float *delta, const lp *dout,
                                                     const lp *qkv, const lp *o, const float *lse,
                                                     const int32_t *doc_start, int B, int S, int H,
-                                                    int K, float scale)
+                                                    int K, int window, float scale)
 {
-    attn_bwd_dq_wgmma<64>(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, scale);
+    attn_bwd_dq_wgmma<64>(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, window, scale);
 }
 
 template <>
 __device__ __forceinline__ void attn_bwd_dq<lp, 128>(lp *dqkv, float *delta, const lp *dout,
                                                      const lp *qkv, const lp *o, const float *lse,
                                                      const int32_t *doc_start, int B, int S, int H,
-                                                     int K, float scale)
+                                                     int K, int window, float scale)
 {
-    attn_bwd_dq_wgmma<128>(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, scale);
+    attn_bwd_dq_wgmma<128>(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, window, scale);
 }

@@ -62,7 +62,7 @@ struct lazy_softmax {
 template <int D>
 static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const lp *qkv,
                                                       const int32_t *doc_start, int B, int S, int H,
-                                                      int K, float scale)
+                                                      int K, int window, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 64, TILE = BN * D;
     extern __shared__ __align__(1024) lp tiles[]; // [2 buffers][keys, values][BN][D]
@@ -72,9 +72,7 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
     const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
     const heads<D> at(H, K, head);
     qkv += (int64_t)b * S * at.row;
-    const auto start_of = [=](int i) {
-        return doc_start ? doc_start[(int64_t)b * S + min(i, S - 1)] : 0;
-    };
+    const key_starts start_of = {doc_start, b, S, window};
     const int tile_first = start_of(first) / BN, tile_end = (min(first + BM, S) + BN - 1) / BN;
     const int mine_first = start_of(row64) / BN; // of this warpgroup
     const auto key_tile = [&](int tile) { return tiles + (tile & 1) * 2 * TILE; };
@@ -138,15 +136,15 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
 template <>
 __device__ __forceinline__ void attn_fwd<lp, 64>(lp *o, float *lse, const lp *qkv,
                                                  const int32_t *doc_start, int B, int S, int H,
-                                                 int K, float scale)
+                                                 int K, int window, float scale)
 {
-    attn_fwd_wgmma<64>(o, lse, qkv, doc_start, B, S, H, K, scale);
+    attn_fwd_wgmma<64>(o, lse, qkv, doc_start, B, S, H, K, window, scale);
 }
 
 template <>
 __device__ __forceinline__ void attn_fwd<lp, 128>(lp *o, float *lse, const lp *qkv,
                                                   const int32_t *doc_start, int B, int S, int H,
-                                                  int K, float scale)
+                                                  int K, int window, float scale)
 {
-    attn_fwd_wgmma<128>(o, lse, qkv, doc_start, B, S, H, K, scale);
+    attn_fwd_wgmma<128>(o, lse, qkv, doc_start, B, S, H, K, window, scale);
 }

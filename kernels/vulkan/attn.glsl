@@ -62,7 +62,8 @@ void tile_dot(head_rows a, head_rows b, out float s[4][SCORES])
 
 int first_row_seen(int row, int sequence)
 {
-    return given(doc_start) ? from_i32(doc_start, int64_t(sequence) * S).v[row] : 0;
+    const int start = given(doc_start) ? from_i32(doc_start, int64_t(sequence) * S).v[row] : 0;
+    return window > 0 ? max(start, row - window + 1) : start;
 }
 
 bool is_visible(int row, int key, int sequence)
@@ -71,7 +72,7 @@ bool is_visible(int row, int key, int sequence)
 }
 
 // First tile of keys that some of the block's query rows sees: rows see no key before that of the
-// first of them, as documents follow one another.
+// first of them, as documents follow one another and windows move on.
 int first_tile(int row, int sequence)
 {
     return first_row_seen(row, sequence) / TILE * TILE;

@@ -32,13 +32,13 @@ void put_new(int64_t row, int of_slot, int position, int group)
     }
 }
 
-// Scores of a head with the keys of a chunk, as exponentials.
-part_stats score_chunk(nj_cache keys, int count)
+// Scores of a head with the keys from `begin` on of a chunk, as exponentials.
+part_stats score_chunk(nj_cache keys, int begin, int count)
 {
     float top = MINUS_INFINITY, sum = 0.0;
     int at = 0;
     barrier(); // the last scores may still be read
-    for (int j = thread(); j < count; j += NJ_THREADS) {
+    for (int j = begin + thread(); j < count; j += NJ_THREADS) {
         float s = 0.0;
         for (int d = 0; d < D; d++)
             s += nj_query[d] * cached(keys, j * D + d);
@@ -46,7 +46,7 @@ part_stats score_chunk(nj_cache keys, int count)
         top = max(top, scale * s);
     }
     block_best(top, at);
-    for (int j = thread(); j < count; j += NJ_THREADS) {
+    for (int j = begin + thread(); j < count; j += NJ_THREADS) {
         nj_scores[j] = nj_exp(nj_scores[j] - top);
         sum += nj_scores[j];
     }
@@ -54,10 +54,10 @@ part_stats score_chunk(nj_cache keys, int count)
 }
 
 // This thread's element of the values, weighted.
-float weigh_values(nj_cache values, int count)
+float weigh_values(nj_cache values, int begin, int count)
 {
     float sum = 0.0;
-    for (int j = 0; j < count && thread() < D; j++)
+    for (int j = begin; j < count && thread() < D; j++)
         sum += nj_scores[j] * cached(values, value_at(j, thread()));
     return sum;
 }
@@ -72,9 +72,10 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
     float sum = 0.0;
     for (int c = first_chunk; c <= last_chunk; c++) {
         const int first = c * CHUNK, count = min(CHUNK, pos.v[r] + 1 - first);
+        const int begin = max(0, first_position(pos.v[r]) - first);
         const int64_t start = at + int64_t(first) * D; // a chunk is whole blocks of values
-        const part_stats next = score_chunk(cache_from(k, start), count);
-        const float value = weigh_values(cache_from(v, start), count);
+        const part_stats next = score_chunk(cache_from(k, start), begin, count);
+        const float value = weigh_values(cache_from(v, start), begin, count);
         float old = 0.0, its = 1.0;
         if (c > first_chunk)
             part_add(total, next, old, its);
@@ -102,8 +103,8 @@ void nj_attn_decode()
     const int group = block_x(), r = block_z(), heads = H / K;
     if (slot.v[r] < 0)
         return;
-    const int last = pos.v[r] / CHUNK;
-    if (C > 1 && block_y() > last)
+    const int first = first_position(pos.v[r]) / CHUNK, last = pos.v[r] / CHUNK;
+    if (C > 1 && (block_y() < first || block_y() > last))
         return;
     if (C == 1 || block_y() == last) {
         put_new(r * int64_t(H + 2 * K) * D, slot.v[r], pos.v[r], group);
@@ -111,5 +112,5 @@ void nj_attn_decode()
         barrier();
     }
     for (int h = group * heads; h < (group + 1) * heads; h++)
-        decode_head(r, h, group, C > 1 ? block_y() : 0, C > 1 ? block_y() : last);
+        decode_head(r, h, group, C > 1 ? block_y() : first, C > 1 ? block_y() : last);
 }

@@ -7,10 +7,11 @@ void merge_element(int r, int e)
 {
     const int head = e / D, d = e % D;
     const int64_t row = D + STATS, chunk = int64_t(R) * H * row;
-    nj_f32 first = from(part, (int64_t(r) * H + head) * row);
+    const int oldest = first_position(pos.v[r]) / CHUNK, newest = pos.v[r] / CHUNK;
+    nj_f32 first = from(part, oldest * chunk + (int64_t(r) * H + head) * row);
     part_stats total = part_stats(first.v[D], first.v[D + 1]);
     float sum = first.v[d];
-    for (int c = 1; c <= pos.v[r] / CHUNK; c++) {
+    for (int c = 1; c <= newest - oldest; c++) {
         nj_f32 next = from(first, c * chunk);
         float old, its;
         part_add(total, part_stats(next.v[D], next.v[D + 1]), old, its);

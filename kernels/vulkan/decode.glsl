@@ -5,6 +5,12 @@
 const int CHUNK = 256, STATS = 2;
 const float LOG2_E = 1.44269504, LN_2 = 0.693147181;
 
+// First position that a row sees.
+int first_position(int position)
+{
+    return window > 0 ? max(0, position - window + 1) : 0;
+}
+
 struct part_stats {
     float top, sum;
 };

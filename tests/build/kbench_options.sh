@@ -37,7 +37,7 @@ check "and at the end of a longer one" grep -qE '^attn_decode.f32.d64 +R=2 .* P=
 check "but within the chunks" grep -qE '^attn_decode.f32.d64 +R=2 .* P=1024 .* C=2 .*pos=509 ' "$scratch/log"
 
 "${kbench[@]}" attn_fwd --shape 'B=1 S=8 doc_start=null' >"$scratch/log"
-check "kbench leaves out an optional argument" grep -qE '^attn_fwd.f32.d64 +B=1 S=8 H=14 K=2 doc_start=null ' "$scratch/log"
+check "kbench leaves out an optional argument" grep -qE '^attn_fwd.f32.d64 +B=1 S=8 H=14 K=2 window=0 doc_start=null ' "$scratch/log"
 
 # The script reads the rows; a Python that is none shows what it is given.
 printf '#!/bin/sh\necho "script $1"\ncat\nexit 5\n' >"$scratch/python"

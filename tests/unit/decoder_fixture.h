@@ -31,6 +31,7 @@ struct decoder {
     float *scales, *part, *floats;
     const void *bias;      /* bias of the decoder; NULL: rows are rotated before */
     const float *inv_freq; /* NULL: rows are rotated before */
+    int32_t window;        /* 0: none */
 };
 
 static inline void *device_bytes(struct device *d, size_t bytes)
@@ -82,6 +83,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                             .P = POSITIONS,
                                                                             .G = ROWS,
                                                                             .C = chunks,
+                                                                            .window = c->window,
                                                                             .scale = 0.125f})
                             : nj_attn_decode(c->d->s, c->T, c->size,
                                              &(struct nj_attn_decode){.o = c->o,
@@ -99,6 +101,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                       .P = POSITIONS,
                                                                       .G = ROWS,
                                                                       .C = chunks,
+                                                                      .window = c->window,
                                                                       .scale = 0.125f});
     assert_int_equal(rc, 0);
     if (chunks > 1)
@@ -109,7 +112,8 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                              .pos = c->pos,
                                                                              .R = rows,
                                                                              .H = c->heads,
-                                                                             .C = chunks}),
+                                                                             .C = chunks,
+                                                                             .window = c->window}),
                          0);
 }
 

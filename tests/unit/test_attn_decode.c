@@ -10,7 +10,7 @@
 #include "base/decode.h"
 
 void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const int32_t *doc_start,
-                         int32_t B, int32_t S, int32_t H, int32_t K, float scale);
+                         int32_t B, int32_t S, int32_t H, int32_t K, int32_t window, float scale);
 void nj_ref_kv_store_f64(int D, double *k, double *v, const double *qkv, const int32_t *slot,
                          const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t P, int32_t G);
 void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq,
@@ -18,9 +18,10 @@ void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq
 void nj_ref_attn_decode_f64(int D, double *o, double *part, double *k, double *v, const double *qkv,
                             const double *bias, const double *inv_freq, const int32_t *slot,
                             const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
-                            int32_t G, int32_t C, float scale);
+                            int32_t G, int32_t C, int32_t window, float scale);
 void nj_ref_attn_decode_merge_f64(int D, double *o, const double *part, const int32_t *slot,
-                                  const int32_t *pos, int32_t R, int32_t H, int32_t C);
+                                  const int32_t *pos, int32_t R, int32_t H, int32_t C,
+                                  int32_t window);
 void nj_ref_kv_store_q8_f64(int D, int32_t *k, int32_t *v, double *kv_scale, const double *qkv,
                             const int32_t *slot, const int32_t *pos, int32_t N, int32_t H,
                             int32_t K, int32_t P, int32_t G);
@@ -28,11 +29,14 @@ void nj_ref_attn_decode_q8_f64(int D, double *o, double *part, int32_t *k, int32
                                double *kv_scale, const double *qkv, const double *bias,
                                const double *inv_freq, const int32_t *slot, const int32_t *pos,
                                int32_t R, int32_t H, int32_t K, int32_t P, int32_t G, int32_t C,
-                               float scale);
+                               int32_t window, float scale);
 
 enum { D = 8, P = 1024, G = 6, R = 6, C = 4, TOKENS = 2000 };
 static const float SCALE = 0.3f;
 static const double UNTOUCHED = 12345;
+
+/* Windows inside a block of values, of a chunk, over two, and as long as a row. */
+static const int32_t windows[] = {1, 20, 256, 300, 1000};
 
 /* Slots of the rows, and the number of keys each sees; the fourth row has none. */
 static const int32_t slots[R] = {3, 0, 5, -1, 1, 4}, lengths[R] = {257, 1, 256, 30, 1000, 255};
@@ -113,14 +117,14 @@ static void check_cache(const struct sequences *s)
     }
 }
 
-static void check_rows(const struct sequences *s, const double *o)
+static void check_rows(const struct sequences *s, const double *o, int32_t window)
 {
     const int32_t out = s->H * D;
     for (int r = 0; r < R; r++) {
         const size_t mark = pool_used;
         const int32_t n = lengths[r];
         double *all = zeros((size_t)(n * out)), *lse = zeros((size_t)(n * s->H));
-        nj_ref_attn_fwd_f64(D, all, lse, s->qkv[r], NULL, 1, n, s->H, s->K, SCALE);
+        nj_ref_attn_fwd_f64(D, all, lse, s->qkv[r], NULL, 1, n, s->H, s->K, window, SCALE);
         if (slots[r] >= 0)
             assert_all_close(o + r * out, all + (n - 1) * out, (size_t)out, 1e-13);
         else
@@ -129,7 +133,7 @@ static void check_rows(const struct sequences *s, const double *o)
     }
 }
 
-static void check_decode(int32_t H, int32_t K)
+static void check_decode(int32_t H, int32_t K, int32_t window)
 {
     reset(NULL);
     struct sequences s = begin(H, K);
@@ -139,28 +143,30 @@ static void check_decode(int32_t H, int32_t K)
     double *o = filled((size_t)(R * H * D), UNTOUCHED);
     double *part = filled((size_t)(C * R * H * (D + DECODE_STATS)), UNTOUCHED);
     nj_ref_attn_decode_f64(D, o, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G, C,
-                           SCALE);
+                           window, SCALE);
     assert_true(o[0] == UNTOUCHED);
     check_cache(&s);
-    nj_ref_attn_decode_merge_f64(D, o, part, slots, pos, R, H, C);
-    check_rows(&s, o);
+    nj_ref_attn_decode_merge_f64(D, o, part, slots, pos, R, H, C, window);
+    check_rows(&s, o, window);
 }
 
 static void decode_is_the_last_row(void **state)
 {
     (void)state;
-    check_decode(2, 2);
-    check_decode(7, 1);
-    check_decode(16, 1);
-    check_decode(24, 1);
-    check_decode(6, 2);
+    check_decode(2, 2, 0);
+    check_decode(7, 1, 0);
+    check_decode(16, 1, 0);
+    check_decode(24, 1, 0);
+    check_decode(6, 2, 0);
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        check_decode(6, 2, windows[i]);
 }
 
 /* Rows have one to four chunks. */
-static void a_block_for_all_chunks_gives_the_same(void **state)
+static void check_chunks(int32_t window)
 {
-    (void)state;
     enum { H = 6, K = 2 };
+    reset(NULL);
     struct sequences s = begin(H, K);
     double one[R * H * D], two[R * H * D], *part = zeros(C * R * H * (D + DECODE_STATS));
     int32_t pos[R];
@@ -169,11 +175,19 @@ static void a_block_for_all_chunks_gives_the_same(void **state)
     memset(one, 0, sizeof one);
     memset(two, 0, sizeof two);
     nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
-                           1, SCALE);
+                           1, window, SCALE);
     nj_ref_attn_decode_f64(D, two, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
-                           C, SCALE);
-    nj_ref_attn_decode_merge_f64(D, two, part, slots, pos, R, H, C);
+                           C, window, SCALE);
+    nj_ref_attn_decode_merge_f64(D, two, part, slots, pos, R, H, C, window);
     assert_memory_equal(one, two, sizeof one);
+}
+
+static void a_block_for_all_chunks_gives_the_same(void **state)
+{
+    (void)state;
+    check_chunks(0);
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        check_chunks(windows[i]);
 }
 
 /* An angle of 0 and a bias of 0 stand for NULL: they change nothing. */
@@ -197,9 +211,9 @@ static void rows_are_rotated_as_by_rope_fwd(void **state)
         memcpy(k, s.k, cache);
         memcpy(v, s.v, cache);
         nj_ref_attn_decode_f64(D, one, NULL, k, v, rotated, NULL, NULL, slots, pos, R, H, K, P, G,
-                               1, SCALE);
+                               1, 0, SCALE);
         nj_ref_attn_decode_f64(D, two, NULL, s.k, s.v, s.newest, b, f, slots, pos, R, H, K, P, G, 1,
-                               SCALE);
+                               0, SCALE);
         assert_memory_equal(one, two, out * sizeof *one);
         assert_memory_equal(k, s.k, cache);
         assert_memory_equal(v, s.v, cache);
@@ -256,9 +270,9 @@ static void bytes_are_half_a_scale_away(void **state)
 }
 
 /* Attention over the elements themselves gives the same result. */
-static void bytes_stand_for_elements(void **state)
+static void check_bytes(int32_t window)
 {
-    (void)state;
+    reset(NULL);
     enum { LENGTH = 300, SLOT = 4 };
     static int32_t slot[LENGTH], pos[LENGTH];
     double *qkv = random_values(LENGTH * WIDTH), *newest = qkv + (LENGTH - 1) * WIDTH;
@@ -268,7 +282,7 @@ static void bytes_stand_for_elements(void **state)
     double *one = zeros(part_size), *two = zeros(part_size), *o = zeros(BYTES_H * D);
     nj_ref_kv_store_q8_f64(D, k8, v8, scales, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
     nj_ref_attn_decode_q8_f64(D, o, one, k8, v8, scales, newest, NULL, NULL, slot, pos + LENGTH - 1,
-                              1, BYTES_H, BYTES_K, P, G, 2, SCALE);
+                              1, BYTES_H, BYTES_K, P, G, 2, window, SCALE);
     for (int i = 0; i < 2 * LENGTH * BYTES_K * D; i++) {
         const int which = i % 2, j = i / 2 / D / BYTES_K, kv = i / 2 / D % BYTES_K, d = i / 2 % D;
         qkv[j * WIDTH + (BYTES_H + which * BYTES_K + kv) * D + d] =
@@ -277,8 +291,16 @@ static void bytes_stand_for_elements(void **state)
     double *k = zeros(ELEMENTS), *v = zeros(ELEMENTS);
     nj_ref_kv_store_f64(D, k, v, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
     nj_ref_attn_decode_f64(D, o, two, k, v, newest, NULL, NULL, slot, pos + LENGTH - 1, 1, BYTES_H,
-                           BYTES_K, P, G, 2, SCALE);
+                           BYTES_K, P, G, 2, window, SCALE);
     assert_all_close(one, two, part_size, 1e-13);
+}
+
+static void bytes_stand_for_elements(void **state)
+{
+    (void)state;
+    check_bytes(0);
+    check_bytes(40);
+    check_bytes(270);
 }
 
 static void rows_of_bytes_are_rotated_as_by_rope_fwd(void **state)
@@ -297,12 +319,12 @@ static void rows_of_bytes_are_rotated_as_by_rope_fwd(void **state)
     memcpy(rotated, row, WIDTH * sizeof *row);
     nj_ref_rope_fwd_f64(rotated, bias, inv_freq, pos, 1, BYTES_H, BYTES_K, D);
     nj_ref_attn_decode_q8_f64(D, one, NULL, k8, v8, scales, rotated, NULL, NULL, slot, pos, 1,
-                              BYTES_H, BYTES_K, P, G, 1, SCALE);
+                              BYTES_H, BYTES_K, P, G, 1, 0, SCALE);
     memcpy(k_was, k8, sizeof k8);
     memcpy(v_was, v8, sizeof v8);
     memcpy(scales_were, scales, sizeof scales);
     nj_ref_attn_decode_q8_f64(D, two, NULL, k8, v8, scales, row, bias, inv_freq, slot, pos, 1,
-                              BYTES_H, BYTES_K, P, G, 1, SCALE);
+                              BYTES_H, BYTES_K, P, G, 1, 0, SCALE);
     assert_memory_equal(one, two, BYTES_H * D * sizeof *one);
     assert_memory_equal(k_was, k8, sizeof k8);
     assert_memory_equal(v_was, v8, sizeof v8);
@@ -468,6 +490,46 @@ static void a_row_is_bitwise_identical_in_any_batch(void **state)
     with_each_cache(need(state), SIZE, check_alone);
 }
 
+static void check_alone_in_windows(struct decoder *c, const float *newest)
+{
+    static const int32_t within[] = {1, 40, 256, 270};
+    for (size_t i = 0; i < sizeof within / sizeof *within; i++) {
+        c->window = within[i];
+        check_alone(c, newest);
+    }
+    c->window = 0;
+}
+
+static void a_row_with_a_window_is_bitwise_identical_in_any_batch(void **state)
+{
+    with_each_cache(need(state), SIZE, check_alone_in_windows);
+}
+
+static void check_wide_window(struct decoder *c, const float *newest)
+{
+    static struct kept none, wide;
+    int32_t pos[ROWS];
+    for (int r = 0; r < ROWS; r++)
+        pos[r] = row_lengths[r] - 1;
+    transfer(c, c->slot, row_slots, sizeof row_slots);
+    transfer(c, c->pos, pos, sizeof pos);
+    put_rows(c, newest, ROWS);
+    for (int chunks = 1; chunks <= 2; chunks++) {
+        decode(c, ROWS, chunks);
+        keep(c, &none);
+        c->window = LONGEST;
+        decode(c, ROWS, chunks);
+        keep(c, &wide);
+        c->window = 0;
+        assert_memory_equal(&none, &wide, sizeof wide);
+    }
+}
+
+static void a_window_of_all_keys_is_none(void **state)
+{
+    with_each_cache(need(state), SIZE, check_wide_window);
+}
+
 /* The outputs and the cache are bitwise identical. */
 static void a_row_is_rotated_as_by_rope_fwd(void **state)
 {
@@ -487,6 +549,8 @@ int main(void)
     };
     const struct CMUnitTest devices[] = {
         cmocka_unit_test(a_row_is_bitwise_identical_in_any_batch),
+        cmocka_unit_test(a_row_with_a_window_is_bitwise_identical_in_any_batch),
+        cmocka_unit_test(a_window_of_all_keys_is_none),
         cmocka_unit_test(a_row_is_rotated_as_by_rope_fwd),
     };
     return cmocka_run_group_tests_name("references", references, NULL, NULL) +

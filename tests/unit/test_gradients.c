@@ -25,14 +25,15 @@ void nj_ref_qknorm_rope_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part
                                 const double *inv_freq, const int32_t *pos, int32_t N, int32_t H,
                                 int32_t K, int32_t D, int32_t P);
 void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const int32_t *doc_start,
-                         int32_t B, int32_t S, int32_t H, int32_t K, float scale);
+                         int32_t B, int32_t S, int32_t H, int32_t K, int32_t window, float scale);
 void nj_ref_attn_bwd_dq_f64(int D, double *dqkv, double *delta, const double *dout,
                             const double *qkv, const double *o, const double *lse,
                             const int32_t *doc_start, int32_t B, int32_t S, int32_t H, int32_t K,
-                            float scale);
+                            int32_t window, float scale);
 void nj_ref_attn_bwd_dkv_f64(int D, double *dqkv, const double *dout, const double *qkv,
                              const double *lse, const double *delta, const int32_t *doc_start,
-                             int32_t B, int32_t S, int32_t H, int32_t K, float scale);
+                             int32_t B, int32_t S, int32_t H, int32_t K, int32_t window,
+                             float scale);
 void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
 void nj_ref_gemm_swiglu_f64(double *act, double *gu, const double *x, const double *w, int32_t N,
                             int32_t I, int32_t C, int32_t P);
@@ -315,7 +316,12 @@ static const float SCALE = 0.25f;
 struct attn_args {
     double *qkv, *dout;
     const int32_t *doc_start;
+    int32_t window;
 };
+
+/* Windows of one key, less than a tile, several tiles, and one key less than a sequence; 0: none. */
+static const int32_t windows[] = {0, 1, 7, 66, S - 1};
+enum { WINDOWS = sizeof windows / sizeof *windows };
 
 /* Make documents of uneven length: some end inside a tile, one spans tiles. */
 static void document_starts(int32_t *start)
@@ -330,11 +336,20 @@ static void document_starts(int32_t *start)
     assert_int_equal(n, B * S);
 }
 
+/* Return the first key that a row sees. */
+static int first_key(const struct attn_args *a, int b, int i)
+{
+    int first = a->doc_start ? a->doc_start[b * S + i] : 0;
+    while (a->window > 0 && i - first >= a->window)
+        first++;
+    return first;
+}
+
 /* Compute the formula, one row of scores at a time: softmax over all visible keys. */
 static void naive_row(const struct attn_args *a, int b, int h, int i, double *o, double *lse)
 {
     const double *seq = a->qkv + b * S * WIDTH, *q = seq + i * WIDTH + h * HEAD;
-    const int kv = h / (H / K), first = a->doc_start ? a->doc_start[b * S + i] : 0;
+    const int kv = h / (H / K), first = first_key(a, b, i);
     double sum = 0;
     memset(o, 0, HEAD * sizeof(*o));
     for (int j = first; j <= i; j++) {
@@ -349,11 +364,12 @@ static void naive_row(const struct attn_args *a, int b, int h, int i, double *o,
     *lse = log(sum);
 }
 
-static void check_attention(const int32_t *doc_start)
+static void check_attention(const int32_t *doc_start, int32_t window)
 {
-    struct attn_args a = {random_values(B * S * WIDTH), NULL, doc_start};
+    reset(NULL);
+    struct attn_args a = {random_values(B * S * WIDTH), NULL, doc_start, window};
     double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), row[HEAD], row_lse;
-    nj_ref_attn_fwd_f64(HEAD, o, lse, a.qkv, doc_start, B, S, H, K, SCALE);
+    nj_ref_attn_fwd_f64(HEAD, o, lse, a.qkv, doc_start, B, S, H, K, window, SCALE);
     for (int b = 0; b < B; b++) {
         for (int h = 0; h < H; h++) {
             for (int i = 0; i < S; i++) {
@@ -370,15 +386,17 @@ static void attention_equals_the_formula(void **state)
     (void)state;
     int32_t start[B * S];
     document_starts(start);
-    check_attention(NULL);
-    check_attention(start);
+    for (int i = 0; i < WINDOWS; i++) {
+        check_attention(NULL, windows[i]);
+        check_attention(start, windows[i]);
+    }
 }
 
 static double attn_loss(void *args)
 {
     const struct attn_args *a = args;
     double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S);
-    nj_ref_attn_fwd_f64(HEAD, o, lse, a->qkv, a->doc_start, B, S, H, K, SCALE);
+    nj_ref_attn_fwd_f64(HEAD, o, lse, a->qkv, a->doc_start, B, S, H, K, a->window, SCALE);
     return dot(o, a->dout, B * S * H * HEAD);
 }
 
@@ -386,21 +404,21 @@ static double attn_loss(void *args)
 static void backward_of_attention(const struct attn_args *a, double *grad)
 {
     double *o = zeros(B * S * H * HEAD), *lse = zeros(B * H * S), *delta = zeros(B * H * S);
-    nj_ref_attn_fwd_f64(HEAD, o, lse, a->qkv, a->doc_start, B, S, H, K, SCALE);
+    nj_ref_attn_fwd_f64(HEAD, o, lse, a->qkv, a->doc_start, B, S, H, K, a->window, SCALE);
     nj_ref_attn_bwd_dq_f64(HEAD, grad, delta, a->dout, a->qkv, o, lse, a->doc_start, B, S, H, K,
-                           SCALE);
+                           a->window, SCALE);
     nj_ref_attn_bwd_dkv_f64(HEAD, grad, a->dout, a->qkv, lse, delta, a->doc_start, B, S, H, K,
-                            SCALE);
+                            a->window, SCALE);
 }
 
 static void attention_gradient_is_the_derivative(void **state)
 {
     int32_t start[B * S];
     document_starts(start);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 4; k++) {
         reset(state);
         struct attn_args a = {random_values(B * S * WIDTH), random_values(B * S * H * HEAD),
-                              k ? start : NULL};
+                              k % 2 ? start : NULL, k / 2 * 7};
         double *grad = random_values(B * S * WIDTH);
         backward_of_attention(&a, grad);
         check_gradient(attn_loss, &a, a.qkv, grad, B * S * WIDTH);
@@ -417,7 +435,7 @@ static void naive_backward(const struct attn_args *a, int b, int h, double *grad
     for (int i = 0; i < S; i++) {
         const double *dout = a->dout + ((b * S + i) * H + h) * HEAD, *xi = x + i * WIDTH;
         naive_row(a, b, h, i, o, &lse);
-        for (int j = a->doc_start ? a->doc_start[b * S + i] : 0; j <= i; j++) {
+        for (int j = first_key(a, b, i); j <= i; j++) {
             const double *xj = x + j * WIDTH;
             const double p = exp((double)SCALE * dot(xi + q, xj + k, HEAD) - lse);
             const double ds = p * (dot(dout, xj + v, HEAD) - dot(dout, o, HEAD));
@@ -434,16 +452,35 @@ static void attention_gradient_equals_the_formula(void **state)
 {
     int32_t start[B * S];
     document_starts(start);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2 * WINDOWS; k++) {
         reset(state);
         const struct attn_args a = {random_values(B * S * WIDTH), random_values(B * S * H * HEAD),
-                                    k ? start : NULL};
+                                    k % 2 ? start : NULL, windows[k / 2]};
         double *grad = random_values(B * S * WIDTH), *want = zeros(B * S * WIDTH);
         backward_of_attention(&a, grad);
         for (int b = 0; b < B; b++)
             for (int h = 0; h < H; h++)
                 naive_backward(&a, b, h, want);
         assert_all_close(grad, want, B * S * WIDTH, 1e-11);
+    }
+}
+
+/* Compare bits, of the output and of all gradients. */
+static void a_window_of_the_whole_sequence_is_none(void **state)
+{
+    (void)state;
+    static const int32_t wide[] = {S, S + 1, 3 * S, INT32_MAX};
+    int32_t start[B * S];
+    document_starts(start);
+    struct attn_args a = {random_values(B * S * WIDTH), random_values(B * S * H * HEAD), start, 0};
+    double *want = zeros(B * S * WIDTH), *got = zeros(B * S * WIDTH);
+    const double loss = attn_loss(&a);
+    backward_of_attention(&a, want);
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        a.window = wide[i];
+        assert_true(attn_loss(&a) == loss);
+        backward_of_attention(&a, got);
+        assert_memory_equal(got, want, B * S * WIDTH * sizeof *got);
     }
 }
 
@@ -465,6 +502,7 @@ int main(void)
         cmocka_unit_test_setup(attention_equals_the_formula, reset),
         cmocka_unit_test_setup(attention_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(attention_gradient_equals_the_formula, reset),
+        cmocka_unit_test_setup(a_window_of_the_whole_sequence_is_none, reset),
     };
     return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);
 }

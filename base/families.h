@@ -92,6 +92,15 @@ static inline const struct family *family_find(const char *model_type)
     return NULL;
 }
 
+/* Return the family that GGUF files of this name are read as if they have a window, or NULL. */
+static inline const struct family *family_of_windows(const char *gguf)
+{
+    for (int i = 0; i < FAMILIES; i++)
+        if (families[i].window > 0 && strcmp(families[i].gguf, gguf) == 0)
+            return &families[i];
+    return NULL;
+}
+
 /* Return the row of a name, or -1. */
 static inline int hidden_act_find(const char *name)
 {

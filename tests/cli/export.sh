@@ -43,6 +43,20 @@ if cmp -s "$d/again.gguf" "$d/tiny-llama-q4_k_m.gguf"; then ok "export writes th
 OMP_NUM_THREADS=3 "$nojit" export --model "$d/tiny-llama" --out "$d/three-threads.gguf" --type q4_k_m >/dev/null
 if cmp -s "$d/three-threads.gguf" "$d/again.gguf"; then ok "three threads export the same bytes"; else not_ok "three threads export the same bytes" "they differ"; fi
 
+# ---- a sliding window goes along, there and back
+cp -r "$d/tiny-llama" "$d/window"
+sed -i 's/"llama"/"mistral"/; s/LlamaForCausalLM/MistralForCausalLM/; s/^{/{"sliding_window": 8,/' "$d/window/config.json"
+if [ "$(loss window)" != "$(loss tiny-llama)" ]; then ok "a window changes the losses"; else not_ok "a window changes the losses" "$(loss window)"; fi
+export_to window window.gguf f32
+if grep -q 'window: llama.cpp reads no sliding window from GGUF files of architecture llama; past 8 tokens' "$scratch/out"; then
+    ok "export says that llama.cpp reads no window"
+else
+    not_ok "export says that llama.cpp reads no window" "$(cat "$scratch/out")"
+fi
+same "a GGUF file has the window of its model" "$(measured window.gguf)" "$(measured window)"
+export_to window.gguf window-back hf
+same "a folder exported from a GGUF file has its window" "$(measured window-back)" "$(measured window)"
+
 # ---- weights that have the type already are copied
 export_to tiny-llama-q8_0.gguf copied.gguf q8_0
 same "export of q8_0 to q8_0 changes nothing" "$(measured copied.gguf)" "$(measured tiny-llama-q8_0.gguf)"

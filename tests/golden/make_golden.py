@@ -39,7 +39,7 @@ import torch.nn.functional as F
 import transformers
 from safetensors.torch import save_file
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
 VOCAB, PADDED_VOCAB, END_OF_TEXT, IGNORED = 300, 320, 299, -100
 BATCH, SEQ, WINDOWS = 2, 96, 4
@@ -62,6 +62,15 @@ CONFIGS = {
         head_dim=64, tie_word_embeddings=False,
         rope_parameters={"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0,
                          "high_freq_factor": 4.0, "original_max_position_embeddings": 64}, **COMMON),
+    # sliding windows: shorter than most documents, and than half of them
+    "mistral": MistralConfig(
+        vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_attention_heads=2, num_key_value_heads=1,
+        head_dim=64, sliding_window=7, tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e4}, **COMMON),
+    "mistral_wide": MistralConfig(
+        vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_attention_heads=1, num_key_value_heads=1,
+        head_dim=128, sliding_window=20, tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e5}, **COMMON),
     # the two forms of GELU
     "qwen2_gelu": Qwen2Config(
         vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_attention_heads=1, num_key_value_heads=1,
@@ -86,6 +95,7 @@ CASES = {
     "qwen2_reverse": ("qwen2", "llama", dict(beta=1.0, temperature=1.0)),
     "qwen3_distance": ("qwen3", "qwen2", dict(objective="tvd", kd_ratio=0.9, temperature=1.5)),
     "llama_without_teacher": ("llama", None, dict(max_grad_norm=0.0, weight_decay=0.0)),
+    "mistral_windows": ("mistral", "mistral_wide", dict(kd_ratio=0.8)),
     "gelu_of_gelu_tanh": ("qwen2_gelu", "llama_gelu_tanh", {}),
     "gelu_tanh_of_gelu": ("llama_gelu_tanh", "qwen2_gelu", {}),
 }
@@ -194,7 +204,8 @@ def micro_batch(rows, index):
 def logits_of(model, batch):
     """transformers has no document boundaries of its own: a mask says which keys a query sees."""
     q, k = torch.arange(SEQ)[:, None], torch.arange(SEQ)[None, :]
-    seen = (k <= q) & (k >= batch["doc_start"][:, :, None])
+    window = getattr(model.config, "sliding_window", None) or SEQ
+    seen = (k <= q) & (k > q - window) & (k >= batch["doc_start"][:, :, None])
     mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float64).min)[:, None]
     logits = model(batch["ids"], attention_mask=mask, position_ids=batch["pos"], use_cache=False).logits
     return logits[batch["target"] != IGNORED]

@@ -191,6 +191,16 @@ static inline const char *params_name_at(const struct params *p, int64_t element
     return "padding";
 }
 
+/* Return a model with a sliding window; 0: without one. */
+static inline struct model_config mistral_config(int window)
+{
+    struct model_config c = teacher_config;
+    snprintf(c.model_type, sizeof c.model_type, "mistral");
+    c.vocab_size = VOCAB;
+    ATTENTION(&c).window = window;
+    return c;
+}
+
 static int fixture_open(void **state)
 {
     (void)state;
@@ -202,11 +212,13 @@ static int fixture_open(void **state)
     ok(init_model(path_of("qwen2"), &qwen2, 1, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("qwen3"), &qwen3, 2, NJ_TYPE_F32, 1 << 30, NULL));
     struct model_config gelu = qwen2, gelu_tanh = qwen3;
+    const struct model_config mistral = mistral_config(17);
     GLU(&gelu).act = hidden_act_find("gelu");
     GLU(&gelu_tanh).act = hidden_act_find("gelu_pytorch_tanh");
     ok(init_model(path_of("gelu"), &gelu, 1, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("gelu-tanh"), &gelu_tanh, 2, NJ_TYPE_F32, 1 << 30, NULL));
     ok(init_model(path_of("teacher"), &teacher_config, 3, NJ_TYPE_F32, 1 << 30, NULL));
+    ok(init_model(path_of("mistral"), &mistral, 4, NJ_TYPE_F32, 1 << 30, NULL));
     write_tokens("tokens.bin", 7, false, 1);
     write_tokens("masked.bin", 7, true, 1);
     write_tokens("masked_other.bin", 7, true, 2);

@@ -75,6 +75,31 @@ static void windows_beyond_the_positions_are_none(void **state)
     }
 }
 
+static void windows_are_read_and_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fields;
+        int window;
+    } models[] = {
+        {"", 4096},
+        {",\"sliding_window\":1", 1},
+        {",\"sliding_window\":4095,\"max_position_embeddings\":4096", 4095},
+        {",\"sliding_window\":4096,\"max_position_embeddings\":4096", 0},
+    };
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        struct model_config c, back;
+        char json[1024];
+        snprintf(json, sizeof json, "{" MISTRAL "%s}", models[i].fields);
+        check_ok(read_json(json, &c), json);
+        for (int l = 0; l < c.layers; l++)
+            assert_int_equal(arch_block(&c.arch, l, BLOCK_ATTENTION)->window, models[i].window);
+        check_ok(config_write(scratch, &c, "bfloat16"), "write");
+        check_ok(config_read(scratch, &back), "read back");
+        assert_memory_equal(&c, &back, sizeof c);
+    }
+}
+
 static void activations_are_read_and_written(void **state)
 {
     (void)state;
@@ -287,11 +312,8 @@ static const struct {
     {"{" LLAMA ",\"n_routed_experts\":64}", NJ_E_UNSUPPORTED, "n_routed_experts is 64; mixtures"},
     {"{" MISTRAL ",\"attention_bias\":true}", NJ_E_UNSUPPORTED,
      "attention_bias is true; biases of this family"},
-    {"{" MISTRAL ",\"sliding_window\":4096,\"max_position_embeddings\":32768}", NJ_E_UNSUPPORTED,
-     "sliding_window is 4096; sliding windows are not supported; for sequences that stay within "
-     "it, set max_position_embeddings to 4096"},
-    {"{" MISTRAL "}", NJ_E_UNSUPPORTED, "sliding_window is missing, which means 4096"},
     {"{" MISTRAL ",\"sliding_window\":\"x\"}", NJ_E_FORMAT, "sliding_window is \"x\""},
+    {"{" MISTRAL ",\"sliding_window\":0}", NJ_E_FORMAT, "sliding_window is 0; it must be a whole"},
     {"{\"model_type\":\"llama\"}", NJ_E_FORMAT, "hidden_size is missing"},
     {"{\"model_type\":\"llama\",\"hidden_size\":\"x\"}", NJ_E_FORMAT, "hidden_size is \"x\""},
     {"{\"model_type\":\"llama\",\"hidden_size\":0}", NJ_E_FORMAT, "hidden_size is 0"},
@@ -546,6 +568,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(families_imply_their_switches),
         cmocka_unit_test(windows_beyond_the_positions_are_none),
+        cmocka_unit_test(windows_are_read_and_written),
         cmocka_unit_test(activations_are_read_and_written),
         cmocka_unit_test(published_files_are_read),
         cmocka_unit_test(fields_of_config_json_are_read),

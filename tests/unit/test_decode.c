@@ -66,9 +66,9 @@ static void forward_logits(struct engine *e, const int32_t *ids, int count, doub
 static void logits_are_those_of_a_forward_pass(void **state)
 {
     (void)state;
-    const char *const models[] = {"qwen2", "qwen3", "gelu"};
+    const char *const models[] = {"qwen2", "qwen3", "gelu", "mistral"};
     const struct train_options o = options_of(1, 96);
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         for (int length = 1; length < 40; length += 19) {
             struct engine *e = open_engine(models[k], NULL, &o);
             int32_t ids[96];
@@ -92,20 +92,17 @@ static void logits_are_those_of_a_forward_pass(void **state)
         }
 }
 
-/* Keys after the first 256 are in separate chunks, whose sums are merged. */
-static void contexts_of_several_chunks_are_those_of_a_forward_pass(void **state)
+static void check_long_contexts(const char *name, struct model_config c)
 {
-    (void)state;
     enum { LONG = 640, SAID = 30 };
-    struct model_config c = qwen3;
     struct train_options o = options_of(2, LONG);
     static int32_t ids[LONG];
     double want[VOCAB], largest = 0;
     c.max_positions = LONG;
-    ok(init_model(path_of("long"), &c, 2, NJ_TYPE_F32, 1 << 30, NULL));
+    ok(init_model(path_of(name), &c, 2, NJ_TYPE_F32, 1 << 30, NULL));
     o.seq_len = LONG;
     for (int length = 240; length < 560; length += 270) {
-        struct engine *e = open_engine("long", NULL, &o);
+        struct engine *e = open_engine(name, NULL, &o);
         for (int i = 0; i < length; i++)
             ids[i] = (5 * i + i / 7) % VOCAB;
         const struct decode_prompt p = {.ids = ids, .count = length, .most = SAID};
@@ -123,11 +120,19 @@ static void contexts_of_several_chunks_are_those_of_a_forward_pass(void **state)
     }
 }
 
-/* Keys and values are rounded to 1/254 of the largest element of a head. This moves the logits by a few thousandths of
- * their size, and takes a quarter of float32's memory. */
-static void a_cache_of_bytes_is_close(void **state)
+/* Keys after the first 256 are in separate chunks, whose sums are merged. A window may begin in any of them. */
+static void contexts_of_several_chunks_are_those_of_a_forward_pass(void **state)
 {
     (void)state;
+    check_long_contexts("long", qwen3);
+    check_long_contexts("long-20", mistral_config(20));
+    check_long_contexts("long-300", mistral_config(300));
+}
+
+/* Rounded to 1/254 of the largest element of a head, keys and values move the logits by a few thousandths of their
+ * size, and take a quarter of float32's memory. */
+static void check_cache_of_bytes(const char *model)
+{
     struct train_options o = options_of(1, 96);
     int32_t text[45];
     const struct decode_prompt same = {.ids = text, .count = 45, .most = 1};
@@ -138,7 +143,7 @@ static void a_cache_of_bytes_is_close(void **state)
         text[i] = 7 * i % VOCAB;
     for (int bytes = 0; bytes < 2; bytes++) {
         o.decode_bytes = bytes;
-        struct engine *e = open_engine("qwen3", NULL, &o);
+        struct engine *e = open_engine(model, NULL, &o);
         struct book b;
         ok(decode(e, &b, &same, 1, 0, NULL, 0));
         memcpy(logits[bytes], e->mem.decoder.logits, sizeof logits[bytes]);
@@ -152,6 +157,13 @@ static void a_cache_of_bytes_is_close(void **state)
     assert_true(apart > 0);
     assert_true(apart < 2e-2 * largest);
     assert_int_equal(memory[0], 4 * memory[1]);
+}
+
+static void a_cache_of_bytes_is_close(void **state)
+{
+    (void)state;
+    check_cache_of_bytes("qwen3");
+    check_cache_of_bytes("mistral");
 }
 
 /* Temperature 0 takes the most likely token of the last logits. */

@@ -375,10 +375,10 @@ static const struct {
      {.change = CHANGED("general.type", CHANGE_TEXT, 0, "adapter", {0})},
      NJ_E_UNSUPPORTED,
      "general.type is adapter; name the file of a model"},
-    {&llama,
-     {.change = SET("llama.attention.sliding_window", 128)},
+    {&qwen2,
+     {.change = SET("qwen2.attention.sliding_window", 128)},
      NJ_E_UNSUPPORTED,
-     "llama.attention.sliding_window is 128; sliding windows"},
+     "qwen2.attention.sliding_window is 128; sliding windows"},
     {&llama,
      {.change = CHANGED("llama.rope.scaling.type", CHANGE_TEXT, 0, "yarn", {0})},
      NJ_E_UNSUPPORTED,
@@ -489,6 +489,20 @@ static void models_that_a_file_would_say_wrongly_are_refused(void **state)
     }
 }
 
+/* Files of both families have the same architecture; those with a window are of the one that has windows. */
+static void a_llama_with_a_window_is_a_mistral(void **state)
+{
+    (void)state;
+    const struct gguf_form form = {.dtype = NJ_TYPE_F32,
+                                   .change = SET("llama.attention.sliding_window", 100)};
+    struct model_config c;
+    write_folder(at("window"), &llama);
+    check_ok(gguf_of(at("window"), at("window.gguf"), &form), "write");
+    check_ok(source_config(at("window.gguf"), &c), "read");
+    assert_string_equal(c.model_type, "mistral");
+    assert_int_equal(arch_block(&c.arch, 1, BLOCK_ATTENTION)->window, 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +516,7 @@ int main(void)
         cmocka_unit_test(gguf_values_may_be_arrays_and_absent),
         cmocka_unit_test(gguf_models_that_are_not_computed_are_refused),
         cmocka_unit_test(models_that_a_file_would_say_wrongly_are_refused),
+        cmocka_unit_test(a_llama_with_a_window_is_a_mistral),
     };
     return cmocka_run_group_tests_name("gguf_model", tests, scratch_begin, scratch_end);
 }

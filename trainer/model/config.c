@@ -40,31 +40,20 @@ static int refuse_layer_types(const struct fields *f)
     return NJ_OK;
 }
 
-#define NO_WINDOWS "sliding windows are not supported"
-
-/* Refuse a window that keys fall out of, for a family whose window is always on: every key must be in it. Only null is
- * no window; an absent field has the family's value. */
-static int refuse_window(const struct fields *f, const struct family *family,
-                         const struct model_config *c)
+/* Read the window of a family whose window is always on. Only null is no window; an absent field has the family's
+ * value. A window that no key falls out of is none. */
+static int read_window(const struct fields *f, const struct family *family, int max_positions,
+                       struct block *attention)
 {
     const json_t *value = json_object_get(f->object, "sliding_window");
-    char smaller[96], remedy[REMEDY_BYTES];
     if (family->window == 0 || json_is_null(value))
         return NJ_OK;
     const json_int_t window = value ? json_integer_value(value) : family->window;
     if (value && (!json_is_integer(value) || window < 1))
         return field_refuse(f, NJ_E_FORMAT, "sliding_window", value,
                             "it must be a whole number above 0, or null");
-    if (window >= c->max_positions)
-        return NJ_OK;
-    snprintf(smaller, sizeof smaller,
-             "for sequences that stay within it, set max_position_embeddings to %lld",
-             (long long)window);
-    if (value)
-        return field_refuse(f, NJ_E_UNSUPPORTED, "sliding_window", value,
-                            field_supported(f, NO_WINDOWS, smaller, remedy));
-    return fail(NJ_E_UNSUPPORTED, "%s: sliding_window is missing, which means %lld; %s",
-                f->file->path, (long long)window, field_remedy(f->file, "null means none"));
+    attention->window = window < max_positions ? (int)window : 0;
+    return NJ_OK;
 }
 
 /* Refuse a window that is switched on, which layers from max_window_layers on have. */
@@ -84,7 +73,7 @@ static int refuse_switched_window(const struct fields *f, const struct model_con
         (json_is_integer(window) && json_integer_value(window) >= c->max_positions))
         return rc;
     return field_refuse(f, NJ_E_UNSUPPORTED, "use_sliding_window", json_true(),
-                        field_supported(f, NO_WINDOWS,
+                        field_supported(f, "sliding windows are not supported",
                                         "set it to false if sequences stay within the window",
                                         remedy));
 }
@@ -187,7 +176,8 @@ static int read_fields(const struct fields *f, struct model_config *c)
         return rc;
     struct block *blocks = config_plain_layers(c, family->model_type);
     if ((rc = read_hidden_act(f, &blocks[PLAIN_GLU])) || (rc = read_sizes(f, family, c, blocks)) ||
-        (rc = refuse_window(f, family, c)) || (rc = refuse_switched_window(f, c)) ||
+        (rc = read_window(f, family, c->max_positions, &blocks[PLAIN_ATTENTION])) ||
+        (rc = refuse_switched_window(f, c)) ||
         (rc = field_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
         (rc = field_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
         (rc = field_token(f, "bos_token_id", &c->bos_id)) ||

@@ -58,7 +58,8 @@ static json_t *config_object(const struct model_config *c, const struct family *
     json_object_set_new(root, "rope_theta", json_real(rope->theta));
     json_object_set_new(root, "rope_scaling", scaling_object(&rope->scaling));
     if (family->window > 0)
-        json_object_set_new(root, "sliding_window", json_null());
+        json_object_set_new(root, "sliding_window",
+                            attention->window > 0 ? json_integer(attention->window) : json_null());
     json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
     json_object_set_new(root, "bos_token_id", token_or_null(c->bos_id));
     json_object_set_new(root, "eos_token_id", token_or_null(c->eos_id));
@@ -67,12 +68,13 @@ static json_t *config_object(const struct model_config *c, const struct family *
     return root;
 }
 
-/* Refuse layers that a config.json of these families cannot describe: all have the same blocks and sizes, and none a
- * window. */
+/* Refuse layers that a config.json of these families cannot describe: all have the same blocks and sizes, and a window
+ * only if the family has one. */
 static int refuse_layers(const struct model_config *c, const char *path)
 {
     const struct block *attention = arch_block(&c->arch, 0, BLOCK_ATTENTION);
-    if (attention && arch_block(&c->arch, 0, BLOCK_GLU) && attention->window == 0 &&
+    if (attention && arch_block(&c->arch, 0, BLOCK_GLU) &&
+        (attention->window == 0 || family_find(c->model_type)->window > 0) &&
         arch_is_uniform(&c->arch, c->layers))
         return 0;
     return fail(NJ_E_UNSUPPORTED,

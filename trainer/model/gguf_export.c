@@ -9,6 +9,7 @@
 #include "formats/gguf_write.h"
 #include "formats/quantize.h"
 #include "io/error.h"
+#include "io/notes.h"
 #include "model/gguf_model.h"
 #include "model/model_open.h"
 #include "text/gguf_tokenizer.h"
@@ -58,6 +59,7 @@ static void put_model(const struct writing *x)
         {"attention.head_count_kv", attention->kv_heads},
         {"attention.key_length", attention->head_dim},
         {"attention.value_length", attention->head_dim},
+        {"attention.sliding_window", attention->window}, /* 0: none, and no key */
         {"rope.dimension_count", attention->head_dim},
         {"vocab_size", c->vocab_size},
     };
@@ -69,6 +71,8 @@ static void put_model(const struct writing *x)
     gguf_put_u32(x->w, "general.file_type", (uint32_t)x->o->mixture->file_type);
     gguf_put_u32(x->w, "general.quantization_version", QUANTIZATION_VERSION);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        if (whole[i].value == 0)
+            continue;
         snprintf(key, sizeof key, "%s.%s", arch, whole[i].name);
         gguf_put_u32(x->w, key, (uint32_t)whole[i].value);
     }
@@ -239,6 +243,11 @@ int gguf_export(const char *from, const char *to, const struct export_options *o
     int rc = source_config(from, &x.c);
     if (!rc)
         rc = gguf_check_model(&x.c, o->name);
+    const int window = rc ? 0 : arch_block(&x.c.arch, 0, BLOCK_ATTENTION)->window;
+    if (window > 0)
+        note("%s: llama.cpp reads no sliding window from GGUF files of architecture %s; past %d "
+             "tokens it computes something else than this model",
+             o->name, gguf_arch(x.c.model_type), window);
     if (!rc)
         rc = source_tensors(from, &x.tensors);
     if (!rc)

@@ -5,6 +5,7 @@
 #include "model/gguf_model.h"
 
 #include "base/families.h"
+#include "base/try.h"
 #include "formats/gguf.h"
 #include "io/error.h"
 #include "model/config_from.h"
@@ -127,10 +128,7 @@ static int read_int(const struct fields *f, const char *name, int missing, int *
     int64_t value = missing;
     if (!v && missing == 0)
         return fail(NJ_E_FORMAT, "%s: %s is missing; " CONVERT, f->g->path, key);
-    const int rc =
-        v && v->array ? read_equal(f, key, &value) : gguf_int(f->g, key, missing, &value);
-    if (rc)
-        return rc;
+    TRY(v && v->array ? read_equal(f, key, &value) : gguf_int(f->g, key, missing, &value));
     if (value < 1 || value > INT_MAX)
         return fail(NJ_E_FORMAT, "%s: %s is %lld; it must be a whole number above 0", f->g->path,
                     key, (long long)value);
@@ -142,9 +140,7 @@ static int read_int(const struct fields *f, const char *name, int missing, int *
 static int read_number(const struct fields *f, const char *name, double missing, double *out)
 {
     char key[128];
-    const int rc = gguf_number(f->g, key_of(f, name, key), missing, out);
-    if (rc)
-        return rc;
+    TRY(gguf_number(f->g, key_of(f, name, key), missing, out));
     if (!gguf_find(f->g, key) && isnan(missing))
         return fail(NJ_E_FORMAT, "%s: %s is missing; " CONVERT, f->g->path, key);
     if (!((float)*out > 0) || !isfinite((float)*out))
@@ -205,9 +201,7 @@ static int refuse_other_heads(const struct fields *f, int head_dim)
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         int size;
-        const int rc = read_int(f, same[i].name, head_dim, &size);
-        if (rc)
-            return rc;
+        TRY(read_int(f, same[i].name, head_dim, &size));
         if (size != head_dim)
             return fail(NJ_E_UNSUPPORTED, "%s: %s.%s is %d, and heads are of %d; %s", f->g->path,
                         f->arch, same[i].name, size, head_dim, same[i].remedy);
@@ -248,38 +242,46 @@ static int refuse_kind(const struct gguf *g)
                 gguf_shown(type), type.text);
 }
 
-static int refuse_features(const struct fields *f, const struct model_config *c)
+/* Read the window; files with one are read as the family that has windows. */
+static int read_window(const struct fields *f, struct model_config *c, struct block *attention)
 {
     char key[128];
-    int64_t experts, window;
+    int64_t window;
+    const struct family *family = family_of_windows(f->arch);
+    const int rc = gguf_int(f->g, key_of(f, "attention.sliding_window", key), 0, &window);
+    if (rc || window < 1 || window >= c->max_positions)
+        return rc;
+    if (!family)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is %lld; sliding windows are not supported; use a model without one",
+                    f->g->path, key, (long long)window);
+    snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
+    attention->window = (int)window;
+    return NJ_OK;
+}
+
+static int refuse_features(const struct fields *f)
+{
+    char key[128];
+    int64_t experts;
     bool causal;
-    int rc = refuse_numbers(f);
-    if (!rc)
-        rc = gguf_bool(f->g, key_of(f, "attention.causal", key), true, &causal);
-    if (!rc && !causal)
-        rc = fail(NJ_E_UNSUPPORTED, "%s: %s is false; use a causal model", f->g->path, key);
-    if (!rc)
-        rc = gguf_int(f->g, key_of(f, "expert_count", key), 0, &experts);
-    if (!rc && experts > 1)
-        rc = fail(NJ_E_UNSUPPORTED,
-                  "%s: %s is %lld; mixtures of experts are not supported; use a dense model",
-                  f->g->path, key, (long long)experts);
-    if (!rc)
-        rc = gguf_int(f->g, key_of(f, "attention.sliding_window", key), 0, &window);
-    if (!rc && window > 0 && window < c->max_positions)
-        rc = fail(NJ_E_UNSUPPORTED,
-                  "%s: %s is %lld; sliding windows are not supported; use a model without one",
-                  f->g->path, key, (long long)window);
-    return rc;
+    TRY(refuse_numbers(f));
+    TRY(gguf_bool(f->g, key_of(f, "attention.causal", key), true, &causal));
+    if (!causal)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is false; use a causal model", f->g->path, key);
+    TRY(gguf_int(f->g, key_of(f, "expert_count", key), 0, &experts));
+    if (experts > 1)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is %lld; mixtures of experts are not supported; use a dense model",
+                    f->g->path, key, (long long)experts);
+    return NJ_OK;
 }
 
 /* Read an id of tokenizer.ggml; -1 if there is none. */
 static int read_token(const struct gguf *g, const char *key, int *out)
 {
     int64_t id;
-    const int rc = gguf_int(g, key, -1, &id);
-    if (rc)
-        return rc;
+    TRY(gguf_int(g, key, -1, &id));
     if (id < -1 || id > INT_MAX)
         return fail(NJ_E_FORMAT, "%s: %s is %lld, not a token id; fetch the file again", g->path,
                     key, (long long)id);
@@ -435,7 +437,8 @@ static int read_config(const struct gguf *g, struct model_config *c)
     struct block *blocks = config_plain_layers(c, family->model_type);
     if ((rc = read_sizes(&f, c, blocks)) ||
         (rc = refuse_other_heads(&f, blocks[PLAIN_ATTENTION].head_dim)) ||
-        (rc = refuse_features(&f, c)) || (rc = refuse_scaling(&f)) ||
+        (rc = read_window(&f, c, &blocks[PLAIN_ATTENTION])) || (rc = refuse_features(&f)) ||
+        (rc = refuse_scaling(&f)) ||
         (rc = read_number(&f, "attention.layer_norm_rms_epsilon", NAN, &eps)) ||
         (rc = read_number(&f, "rope.freq_base", 1e4, &c->arch.rope[0].theta)) ||
         (rc = read_vocab(&f, c)) || (rc = check_biases(g, family)) ||

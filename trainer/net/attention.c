@@ -106,6 +106,7 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
                                                             .P = to->positions,
                                                             .G = to->slots,
                                                             .C = a->chunks,
+                                                            .window = b->window,
                                                             .scale = block_score_scale(b)}));
     else
         OP(r, nj_attn_decode(r->s, T, b->head_dim,
@@ -124,6 +125,7 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
                                                       .P = to->positions,
                                                       .G = to->slots,
                                                       .C = a->chunks,
+                                                      .window = b->window,
                                                       .scale = block_score_scale(b)}));
     if (a->chunks > 1)
         OP(r, nj_attn_decode_merge(r->s, T, b->head_dim,
@@ -133,7 +135,8 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
                                                                   .pos = p->rows->pos,
                                                                   .R = acts_rows(a),
                                                                   .H = b->heads,
-                                                                  .C = a->chunks}));
+                                                                  .C = a->chunks,
+                                                                  .window = b->window}));
 }
 
 /* Store keys and values of a pass over prompts in the cache. */
@@ -221,6 +224,7 @@ static void attend(struct work *r, const struct block_pass *p, const void *bias)
                                             .S = a->S,
                                             .H = p->b->heads,
                                             .K = p->b->kv_heads,
+                                            .window = p->b->window,
                                             .scale = block_score_scale(p->b)}));
     if (a->cache)
         store(r, p);
@@ -302,6 +306,7 @@ static void attend_bwd(struct work *r, const struct block_pass *p)
                                                   .S = a->S,
                                                   .H = b->heads,
                                                   .K = b->kv_heads,
+                                                  .window = b->window,
                                                   .scale = block_score_scale(b)}));
     OP(r, nj_attn_bwd_dkv(r->s, p->n->T, b->head_dim,
                           &(struct nj_attn_bwd_dkv){.dqkv = a->dqkv,
@@ -314,6 +319,7 @@ static void attend_bwd(struct work *r, const struct block_pass *p)
                                                     .S = a->S,
                                                     .H = b->heads,
                                                     .K = b->kv_heads,
+                                                    .window = b->window,
                                                     .scale = block_score_scale(b)}));
 }
 

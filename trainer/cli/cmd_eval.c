@@ -10,6 +10,7 @@
 #include "eval/task_run.h"
 #include "io/error.h"
 #include "model/model_open.h"
+#include "objective/objective.h"
 #include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
@@ -73,6 +74,9 @@ static void print_acceptance(double acceptance)
 
 static void print_text(const struct settings *s, const struct eval_result *e)
 {
+    const struct objective_row *row = &objectives[OBJECTIVE_KL];
+    const struct objective_terms terms = {.temperature = 1, .kd_ratio = 1, .beta = 0};
+    char divergence[64];
     printf("ce_loss          %.6f nats\nperplexity       ", e->ce_loss);
     printf(e->perplexity < 1e6 ? "%.4f" : "%.3g", e->perplexity);
     printf("\ntokens           %lld\n", (long long)e->valid_tokens);
@@ -80,7 +84,8 @@ static void print_text(const struct settings *s, const struct eval_result *e)
         return;
     printf("teacher          ce_loss %.6f nats, perplexity %.4f, entropy %.6f nats\n",
            e->teacher_ce_loss, e->teacher_perplexity, e->teacher_entropy);
-    printf("kd_loss          %.6f nats: KL(teacher || student) at temperature 1\n", e->kd_loss);
+    printf("kd_loss          %.6f %s: %s at temperature 1\n", e->kd_loss, row->unit,
+           row->text(&terms, divergence, sizeof divergence));
     printf("  by token       p50 %.6f  p90 %.6f  p99 %.6f  max %.6f\n", e->kd_p50, e->kd_p90,
            e->kd_p99, e->kd_max);
     printf("agreement        %.4f (top-1)\n", e->agreement);

@@ -419,8 +419,6 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->o.piece_bytes = nj_context_device(ctx)->piece_bytes;
     e->o.array_bytes = nj_context_device(ctx)->array_bytes;
     e->graphs = o->use_graph != 0;
-    if (!teacher_dir)
-        e->o.kd_ratio = 0;
     e->o.f8_scales = nj_context_device(ctx)->f8;
     e->student.T = o->dtype;
     e->student.f8_scales = e->o.f8_scales;
@@ -429,6 +427,7 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->o.f8_refused[1] = &e->f8_refused[1];
     const size_t free_bytes = nj_context_budget(ctx);
     int rc = read_models(e, student_dir, teacher_dir, say, user);
+    e->o.objective = objective_with((enum objective)o->objective, e->teacher.form);
     if (rc == 0)
         rc = plan_and_prepare(e);
     if (rc == 0)

@@ -29,9 +29,9 @@ static void kl_losses(struct work *r, const struct objective_rows *w)
                                                         .Vt = w->ld,
                                                         .G = w->e5m2.ld,
                                                         .first = w->e5m2.first,
-                                                        .tau = w->temperature,
-                                                        .ratio = w->kd_ratio,
-                                                        .beta = w->beta}));
+                                                        .tau = w->terms.temperature,
+                                                        .ratio = w->terms.kd_ratio,
+                                                        .beta = w->terms.beta}));
     else
         OP(r, nj_kd_head(r->s, w->T,
                          &(struct nj_kd_head){.s = w->logits,
@@ -46,13 +46,14 @@ static void kl_losses(struct work *r, const struct objective_rows *w)
                                               .V = w->vocab,
                                               .Vs = w->ld,
                                               .Vt = w->ld,
-                                              .tau = w->temperature,
-                                              .ratio = w->kd_ratio,
-                                              .beta = w->beta}));
+                                              .tau = w->terms.temperature,
+                                              .ratio = w->terms.kd_ratio,
+                                              .beta = w->terms.beta}));
 }
 
-static const char *kl_text(float beta, char *buffer, size_t bytes)
+static const char *kl_text(const struct objective_terms *terms, char *buffer, size_t bytes)
 {
+    const float beta = terms->beta;
     if (beta <= 0)
         return "KL(teacher || student)";
     if (beta >= 1)
@@ -76,47 +77,19 @@ static void tvd_losses(struct work *r, const struct objective_rows *w)
                                           .V = w->vocab,
                                           .Vs = w->ld,
                                           .Vt = w->ld,
-                                          .tau = w->temperature,
-                                          .ratio = w->kd_ratio,
+                                          .tau = w->terms.temperature,
+                                          .ratio = w->terms.kd_ratio,
                                           .gradient = true}));
 }
 
-static const char *tvd_text(float beta, char *buffer, size_t bytes)
+static const char *tvd_text(const struct objective_terms *terms, char *buffer, size_t bytes)
 {
-    (void)beta, (void)buffer, (void)bytes;
+    (void)terms, (void)buffer, (void)bytes;
     return "TVD(teacher, student)";
 }
 
-static const struct {
-    void (*losses)(struct work *r, const struct objective_rows *rows);
-    const char *(*text)(float beta, char *buffer, size_t bytes);
-    bool takes_beta, has_e5m2;
-} objectives[] = {
-    [OBJECTIVE_KL] = {kl_losses, kl_text, .takes_beta = true, .has_e5m2 = true},
-    [OBJECTIVE_TVD] = {tvd_losses, tvd_text, .takes_beta = false, .has_e5m2 = false},
-};
-
-bool objective_has_e5m2(enum objective which)
-{
-    return objectives[which].has_e5m2;
-}
-
-bool objective_takes_beta(enum objective which)
-{
-    return objectives[which].takes_beta;
-}
-
-const char *objective_text(enum objective which, float beta, char *buffer, size_t bytes)
-{
-    return objectives[which].text(beta, buffer, bytes);
-}
-
-void objective_losses(struct work *r, enum objective which, const struct objective_rows *rows)
-{
-    objectives[rows->teacher ? which : OBJECTIVE_KL].losses(r, rows);
-}
-
-void objective_cross_entropies(struct work *r, const struct objective_rows *w)
+/* Compute the cross-entropy alone; without a teacher the kernel does not look at the terms. */
+static void ce_losses(struct work *r, const struct objective_rows *w)
 {
     OP(r, nj_kd_head(r->s, w->T,
                      &(struct nj_kd_head){.s = w->logits,
@@ -133,6 +106,27 @@ void objective_cross_entropies(struct work *r, const struct objective_rows *w)
                                           .tau = 1,
                                           .ratio = 0,
                                           .beta = 0}));
+}
+
+enum { NO_BETA, TAKES_BETA };
+enum { NO_E5M2, HAS_E5M2 };
+#define OBJECTIVE_ROW(ID, word, TAKES, BETA, E5M2, unit, help)                                     \
+    [OBJECTIVE_##ID] = {#word, unit, TAKES, BETA, E5M2, word##_losses, word##_text},
+
+const struct objective_row objectives[] = {[OBJECTIVE_CE] = {.losses = ce_losses},
+                                           OBJECTIVES(OBJECTIVE_ROW)};
+
+enum objective objective_with(enum objective which, enum teacher_form form)
+{
+    return objectives[which].takes & form ? which : OBJECTIVE_CE;
+}
+
+double objective_value(enum objective which, const struct objective_terms *terms, double kd,
+                       double ce)
+{
+    const double r = objectives[which].takes ? (double)terms->kd_ratio : 0;
+    const double T = (double)terms->temperature;
+    return (1.0 - r) * ce + r * T * T * kd;
 }
 
 void objective_distances(struct work *r, const struct objective_rows *w)
@@ -171,7 +165,7 @@ void objective_answers(struct work *r, const struct objective_rows *w)
                                           .V = w->vocab,
                                           .Vs = w->ld,
                                           .Vt = w->ld,
-                                          .tau = w->temperature}));
+                                          .tau = w->terms.temperature}));
 }
 
 void objective_add(struct work *r, void *sums, const struct objective_rows *w)

@@ -12,23 +12,46 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Table of objectives: the name in enum objective and in functions (objective.c), the word of --objective, and D in
- * words, for help. */
+/* Forms in which a teacher gives the distributions of a chunk of rows; bits. */
+enum teacher_form {
+    TEACHER_NONE = 0,       /* no teacher */
+    TEACHER_LOGITS = 1 << 0 /* logits of all tokens */
+};
+
+/* Table of objectives, a row for each:
+ *
+ *     ROW(ID, word, TAKES, BETA, E5M2, unit, help)
+ *
+ * ID: its number is OBJECTIVE_ID. word: of --objective; its functions are word_losses(), the launch of its kernel, and
+ * word_text(), D as a formula (objective.c). TAKES: the forms of a teacher's distributions that its kernel reads (enum
+ * teacher_form). BETA: TAKES_BETA or NO_BETA, whether --beta selects among its divergences. E5M2: HAS_E5M2 or NO_E5M2,
+ * whether it can write the gradient of the logits as E5M2, for a student whose LM head is FP8. unit: that of D, whose
+ * sum is kd_loss (losses.h; the other sums are the same for all objectives); "": none. help: D in words. */
 #define OBJECTIVES(ROW)                                                                            \
-    ROW(KL, kl, "the divergence that --beta selects")                                              \
-    ROW(TVD, tvd,                                                                                  \
+    ROW(KL, kl, TEACHER_LOGITS, TAKES_BETA, HAS_E5M2, "nats",                                      \
+        "the divergence that --beta selects")                                                      \
+    ROW(TVD, tvd, TEACHER_LOGITS, NO_BETA, NO_E5M2, "",                                            \
         "total variation distance, 1 minus the acceptance rate of speculative decoding with the "  \
         "student as draft model")
 
-#define OBJECTIVE_ID(ID, word, help) OBJECTIVE_##ID,
-#define OBJECTIVE_CHOICE(ID, word, help) "|" #word
-#define OBJECTIVE_HELP(ID, word, help) "; " #word ": " help
-enum objective { OBJECTIVES(OBJECTIVE_ID) };
+#define OBJECTIVE_ID(ID, word, TAKES, BETA, E5M2, unit, help) OBJECTIVE_##ID,
+/* The options that name objectives: the words of --objective, and help. */
+#define OBJECTIVE_CHOICE(ID, word, TAKES, BETA, E5M2, unit, help) "|" #word
+#define OBJECTIVE_HELP(ID, word, TAKES, BETA, E5M2, unit, help) "; " #word ": " help
+#define OBJECTIVE_BETA(ID, word, TAKES, BETA, E5M2, unit, help) OBJECTIVE_##BETA(word)
+#define OBJECTIVE_TAKES_BETA(word) " --objective " #word
+#define OBJECTIVE_NO_BETA(word)
+#define OBJECTIVE_PLAIN(ID, word, TAKES, BETA, E5M2, unit, help) OBJECTIVE_##E5M2(word)
+#define OBJECTIVE_HAS_E5M2(word)
+#define OBJECTIVE_NO_E5M2(word) ", with --objective " #word
 
-/* Form in which a teacher gives the distributions of a chunk of rows. */
-enum teacher_form {
-    TEACHER_NONE,  /* no teacher */
-    TEACHER_LOGITS /* logits of all tokens */
+/* What is minimized: a row of the table, or cross-entropy alone, of which no option speaks. */
+enum objective { OBJECTIVES(OBJECTIVE_ID) OBJECTIVE_CE };
+
+/* The numbers of an objective that the user chooses. */
+struct objective_terms {
+    float temperature, kd_ratio;
+    float beta; /* the divergence, if it takes --beta: 0 forward, 1 reverse, between: mixed */
 };
 
 /* A chunk of rows of logits, and the places of the results. */
@@ -41,7 +64,7 @@ struct objective_rows {
     const int32_t *target;
     const float *state;               /* step state (step_state.h) */
     float *kd, *ce, *entropy, *agree; /* [count] parts of struct objective_sums for each row */
-    float temperature, kd_ratio, beta;
+    struct objective_terms terms;
     struct {
         void *at; /* place of the gradient as E5M2; NULL: it replaces the logits */
         float *scale;
@@ -50,17 +73,24 @@ struct objective_rows {
     } e5m2;
 };
 
-/* Return whether the gradient of the logits can be computed as E5M2. */
-bool objective_has_e5m2(enum objective which);
-/* Return whether --beta selects the divergence. */
-bool objective_takes_beta(enum objective which);
-/* Return the divergence as a formula, "KL(teacher || student)"; it may be written into the buffer. */
-const char *objective_text(enum objective which, float beta, char *buffer, size_t bytes);
+/* A row of the table, as the code reads it. */
+struct objective_row {
+    const char *word, *unit;
+    unsigned takes; /* bits of enum teacher_form; 0: the objective needs no teacher */
+    bool takes_beta, has_e5m2;
+    /* Computes the loss of each row, and the gradient. */
+    void (*losses)(struct work *r, const struct objective_rows *rows);
+    /* Returns D as a formula, "KL(teacher || student)"; it may be written into the buffer. */
+    const char *(*text)(const struct objective_terms *terms, char *buffer, size_t bytes);
+};
+extern const struct objective_row objectives[];
 
-/* Compute the loss of each row, and the gradient. */
-void objective_losses(struct work *r, enum objective which, const struct objective_rows *rows);
-/* Compute the cross-entropy of each row of logits, without gradients; the logits are lost. */
-void objective_cross_entropies(struct work *r, const struct objective_rows *rows);
+/* Return the objective of a run whose teacher gives this form: cross-entropy alone, if there is no teacher. */
+enum objective objective_with(enum objective which, enum teacher_form form);
+/* Return what is minimized, from the means of D and of the cross-entropy. */
+double objective_value(enum objective which, const struct objective_terms *terms, double kd,
+                       double ce);
+
 /* Compute total variation distances at temperature 1; the logits stay as they are. */
 void objective_distances(struct work *r, const struct objective_rows *rows);
 /* Compute both Kullback-Leibler divergences and the student's entropy of rows of answers; the logits stay. */

@@ -28,18 +28,26 @@ function bytes(v) {
 const four = (v) => Math.abs(v) >= 1e-3 && Math.abs(v) < 1e4 ? v.toPrecision(4) : compact(v);
 const percent = (v, digits = 3) => +(100 * v).toPrecision(digits) + " %";
 
-// ---- charts, in order: name of the metric, title, unit; plain: never smoothed; log: always on a log scale
+// Return the unit of a divergence: that of the objective, which runs in one chart share.
+const units = new Map(Object.entries(data.units));
+function divergenceUnit(name, group) {
+    const run = runs[group.find((i) => runs[i].series.has(name))];
+    return units.get(run.receipt?.applied?.objective ?? "kl") || "nats";
+}
+
+// ---- charts, in order: name of the metric, title, unit or a function that returns it; plain: never smoothed; log:
+// always on a log scale
 const groups = [
     ["Objective", [
         ["loss", "Loss", "nats"],
-        ["kd_loss", "Divergence from the teacher", "nats (TVD: no unit)"],
+        ["kd_loss", "Divergence from the teacher", divergenceUnit],
         ["ce_loss", "Cross-entropy on the text", "nats", {answers: "Cross-entropy on answers"}],
         ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}],
         ["teacher_entropy", "Entropy of the teacher", "nats"]]],
     ["Held out", [
         ["eval_loss", "Held-out loss", "nats"],
         ["eval_ce_loss", "Held-out cross-entropy", "nats"],
-        ["eval_kd_loss", "Held-out divergence", "nats (TVD: no unit)"],
+        ["eval_kd_loss", "Held-out divergence", divergenceUnit],
         ["eval_perplexity", "Held-out perplexity", "perplexity", {log: true}],
         ["eval_agreement", "Held-out agreement", "share of tokens", {text: percent}],
         ["eval_teacher_entropy", "Held-out entropy of the teacher", "nats"]]],
@@ -363,7 +371,7 @@ function drawCharts() {
         $("charts").append(section);
         for (const [name, title, unit, how] of have)
             for (const group of apart.has(name) ? apart.get(name).groups : [runs.map((_, i) => i)])
-                charts.push(new Chart(name, title, unit, how, grid, group));
+                charts.push(new Chart(name, title, unit.call ? unit(name, group) : unit, how, grid, group));
     }
 }
 // List a receipt as [group, name, value]; numbers and words of the top level are one group. The command line is on the

@@ -10,6 +10,7 @@
 
 #include "io/error.h"
 #include "io/json_text.h"
+#include "objective/objective.h"
 #include "report/report.h"
 
 enum {
@@ -187,6 +188,17 @@ static void add_lowest(json_t *lowest, const json_t *runs, const json_t *group, 
     }
 }
 
+/* Return the unit of the divergence of each objective. */
+static json_t *units(void)
+{
+    json_t *out = json_object();
+    for (int i = 0; i < OBJECTIVE_CE; i++) {
+        const char *unit = objectives[i].unit;
+        json_object_set_new(out, objectives[i].word, json_string(*unit != '\0' ? unit : "no unit"));
+    }
+    return out;
+}
+
 int report_alike(json_t *data)
 {
     const json_t *runs = json_object_get(data, "runs");
@@ -208,5 +220,6 @@ int report_alike(json_t *data)
     }
     json_object_set_new(data, "apart", apart);
     json_object_set_new(data, "lowest", lowest);
+    json_object_set_new(data, "units", units());
     return json_memory_end() ? fail(NJ_E_NOMEM, "out of memory while comparing the runs") : 0;
 }

@@ -232,6 +232,7 @@ static void check_receipt(json_t *receipt, json_t *notes)
         {NULL, "teacher_parameters", NUMBER},
         {NULL, "applied", GROUP},
         {"applied", "dtype", TEXT},
+        {"applied", "objective", TEXT},
         {NULL, "rollouts", GROUP},
         {"rollouts", "length", NUMBER},
         {"rollouts", "truncated", NUMBER},

@@ -448,12 +448,14 @@ int run_adapters(const struct settings *s, struct lora_config *out)
 
 int run_check_objective(const struct settings *s)
 {
-    if (objective_takes_beta((enum objective)s->objective) || s->beta == 0)
+    const struct objective_row *row = &objectives[s->objective];
+    if (row->takes_beta || s->beta == 0)
         return 0;
     return fail(NJ_E_ARG,
-                "--beta %g selects among the divergences of --objective kl; leave it out with "
-                "--objective tvd",
-                s->beta);
+                "--beta %g selects among the divergences of" OBJECTIVES(
+                    OBJECTIVE_BETA) "; leave it "
+                                    "out with --objective %s",
+                s->beta, row->word);
 }
 
 int run_engine_options(struct run *r)

@@ -30,6 +30,7 @@ void run_say_start(struct run *r)
     char plan[32], divergence[32], ranks[128];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
+    const struct objective_terms terms = train_terms(o);
     const long long per_step = (long long)o->batch_size * o->grad_accum * o->seq_len;
     progress_say(&r->progress, "device %s (%s), %s; %s in the plan", d->name, d->backend,
                  run_dtype_name(r),
@@ -59,9 +60,8 @@ void run_say_start(struct run *r)
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
                      o->adapter_dir != NULL ? o->adapter_dir : "new");
     if (r->teacher[0] != '\0')
-        progress_say(
-            &r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
-            1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
-            o->kd_ratio, o->temperature,
-            objective_text((enum objective)o->objective, o->beta, divergence, sizeof divergence));
+        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
+                     1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
+                     o->kd_ratio, o->temperature,
+                     objectives[o->objective].text(&terms, divergence, sizeof divergence));
 }

@@ -254,8 +254,9 @@ static void head_fp8(struct layout *l, struct carve *c)
 
 static bool may_have_fp8_gradients(const struct layout *l)
 {
-    return has_fp8_head(l) && l->teacher->ops &&
-           objective_has_e5m2((enum objective)l->o->objective) && l->s.chunk % F8_MULTIPLE == 0 &&
+    const enum objective wanted = (enum objective)l->o->objective;
+    const enum objective objective = objective_with(wanted, l->teacher->form);
+    return has_fp8_head(l) && objectives[objective].has_e5m2 && l->s.chunk % F8_MULTIPLE == 0 &&
            student_f8_head_gradients_may(l->student);
 }
 

@@ -39,7 +39,7 @@ struct train_options {
     int64_t steps;
     float temperature, kd_ratio; /* weights of the objective: docs/objective.md */
     int objective;               /* enum objective: the divergence */
-    float beta;                  /* OBJECTIVE_KL: 0 forward, 1 reverse, between: mixed */
+    float beta;                  /* struct objective_terms */
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
@@ -101,6 +101,11 @@ struct train_options {
     const char *adapter_dir;
     const char *base_name; /* name of their model in saved adapters; NULL: the student's folder */
 };
+static inline struct objective_terms train_terms(const struct train_options *o)
+{
+    return (struct objective_terms){
+        .temperature = o->temperature, .kd_ratio = o->kd_ratio, .beta = o->beta};
+}
 /* Return the rows of a micro-batch: one for each token. */
 static inline int64_t train_rows(const struct train_options *o)
 {

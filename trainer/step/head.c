@@ -36,9 +36,7 @@ static struct objective_rows chunk_rows(const struct engine *e, int first)
         .ce = m->ce,
         .entropy = m->entropy,
         .agree = m->agree,
-        .temperature = e->o.temperature,
-        .kd_ratio = e->o.kd_ratio,
-        .beta = e->o.beta,
+        .terms = train_terms(&e->o),
     };
 }
 
@@ -72,7 +70,7 @@ static void *chunk_losses(struct work *r, struct engine *e, int first, bool trai
         rows.e5m2.ld = ld_e5m2(e);
         rows.e5m2.first = first;
     }
-    objective_losses(r, (enum objective)e->o.objective, &rows);
+    objectives[e->o.objective].losses(r, &rows);
     objective_add(r, &m->sums->objective, &rows);
     return rows.teacher;
 }
@@ -86,7 +84,7 @@ static void compare_chunk(struct work *r, struct engine *e, int first, void *tea
     struct objective_rows rows = chunk_rows(e, first);
     OP(r, nj_copy(r->s, m->token_kd + first, m->kd, bytes));
     rows.logits = teacher;
-    objective_cross_entropies(r, &rows);
+    objectives[OBJECTIVE_CE].losses(r, &rows);
     OP(r, nj_copy(r->s, m->token_ce + first, m->ce, bytes));
 }
 
@@ -135,7 +133,7 @@ void head_scores(struct work *r, struct engine *e, int chunks, float *ce)
         const int first = chunk * s->chunk;
         head_logits(r, e, first);
         const struct objective_rows rows = chunk_rows(e, first);
-        objective_cross_entropies(r, &rows);
+        objectives[OBJECTIVE_CE].losses(r, &rows);
         OP(r, nj_copy(r->s, ce + first, m->ce, (size_t)s->chunk * sizeof *ce));
     }
 }

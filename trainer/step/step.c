@@ -194,8 +194,8 @@ static int finish_step(struct engine *e)
 
 double loss_of(const struct engine *e, double kd, double ce)
 {
-    const double r = (double)e->o.kd_ratio, T = (double)e->o.temperature;
-    return (1.0 - r) * ce + r * T * T * kd;
+    const struct objective_terms terms = train_terms(&e->o);
+    return objective_value((enum objective)e->o.objective, &terms, kd, ce);
 }
 
 static void report(const struct engine *e, struct step_result *out)

@@ -105,13 +105,24 @@ static void sizes_of_a_block_are_counted(void **state)
     const struct block *glu = arch_block(&c.arch, 2, BLOCK_GLU);
     assert_int_equal(block_qkv_size(attention), 32);
     assert_int_equal(block_qkv_size(glu), 0);
-    assert_true(block_attention_flops(attention, 5) == 4.0 * 2 * 8 * 3);
-    struct block near = *attention;
-    near.window = 2; /* the first of five queries sees one key, the others two */
-    assert_true(block_attention_flops(&near, 5) == 4.0 * 2 * 8 * 9 / 5);
-    near.window = 5;
-    assert_true(block_attention_flops(&near, 5) == 4.0 * 2 * 8 * 3);
-    assert_true(block_attention_flops(glu, 5) == 0);
+    assert_true(block_attention_flops(attention, 9) == 4.0 * 2 * 8 * 5);
+    assert_true(block_attention_flops(glu, 9) == 0);
+}
+
+/* Queries of a sequence of 8 see 1, 2, 3, 3, 3, 3, 3 and 3 keys in a window of 3, and 4.5 on average without one. */
+static void a_window_bounds_the_work_of_attention(void **state)
+{
+    (void)state;
+    static const struct {
+        int window;
+        double keys;
+    } rows[] = {{0, 4.5}, {1, 1}, {3, 21 / 8.0}, {8, 4.5}, {9, 4.5}};
+    const struct model_config c = mixed();
+    struct block b = *arch_block(&c.arch, 2, BLOCK_ATTENTION);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        b.window = rows[i].window;
+        assert_true(block_attention_flops(&b, 8) == 4.0 * 2 * 8 * rows[i].keys);
+    }
 }
 
 static void an_op_serves_the_features_that_its_contract_names(void **state)
@@ -131,6 +142,7 @@ int main(void)
         cmocka_unit_test(layers_that_are_kept_keep_their_blocks),
         cmocka_unit_test(a_block_is_found_by_its_kind),
         cmocka_unit_test(sizes_of_a_block_are_counted),
+        cmocka_unit_test(a_window_bounds_the_work_of_attention),
         cmocka_unit_test(an_op_serves_the_features_that_its_contract_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

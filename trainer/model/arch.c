@@ -63,18 +63,12 @@ float block_score_scale(const struct block *b)
     return 1.0f / sqrtf((float)b->head_dim);
 }
 
-/* Return the average number of keys that a query of a sequence sees. */
-static double keys_seen(const struct block *b, double seq_len)
-{
-    const double window = b->window;
-    if (b->window == 0 || window >= seq_len)
-        return (seq_len + 1.0) / 2;
-    return window * (seq_len - (window - 1.0) / 2) / seq_len;
-}
-
 double block_attention_flops(const struct block *b, double seq_len)
 {
-    return 4.0 * b->heads * b->head_dim * keys_seen(b, seq_len);
+    /* Query i of those from 1 on sees min(i, most) keys. */
+    const double most = b->window > 0 && b->window < seq_len ? b->window : seq_len;
+    const double keys = most - most * (most - 1) / 2 / seq_len;
+    return 4.0 * b->heads * b->head_dim * keys;
 }
 
 double rope_frequency(const struct rope *r, int head_dim, int i)

@@ -5,7 +5,8 @@
  * layer has, never for the family.
  *
  * A new kind of block is a value of block_kind, its sizes in struct block, its tensors in tensor_names.c and its
- * operations in arch.c. Layers that differ in a size, such as a window or a number of heads, are kinds of layers.
+ * operations in arch.c; net/block.h has what it computes. Layers that differ in a size, such as a window or a number of
+ * heads, are kinds of layers.
  */
 #ifndef NOJIT_TRAINER_ARCH_H
 #define NOJIT_TRAINER_ARCH_H
@@ -86,7 +87,7 @@ bool block_has(const struct block *b, enum feature feature);
 int64_t block_qkv_size(const struct block *b);
 /* Return the factor of the scores of its attention: 1 / sqrt(D). */
 float block_score_scale(const struct block *b);
-/* Return the number of operations that attention takes for each of `seq_len` tokens on average, a score and a sum of
+/* Return the number of operations that attention takes on average for a query of a sequence, a score and a sum of
  * values for each head and key that it sees; 0 for a block without attention. */
 double block_attention_flops(const struct block *b, double seq_len);
 /* Return frequency i < head_dim/2 in radians per position, without scaling, and the factor that Llama 3's rule

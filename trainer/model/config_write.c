@@ -78,8 +78,8 @@ static int refuse_layers(const struct model_config *c, const char *path)
         arch_is_uniform(&c->arch, c->layers))
         return 0;
     return fail(NJ_E_UNSUPPORTED,
-                "%s: layers of %s are written only if all are alike, attention without a window "
-                "and a gated MLP; use a model whose layers are",
+                "%s: the layers of %s differ, or have a window, which config.json of this family "
+                "cannot say; use a model whose layers are alike",
                 path, c->model_type);
 }
 

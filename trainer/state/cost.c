@@ -17,7 +17,7 @@ static double adapter_parameters(const struct net *n)
     return count;
 }
 
-/* Return the operations of attention for one token in all layers, on average. */
+/* Return the operations of attention for one token in all layers. */
 static double attention_flops(const struct model_config *c, double seq_len)
 {
     double sum = 0;

@@ -230,15 +230,18 @@ static void attend(struct work *r, const struct block_pass *p, const void *bias)
         store(r, p);
 }
 
-static void arrays_again(struct work *r, const struct block_pass *p)
+static void compute_arrays(struct work *r, const struct block_pass *p)
 {
+    /* 1. q, k and v */
     product_fwd(r, p->a, &p->matrix[ATTENTION_QKV], raw_of(p), p->a->y);
+    /* 2. rotation and attention */
     attend(r, p, block_weight(p, ROLE_Q_BIAS));
 }
 
 static void forward(struct work *r, const struct block_pass *p)
 {
-    arrays_again(r, p);
+    compute_arrays(r, p);
+    /* 3. output */
     product_fwd(r, p->a, &p->matrix[ATTENTION_O], p->a->branch, p->v.kept[O]);
 }
 
@@ -378,7 +381,7 @@ const struct block_ops attention_ops = {
     .array_bytes = array_bytes,
     .carve_backward = carve_backward,
     .forward = forward,
-    .arrays_again = arrays_again,
+    .compute_arrays = compute_arrays,
     .backward = backward,
     .has_step = has_step,
     .step = step,

@@ -29,9 +29,9 @@ struct block_ops {
     /* Carve scratch for all blocks of the kind in a net (NULL: there is none), and more for the backward pass. */
     void (*carve)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
     void (*carve_backward)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
-    /* Compute the output of the block in a->branch, or the arrays alone, from normed rows in a->y or a->x. */
+    /* Compute the output of the block in a->branch from normed rows, which are in a->y or a->x; or the arrays alone. */
     void (*forward)(struct work *r, const struct block_pass *p);
-    void (*arrays_again)(struct work *r, const struct block_pass *p);
+    void (*compute_arrays)(struct work *r, const struct block_pass *p);
     /* Compute the gradient of the normed rows in a->branch from that of the output, a->dx. */
     void (*backward)(struct work *r, const struct block_pass *p);
     /* Return whether _step computes such a block: in a decoder's step of few rows, from the residual stream, to which

@@ -65,7 +65,7 @@ void net_forward_again(struct work *r, const struct net *n, struct acts *a, cons
             ops->forward(r, &p);
             add(r, &p, i);
         } else {
-            ops->arrays_again(r, &p);
+            ops->compute_arrays(r, &p);
         }
     }
 }

@@ -85,7 +85,7 @@ static bool gate_up(struct work *r, const struct block_pass *p)
     return true;
 }
 
-static void arrays_again(struct work *r, const struct block_pass *p)
+static void compute_arrays(struct work *r, const struct block_pass *p)
 {
     gate_up(r, p);
 }
@@ -93,9 +93,11 @@ static void arrays_again(struct work *r, const struct block_pass *p)
 static void forward(struct work *r, const struct block_pass *p)
 {
     const struct matrix *down = &p->matrix[GLU_DOWN];
+    /* 1. gate and up, and the activation */
     if (!gate_up(r, p))
         (product_x_made(p->a, down) ? activation_quantize : activation_fwd)(r, p,
                                                                             p->v.kept[GATE_UP]);
+    /* 2. down */
     product_fwd(r, p->a, down, p->a->branch, p->a->act);
 }
 
@@ -159,7 +161,7 @@ const struct block_ops glu_ops = {
     .carve = carve,
     .carve_backward = carve_backward,
     .forward = forward,
-    .arrays_again = arrays_again,
+    .compute_arrays = compute_arrays,
     .backward = backward,
     .has_step = has_step,
     .step = step,

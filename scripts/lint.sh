@@ -51,8 +51,8 @@ each "a source of batches that knows ranks (batch/dealt.c stands between)" < <(
 each "a file outside the rooms" < <(files 'trainer/*' | awk -F/ 'NF != 3')
 each "an include of base/, which stands below all" < <(grep -nE '^#include "' $(files 'base/*') /dev/null | grep -v '"base/')
 each "gen includes the runtime" < <(grep -nE '#include "(nojit|internal)\.h"' $(files 'gen/*') /dev/null)
-# Rooms that have the error idiom of CONTRIBUTING.md, "Style".
-idiom='trainer/io trainer/formats trainer/ranks trainer/template trainer/text trainer/data trainer/options trainer/record trainer/report trainer/eval trainer/run trainer/cli runtime tools gen'
+# The error idiom of CONTRIBUTING.md, "Style".
+idiom='trainer runtime tools gen'
 each "another idiom of errors (TRY, rc == 0 and rc != 0: CONTRIBUTING.md)" < <(grep -nE '\berr\b( [=!]=? |[;,)])|!(rc|err)\b|\bNJ_OK\b|\((rc|err)\)$|\b(return|=) rc \?' \
     $(for room in $idiom; do files "$room/*.[ch]" ':!runtime/nojit.h'; done) /dev/null)
 each "bare arithmetic where memory is carved (use checked.h)" < <(awk '

@@ -42,7 +42,7 @@ int answer_rows_write(const struct batch *b, const char *path)
     bool written =
         f && fwrite(&h, sizeof h, 1, f) == 1 && fwrite(b->memory, 1, b->bytes, f) == b->bytes;
     written = f && fclose(f) == 0 && written;
-    return written ? NJ_OK : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return written ? 0 : fail(NJ_E_IO, "%s: cannot be written: %s", path, strerror(errno));
 }
 
 static int damaged(const char *path)
@@ -97,7 +97,7 @@ static int read_file(FILE *f, const char *path, int S, int64_t most, int vocab, 
     if (fread(out->memory, 1, out->bytes, f) != out->bytes || fgetc(f) != EOF ||
         h.arrays_hash != XXH3_64bits(out->memory, out->bytes) || !are_rows(out, vocab))
         return damaged(path);
-    return NJ_OK;
+    return 0;
 }
 
 int answer_rows_read(const char *path, int S, int64_t most, int vocab_size, struct batch *out)
@@ -105,11 +105,11 @@ int answer_rows_read(const char *path, int S, int64_t most, int vocab_size, stru
     FILE *f;
     *out = (struct batch){0};
     int rc = regular_open(path, 0, "take another checkpoint", &f);
-    if (rc)
+    if (rc != 0)
         return rc;
     rc = read_file(f, path, S, most, vocab_size, out);
     fclose(f);
-    if (rc)
+    if (rc != 0)
         batch_free(out);
     return rc;
 }

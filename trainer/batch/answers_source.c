@@ -115,13 +115,13 @@ int answers_source_open(struct batch_source **s, int B, int S, bool teacher_cont
     int rc = batches_resize(*s, 1);
     if (rc == 0)
         rc = batch_allocate(&a->batch, B, S, uses);
-    if (rc) {
+    if (rc != 0) {
         free(a);
         return rc;
     }
     *s = &a->source;
     *out = a;
-    return NJ_OK;
+    return 0;
 }
 
 void answers_source_put(struct answers_source *a, const struct batch *given,

@@ -43,7 +43,7 @@ int batch_allocate(struct batch *out, int B, int S, unsigned uses)
     if (!out->memory)
         return fail(NJ_E_NOMEM, "out of memory for batches of %d x %d", B, S);
     lay_out(out, uses, out->memory);
-    return NJ_OK;
+    return 0;
 }
 
 int batch_resize(struct batch *b, int B, int S, unsigned uses)
@@ -52,7 +52,7 @@ int batch_resize(struct batch *b, int B, int S, unsigned uses)
     TRY(batch_allocate(&other, B, S, uses));
     batch_free(b);
     *b = other;
-    return NJ_OK;
+    return 0;
 }
 
 void batch_free(struct batch *b)

@@ -45,11 +45,11 @@ int prompt_of_messages(const struct tokenizer *t, json_t *messages, int32_t **id
     *count = 0;
     int rc = t->vocab_size > 0 ? chat_find(t->dir, t, &r.chat)
                                : fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
-    if (!rc)
+    if (rc == 0)
         rc = jsonl_add_question(&r, NULL, messages);
-    if (!rc)
+    if (rc == 0)
         rc = encode(&r, ids, count);
-    if (rc) {
+    if (rc != 0) {
         free(*ids);
         *ids = NULL;
     }
@@ -65,8 +65,8 @@ int prompt_of_chat(const struct tokenizer *t, const char *system, const char *te
     json_t *messages = json_array();
     bool made = !system || messages_add(messages, "system", json_string_nocheck(system));
     made = made && messages_add(messages, "user", json_string_nocheck(text));
-    int rc = json_memory_end() || !made ? fail(NJ_E_NOMEM, "out of memory for the prompt") : NJ_OK;
-    if (!rc)
+    int rc = json_memory_end() || !made ? fail(NJ_E_NOMEM, "out of memory for the prompt") : 0;
+    if (rc == 0)
         rc = prompt_of_messages(t, messages, ids, count);
     json_decref(messages);
     return rc;
@@ -107,14 +107,14 @@ int chat_turn_end(const struct tokenizer *t, int32_t *id)
     struct reader r = {.segment = &s, .tokenizer = t, .line = 1};
     *id = -1;
     if (t->vocab_size == 0)
-        return NJ_OK;
+        return 0;
     const int rc = render_answered(&r);
-    if (!rc && r.spans.count > 0) {
+    if (rc == 0 && r.spans.count > 0) {
         const struct template_span *span =
             (const struct template_span *)r.spans.at + r.spans.count - 1;
         *id = last_token(t, r.text, span->end);
     }
     free_reader(&r);
     /* a conversation that this template refuses shows nothing */
-    return rc == NJ_E_NOMEM ? rc : NJ_OK;
+    return rc == NJ_E_NOMEM ? rc : 0;
 }

@@ -158,7 +158,7 @@ int data_token(const struct data *d, int64_t at, struct data_token *out)
     out->id = ids[before];
     out->begins = i == 0 || flags[0] & TOKEN_ENDS;
     out->trained = flags[before] & TOKEN_TRAINED && !out->begins;
-    return NJ_OK;
+    return 0;
 }
 
 int data_pieces(const struct data *d, int64_t row)
@@ -184,12 +184,12 @@ static int read_tokens(struct data *d, int64_t at, int n)
         const int64_t first = at + done - seg->first, left = seg->count - first;
         const int count = left < n - done ? (int)left : n - done;
         const int rc = segment_read(seg, first, (size_t)count, d->window + done, d->flags + done);
-        if (rc || segment_check(seg, first, (size_t)count, d->window + done, d->vocab))
+        if (rc != 0 || segment_check(seg, first, (size_t)count, d->window + done, d->vocab))
             /* a file that was good at the start may have been rewritten */
-            return rc ? rc : NJ_E_FORMAT;
+            return rc != 0 ? rc : NJ_E_FORMAT;
         done += count;
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* Fill a row from position `at` on with a piece. */
@@ -212,7 +212,7 @@ static int fill_piece(struct data *d, int row, int at, const struct piece *p)
         b->pos[to] = at + i - document;
         b->doc_start[to] = document;
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int fill_row(struct data *d, int row, const struct row_place *place)
@@ -226,7 +226,7 @@ static int fill_row(struct data *d, int row, const struct row_place *place)
         at += piece.inputs;
     }
     batch_pad_row(&d->batch, row, at);
-    return NJ_OK;
+    return 0;
 }
 
 /* Fill a row from the files, or an empty one where they have ended. */
@@ -310,7 +310,7 @@ int data_create(int seq_len, struct data **out)
         return fail(NJ_E_NOMEM, "out of memory");
     d->batches.ops = &ops;
     d->S = seq_len;
-    return NJ_OK;
+    return 0;
 }
 
 int data_none(int seq_len, struct data **out)

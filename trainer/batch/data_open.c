@@ -33,7 +33,7 @@ static int hash_ids(void *user, const int32_t *ids, const unsigned char *flags, 
         if (h->count == sizeof h->group / sizeof *h->group)
             end_group(h);
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int open_segments(struct data *d, const struct data_options *o, const struct tokenizer *t,
@@ -50,9 +50,9 @@ static int open_segments(struct data *d, const struct data_options *o, const str
             .path = list->path[i], .first = d->tokens, .rules = &d->rules, .notes = &d->notes};
         list->path[i] = NULL;
         int rc = segment_open(s, t);
-        if (!rc)
+        if (rc == 0)
             rc = segment_scan(s, o->vocab_size, hash_ids, &d->hasher);
-        if (rc)
+        if (rc != 0)
             return rc;
         d->tokens += s->count;
         if (s->count == 0) { /* an empty file is no document */
@@ -60,7 +60,7 @@ static int open_segments(struct data *d, const struct data_options *o, const str
             d->segment_count--;
         }
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* Report why a source has no token. */
@@ -94,7 +94,7 @@ static int check_rows(const struct data *d, const struct source *s)
                     "or at most --seq-len %" PRId64,
                     s->name, more, s->tokens, plural(s->tokens), d->S,
                     s->tokens > 1 ? s->tokens - 1 : 1);
-    return NJ_OK;
+    return 0;
 }
 
 static int open_source(struct data *d, const struct data_options *o, const struct tokenizer *t,
@@ -110,7 +110,7 @@ static int open_source(struct data *d, const struct data_options *o, const struc
     if (!s->name)
         return fail(NJ_E_NOMEM, "out of memory");
     int rc = files_collect(paths, count, &o->split, &list, &d->passed);
-    if (!rc)
+    if (rc == 0)
         rc = open_segments(d, o, t, &list);
     files_free(&list);
     end_group(&d->hasher);
@@ -137,15 +137,15 @@ static int pack_sources(struct data *d, const struct data_options *o)
     d->packing = !decide ? o->packing : has_prompts(d) ? PACKING_BFD : PACKING_WRAPPED;
     const struct packing_rules rules = {d->packing, o->once ? OVERLONG_SPLIT : o->overlong,
                                         o->seq_len, o->once || o->all_rows};
-    int rc = NJ_OK;
+    int rc = 0;
     if (o->overlong != OVERLONG_AUTO && d->packing == PACKING_WRAPPED)
         return fail(NJ_E_ARG, "--overlong says what becomes of documents longer than a sequence, "
                               "and --packing wrapped cuts all of them; add --packing bfd");
-    for (size_t i = 0; i < d->order.count && !rc; i++) {
+    for (size_t i = 0; i < d->order.count && rc == 0; i++) {
         struct source *s = &d->source[i];
         rc = packed_make(d->segment + s->first, s->segments, &rules, &s->packed);
         d->order.share[i].rows = s->packed.rows;
-        if (!rc)
+        if (rc == 0)
             rc = check_rows(d, s);
     }
     return rc;
@@ -180,7 +180,7 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
                     o->batch_size, o->seq_len);
     struct data *d;
     int rc = data_create(o->seq_len, &d);
-    if (rc)
+    if (rc != 0)
         return rc;
     d->vocab = o->vocab_size;
     d->order.seed = o->seed;
@@ -189,14 +189,14 @@ int data_open(const struct data_options *o, const struct tokenizer *t, struct da
     d->rules = o->rules;
 
     rc = row_rules_check(&o->rules);
-    if (!rc)
+    if (rc == 0)
         rc = open_sources(d, o, t);
-    if (!rc)
+    if (rc == 0)
         rc = data_allocate(d, o->batch_size);
-    if (rc) {
+    if (rc != 0) {
         data_close(d);
         return rc;
     }
     *out = d;
-    return NJ_OK;
+    return 0;
 }

@@ -62,7 +62,7 @@ static int open_dealt(struct batch_source **s, struct group *g, const struct bat
         return fail(NJ_E_NOMEM, "out of memory");
     *d = (struct dealt){.source = {ops}, .from = *s, .group = g};
     *s = &d->source;
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- rank 0 reads ---- */
@@ -88,7 +88,7 @@ static int take_summary(struct data *d, const struct summary *s)
     if (!d->source || !d->order.share)
         return fail(NJ_E_NOMEM, "out of memory for %zu sources", s->sources);
     d->order.count = s->sources;
-    return NJ_OK;
+    return 0;
 }
 
 static int share_summary(struct data *d, struct group *g)
@@ -121,8 +121,8 @@ static int next(struct batch_source *s, struct batch *out)
         batches_tell(d->from, &it.at);
     }
     int rc = group_share(d->group, &it, sizeof it);
-    if (rc || (it.rc && group_leads(d->group)))
-        return rc ? rc : it.rc;
+    if (rc != 0 || (it.rc && group_leads(d->group)))
+        return rc != 0 ? rc : it.rc;
     if (it.rc < 0)
         return fail(NJ_ELSEWHERE, "rank 0 cannot read the data; it says why");
     CHECK(it.rc > 0 || it.bytes == out->bytes); /* ranks that differ take parts of two batches */
@@ -153,18 +153,18 @@ static const struct batch_source_ops ops_dealt = {
 int batches_deal(struct batch_source **s, struct data **d, const struct data_options *o,
                  struct group *g)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     if (g->place.size == 1)
         return rc;
     if (!group_leads(g)) {
         rc = data_none(o->seq_len, d);
         *s = rc ? NULL : data_batches(*d);
     }
-    if (!rc)
+    if (rc == 0)
         rc = share_summary(*d, g);
-    if (!rc)
+    if (rc == 0)
         rc = open_dealt(s, g, &ops_dealt);
-    if (!rc && !group_leads(g))
+    if (rc == 0 && !group_leads(g))
         rc = batch_allocate(&of(*s)->batch, o->batch_size, o->seq_len, DATA_ARRAYS);
     return rc;
 }

@@ -28,7 +28,7 @@ static int add_piece(struct packed *p, int64_t first, int32_t inputs)
         return no_memory(p);
     p->piece[p->count++] = (struct piece){first, inputs};
     p->inputs += inputs;
-    return NJ_OK;
+    return 0;
 }
 
 /* A file that is being cut into documents. */
@@ -67,7 +67,7 @@ static int add_overlong(const struct cutter *c)
     n->dropped++;
     n->empty += c->targets == 0;
     n->lost += c->targets;
-    return NJ_OK;
+    return 0;
 }
 
 /* End the document with token `at`, which is a target only. */
@@ -208,7 +208,7 @@ static int gather_rows(struct packed *p, struct fit *f)
     CHECK(p->rows == f->rows && (size_t)p->start[p->rows] == p->count);
     free(p->piece);
     p->piece = sorted;
-    return NJ_OK;
+    return 0;
 }
 
 static int best_fit(struct packed *p)
@@ -221,7 +221,7 @@ static int best_fit(struct packed *p)
     f.next = malloc(p->count * sizeof *f.next);
     f.head = calloc((size_t)p->S + 1, sizeof *f.head);
     f.tree = calloc(2 * (size_t)f.leaves, 1);
-    int rc = NJ_OK;
+    int rc = 0;
     if (!f.order || !f.row_of || !f.next || !f.head || !f.tree) {
         rc = no_memory(p);
     } else {
@@ -252,29 +252,29 @@ int packed_make(const struct segment *segments, size_t count, const struct packi
     const enum packing kind = rules->kind;
     *out = (struct packed){.S = rules->S};
     if (count == 0)
-        return NJ_OK;
+        return 0;
     out->first = segments[0].first;
     out->last = segments[count - 1].first + segments[count - 1].count;
-    int rc = NJ_OK;
+    int rc = 0;
     if (kind == PACKING_WRAPPED)
         wrap(out, rules->once);
-    for (size_t i = 0; i < count && kind != PACKING_WRAPPED && !rc; i++) {
+    for (size_t i = 0; i < count && kind != PACKING_WRAPPED && rc == 0; i++) {
         const struct segment *s = &segments[i];
         struct cutter cutter = {.packed = out, .rules = rules, .begin = s->first, .at = s->first};
         rc = segment_scan(s, INT32_MAX, cut_documents, &cutter);
     }
     if (kind == PACKING_NONE)
         out->rows = (int64_t)out->count;
-    if (kind == PACKING_BFD && out->count > 0 && !rc)
+    if (kind == PACKING_BFD && out->count > 0 && rc == 0)
         rc = best_fit(out);
     return rc;
 }
 
 int packed_lengths(const int32_t *inputs, size_t count, int32_t S, struct packed *out)
 {
-    int rc = NJ_OK;
+    int rc = 0;
     *out = (struct packed){.S = S};
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         rc = add_piece(out, (int64_t)i, inputs[i]);
     return rc || count == 0 ? rc : best_fit(out);
 }

@@ -130,11 +130,11 @@ static int read_most(struct collector *c, const json_t *object, struct item *out
     const json_t *most = json_object_get(object, "max_tokens");
     const json_int_t value = json_integer_value(most);
     if (!most || json_is_null(most))
-        return NJ_OK;
+        return 0;
     if (!json_is_integer(most) || value < 1 || value > ANSWER_TOKENS_MOST)
         return jsonl_bad_line(&c->reader, "max_tokens must be a whole number, at least 1");
     out->most = (int)value;
-    return NJ_OK;
+    return 0;
 }
 
 /* Return the value of a field; a null one is absent. */
@@ -164,7 +164,7 @@ static int add_row(struct reader *r, json_t *object)
         TRY(add_teacher(c, object, prompt, teacher));
     TRY(jsonl_read_id(r, object, &p->text, &it.id));
     TRY(read_most(c, object, &it));
-    return pool_add(&p->item, &it, 1, sizeof it) ? NJ_OK : jsonl_no_memory(r);
+    return pool_add(&p->item, &it, 1, sizeof it) ? 0 : jsonl_no_memory(r);
 }
 
 /* ---- columns ---- */
@@ -188,9 +188,11 @@ static int check_fields(const struct row_rules *rules)
         named, NAMED,
         "prompt, messages, teacher_prompt, id or max_tokens, for example prompt=question"};
     size_t bytes;
-    const int rc = row_fields_check(rules, &names);
-    if (rc || column_of(rules, 0, &bytes) || column_of(rules, 1, &bytes))
-        return rc;
+    TRY(row_fields_check(rules, &names));
+    if (column_of(rules, 0, &bytes))
+        return 0;
+    if (column_of(rules, 1, &bytes))
+        return 0;
     return fail(NJ_E_ARG, "--fields names neither a prompt column nor a messages column; "
                           "add prompt=COLUMN or messages=COLUMN");
 }
@@ -219,8 +221,8 @@ static int add_line(struct reader *r, json_t *object)
         return add_row(r, object);
     json_memory_begin();
     json_t *row = rename_row(&c->rules, object);
-    int rc = json_memory_end() ? jsonl_no_memory(r) : NJ_OK;
-    if (!rc)
+    int rc = json_memory_end() ? jsonl_no_memory(r) : 0;
+    if (rc == 0)
         rc = add_row(r, row);
     json_decref(row);
     return rc;
@@ -238,7 +240,7 @@ static int check_vocabulary(const struct collector *c, const struct item *it,
                         "%s:%" PRId64 ": token %zu of the prompt is %d, the vocabulary of this run "
                         "ends at %d; leave that token out",
                         c->reader.segment->path, it->line, i, ids[i], c->o->vocab_size - 1);
-    return NJ_OK;
+    return 0;
 }
 
 /* Add a text after the token that begins texts, unless it begins with that token itself; an empty one is the token that
@@ -275,7 +277,7 @@ static int check_room(struct collector *c, const struct item *it, bool *out)
     const int64_t text = (int64_t)it->ids.count + (it->most > 0 ? it->most : c->o->most);
     *out = c->o->room > 0 && text > c->o->room;
     if (!*out)
-        return NJ_OK;
+        return 0;
     const int rc = fail(NJ_E_ARG,
                         "%s:%" PRId64 ": the prompt and --max-tokens make %" PRId64
                         " tokens, more than %s %d; shorten it, lower --max-tokens or max_tokens of "
@@ -285,7 +287,7 @@ static int check_room(struct collector *c, const struct item *it, bool *out)
         return rc;
     if (n->unusable++ == 0)
         snprintf(n->first, sizeof n->first, "%s", fail_text());
-    return NJ_OK;
+    return 0;
 }
 
 /* End the item, which has all its ids: it stays, or is dropped with them. */
@@ -314,7 +316,7 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
     struct item *it = item_of(c->p, c->next);
     c->p->chats = c->p->chats || part->rendered;
     const int rc = add_encoded(c, it, ids, part->rendered, c->teacher ? &it->teacher : &it->ids);
-    if (rc || (it->has_context && !c->teacher)) {
+    if (rc != 0 || (it->has_context && !c->teacher)) {
         c->teacher = true;
         return rc;
     }
@@ -354,7 +356,7 @@ static int read_files(struct collector *c, const struct tokenizer *t)
     struct file_list list;
     c->p->passed.jsonl_alone = true;
     int rc = files_collect(c->o->paths, c->o->path_count, &together, &list, &c->p->passed);
-    for (size_t i = 0; i < list.count && !rc; i++)
+    for (size_t i = 0; i < list.count && rc == 0; i++)
         rc = read_file(c, list.path[i], t);
     files_free(&list);
     c->p->item.count = c->kept;
@@ -368,7 +370,7 @@ static int check_any(const struct prompts *p, const struct prompts_options *o)
     const char *path = o->path_count ? o->paths[0] : "--prompts";
     const char *more = o->path_count > 1 ? " and the others" : "";
     if (p->item.count > 0)
-        return NJ_OK;
+        return 0;
     if (p->notes.unusable > 0)
         return fail(NJ_E_FORMAT, "%s%s: no prompt can be used; the first: %s", path, more,
                     p->notes.first);
@@ -429,7 +431,7 @@ int prompts_open(const struct prompts_options *o, const struct tokenizer *t, str
     if (!p)
         return fail(NJ_E_NOMEM, "out of memory");
     const int rc = read_all(p, o, t);
-    if (rc)
+    if (rc != 0)
         prompts_close(p);
     else
         *out = p;

@@ -114,9 +114,9 @@ int task_rows_make(const struct tasks *t, int limit, int length, struct task_row
     r->tasks = t;
     r->limit = limit;
     int rc = add_texts(r);
-    if (!rc)
+    if (rc == 0)
         rc = pack(r, length);
-    if (rc)
+    if (rc != 0)
         task_rows_free(r);
     else
         *out = r;

@@ -87,7 +87,7 @@ static const json_t *field(const json_t *object, const char *name, const char *o
 static int keep_string(struct collector *c, const json_t *value, struct stretch *out)
 {
     return pool_add_text(&c->t->text, json_string_value(value), json_string_length(value), out)
-               ? NJ_OK
+               ? 0
                : jsonl_no_memory(&c->reader);
 }
 
@@ -111,7 +111,7 @@ static int number_task(struct collector *c, const char *name, size_t bytes, int 
                   pool_add_text(&t->text, text, bytes, &kept) &&
                   pool_add(&t->name, &kept.first, 1, sizeof kept.first));
     free(text);
-    return added ? NJ_OK : jsonl_no_memory(&c->reader);
+    return added ? 0 : jsonl_no_memory(&c->reader);
 }
 
 static int read_task(struct collector *c, const json_t *object, struct item *out)
@@ -148,7 +148,7 @@ static int check_choices(const struct collector *c, const json_t *choices)
     for (size_t i = 0; i < count; i++)
         if (json_string_length(json_array_get(choices, i)) == 0)
             return jsonl_bad_line(&c->reader, "each of choices must be a text, and none is empty");
-    return NJ_OK;
+    return 0;
 }
 
 /* Read the right choice: its number, or its text. */
@@ -163,7 +163,7 @@ static int read_gold(const struct collector *c, const json_t *object, const json
         i++;
     *out = (int)i;
     if ((json_is_integer(gold) || json_is_string(gold)) && i >= 0 && i < count)
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_FORMAT,
                 "%s:%ld: answer must be the number of a choice, from 0 to %lld, or the text of one",
                 c->reader.segment->path, c->reader.line, (long long)count - 1);
@@ -184,7 +184,7 @@ static int read_choices(struct collector *c, const json_t *object, struct item *
     out->choice = (int64_t)c->t->choice.count;
     out->bare = json_string_length(context) == 0;
     out->parts = out->choices + (out->bare ? 0 : CONTEXT_PARTS);
-    return rc ? rc : read_gold(c, object, choices, &out->gold);
+    return rc != 0 ? rc : read_gold(c, object, choices, &out->gold);
 }
 
 /* The texts before each choice of a line. */
@@ -204,7 +204,7 @@ static int check_texts(const struct collector *c, const struct before *b, const 
                ? jsonl_bad_line(&c->reader,
                                 "the context before each of the choices makes more than "
                                 "256 MiB; shorten it")
-               : NJ_OK;
+               : 0;
 }
 
 static int add_text(struct reader *r, const char *text, size_t bytes)
@@ -266,11 +266,11 @@ static int read_untils(struct collector *c, const json_t *object, struct item *o
         if (json_string_length(text) == 0)
             continue;
         const int rc = keep_string(c, text, &kept);
-        if (rc || !pool_add(&c->t->until, &kept, 1, sizeof kept))
-            return rc ? rc : jsonl_no_memory(&c->reader);
+        if (rc != 0 || !pool_add(&c->t->until, &kept, 1, sizeof kept))
+            return rc != 0 ? rc : jsonl_no_memory(&c->reader);
         out->untils++;
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int read_most(struct collector *c, const json_t *object, struct item *out)
@@ -280,7 +280,7 @@ static int read_most(struct collector *c, const json_t *object, struct item *out
     if (most && (!json_is_integer(most) || value < 1 || value > ANSWER_TOKENS_MOST))
         return jsonl_bad_line(&c->reader, "max_tokens must be a whole number, at least 1");
     out->most = (int)value;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_prompt(struct collector *c, const json_t *object, struct item *out)
@@ -316,11 +316,11 @@ static int add_line(struct reader *r, json_t *object)
     else
         rc = jsonl_bad_line(r, "a line must be an object with context, choices and answer, or with "
                                "prompt or messages, and answer");
-    if (!rc)
+    if (rc == 0)
         rc = jsonl_read_id(&c->reader, object, &c->t->text, &it.id);
-    if (!rc)
+    if (rc == 0)
         rc = read_task(c, object, &it);
-    if (!rc && !pool_add(&c->t->item, &it, 1, sizeof it))
+    if (rc == 0 && !pool_add(&c->t->item, &it, 1, sizeof it))
         rc = jsonl_no_memory(r);
     return rc || it.kind == TASK_TEXT ? rc : add_choices(c, object, &it);
 }
@@ -345,7 +345,7 @@ static int keep_ids(struct collector *c, const int32_t *ids, size_t count, struc
     if (!pool_add(&c->t->ids, ids, count, sizeof *ids))
         return fail_item(c, NJ_E_NOMEM, "out of memory");
     out->count += count;
-    return NJ_OK;
+    return 0;
 }
 
 static void begin_ids(const struct collector *c, struct stretch *out)
@@ -412,9 +412,9 @@ static int store_choice(struct collector *c, const struct item *it, int number,
     const bool twice = it->bare && s->count > 0 && s->ids[0] == c->prefix;
     const bool lead = !it->bare && !c->headed && has_lead(c, s);
     begin_ids(c, &out->ids);
-    const int rc = keep_span(c, s, lead, twice ? 1 : (size_t)c->whole, &out->ids);
-    if (rc || out->ids.count > 0)
-        return rc;
+    TRY(keep_span(c, s, lead, twice ? 1 : (size_t)c->whole, &out->ids));
+    if (out->ids.count > 0)
+        return 0;
     return fail(NJ_E_FORMAT,
                 "%s:%" PRId64 ": choice %d adds no token to the context; move the end of the "
                 "context into the choices",
@@ -441,14 +441,14 @@ static int store_ids(struct reader *r, const struct part *part, const struct spa
     struct collector *c = r->user;
     struct item *it = item_of(c->t, c->next);
     const int first = it->parts - it->choices;
-    int rc = NJ_OK;
+    int rc = 0;
     if (it->kind == TASK_TEXT)
         rc = store_prompt(c, it, part->rendered, s);
     else if (c->stored < first)
         rc = store_context(c, it, s);
     else if (c->stored == 0)
         rc = store_prefix(c, it);
-    if (!rc && it->kind == TASK_CHOICE && c->stored >= first)
+    if (rc == 0 && it->kind == TASK_CHOICE && c->stored >= first)
         rc = store_choice(c, it, c->stored - first, s);
     if (++c->stored == it->parts) {
         c->stored = 0;
@@ -480,10 +480,10 @@ static int read_files(struct collector *c, const struct tokenizer *t)
     struct file_list list;
     c->t->passed.jsonl_alone = true;
     int rc = files_collect(c->o->paths, c->o->path_count, &together, &list, &c->t->passed);
-    for (size_t i = 0; i < list.count && !rc; i++)
+    for (size_t i = 0; i < list.count && rc == 0; i++)
         rc = read_file(c, list.path[i], t);
     files_free(&list);
-    if (!rc && c->t->item.count == 0)
+    if (rc == 0 && c->t->item.count == 0)
         rc = fail(NJ_E_FORMAT,
                   "%s%s: there is no item in it; write each as a line {\"context\": \"...\", "
                   "\"choices\": [...], \"answer\": 0}",
@@ -494,14 +494,14 @@ static int read_files(struct collector *c, const struct tokenizer *t)
 static int read_all(struct tasks *tasks, const struct tasks_options *o, const struct tokenizer *t)
 {
     struct collector c = {.t = tasks, .o = o, .names = json_object()};
-    int rc = NJ_OK;
+    int rc = 0;
     if (!c.names)
         rc = fail(NJ_E_NOMEM, "out of memory");
     else if (t->vocab_size == 0)
         rc = fail(NJ_E_UNSUPPORTED, "%s: tasks need a tokenizer: %s", o->paths[0], t->refusal);
-    if (!rc)
+    if (rc == 0)
         rc = prefix_token(t, &c.prefix);
-    if (!rc)
+    if (rc == 0)
         rc = read_files(&c, t);
     json_decref(c.names);
     return rc;
@@ -514,7 +514,7 @@ int tasks_open(const struct tasks_options *o, const struct tokenizer *t, struct 
     if (!tasks)
         return fail(NJ_E_NOMEM, "out of memory");
     const int rc = read_all(tasks, o, t);
-    if (rc)
+    if (rc != 0)
         tasks_close(tasks);
     else
         *out = tasks;

@@ -42,7 +42,7 @@ static int begin(struct writer *w, const char *path)
         return fail(NJ_E_IO, "%s: exists; choose another name or remove it", path);
     TRY(whole_file_begin(&w->out, path));
     w->out.must_be_new = true;
-    return fwrite(nothing, 1, sizeof nothing, w->out.f) == sizeof nothing ? NJ_OK : write_failed(w);
+    return fwrite(nothing, 1, sizeof nothing, w->out.f) == sizeof nothing ? 0 : write_failed(w);
 }
 
 /* Remember whether the next id has a loss. */
@@ -58,14 +58,14 @@ static int put_loss(struct writer *w, bool loss)
     else
         w->done->without_loss++;
     w->done->tokens++;
-    return NJ_OK;
+    return 0;
 }
 
 /* Refuse a document with the id that ends documents in its middle: the file would have two documents. */
 static int check_end(const struct writer *w, int32_t id, unsigned char flags)
 {
     if (id != w->from->end_of_text || flags & TOKEN_ENDS)
-        return NJ_OK;
+        return 0;
     return fail(
         NJ_E_UNSUPPORTED,
         "%s: a document has the token that ends documents (%d) in its midst, and in a token "
@@ -111,7 +111,7 @@ static int finish(struct writer *w, const struct tokenizer *t)
     if (fseek(w->out.f, 0, SEEK_SET) != 0 || fwrite("BIN.TOK\n", 1, 8, w->out.f) != 8 ||
         fwrite(head, sizeof head, 1, w->out.f) != 1)
         return write_failed(w);
-    return NJ_OK;
+    return 0;
 }
 
 static int end(struct writer *w, int rc)
@@ -132,23 +132,23 @@ int tokenize(const char *const *paths, size_t count, const struct row_rules *rul
     if (t->vocab_size == 0)
         return fail(NJ_E_UNSUPPORTED, "%s", t->refusal);
     int rc = row_rules_check(rules);
-    if (!rc)
+    if (rc == 0)
         rc = files_collect(paths, count, split, &list, &done->passed);
-    if (!rc)
+    if (rc == 0)
         rc = begin(&w, out);
-    for (size_t i = 0; i < list.count && !rc; i++) {
+    for (size_t i = 0; i < list.count && rc == 0; i++) {
         struct segment s = {.path = list.path[i], .rules = rules, .notes = &done->notes};
         struct stat info;
         list.path[i] = NULL;
         done->bytes += stat(s.path, &info) == 0 ? (double)info.st_size : 0;
         w.from = &s;
         rc = segment_open(&s, t);
-        if (!rc)
+        if (rc == 0)
             rc = segment_scan(&s, t->vocab_size, put_ids, &w);
         done->files += s.count > 0;
         segment_close(&s);
     }
-    if (!rc)
+    if (rc == 0)
         rc = finish(&w, t);
     rc = end(&w, rc);
     files_free(&list);
@@ -162,7 +162,7 @@ int tokenize_bytes(const char *const *paths, size_t count, const struct split_ch
     struct stat info;
     *bytes = 0;
     int rc = files_collect(paths, count, split, &list, NULL);
-    for (size_t i = 0; i < list.count && !rc; i++)
+    for (size_t i = 0; i < list.count && rc == 0; i++)
         *bytes += stat(list.path[i], &info) == 0 ? (double)info.st_size : 0;
     files_free(&list);
     return rc;

@@ -7,6 +7,7 @@
  */
 #include "decode/decode.h"
 
+#include "base/try.h"
 #include "decode/repetition.h"
 #include "io/error.h"
 #include "net/decoder.h"
@@ -267,8 +268,8 @@ static int hand_out(struct session *s, int row, int rows, bool ended)
             ids[count++] = id;
     }
     q->said += count;
-    const int rc = end_of(s, q, count > 0 ? ids[count - 1] : -1, ended, &end);
-    return rc != 0 ? rc : s->io->said(s->io->user, &q->prompt, ids, count, end);
+    TRY(end_of(s, q, count > 0 ? ids[count - 1] : -1, ended, &end));
+    return s->io->said(s->io->user, &q->prompt, ids, count, end);
 }
 
 static void move(struct session *s, int to, int from)

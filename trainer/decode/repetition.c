@@ -5,6 +5,7 @@
 #include "decode/repetition.h"
 
 #include "base/float16.h"
+#include "base/try.h"
 #include "formats/tensors.h"
 #include "io/error.h"
 #include "state/engine_struct.h"
@@ -68,10 +69,9 @@ static int add_token(struct repetition *r, struct tokens_had *h, int32_t id)
 
 int repetition_add(struct repetition *r, int slot, const int32_t *ids, int count)
 {
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < count; i++)
-        rc = add_token(r, &r->had[slot], ids[i]);
-    return rc;
+    for (int i = 0; i < count; i++)
+        TRY(add_token(r, &r->had[slot], ids[i]));
+    return 0;
 }
 
 int repetition_begin(struct repetition *r, int slot, const int32_t *ids, int count)
@@ -113,11 +113,10 @@ int repetition_apply(struct repetition *r, struct engine *e, const int32_t *slot
 {
     const bool is_f16 = nj_context_device(e->ctx)->lp_is_f16;
     const size_t each = row_bytes(r->d), bytes = (size_t)rows * each;
-    int rc = nj_copy(e->stream, r->logits, r->d->logits, bytes);
-    if (rc == 0)
-        rc = nj_stream_sync(e->stream);
-    for (int row = 0; rc == 0 && row < rows; row++)
+    TRY(nj_copy(e->stream, r->logits, r->d->logits, bytes));
+    TRY(nj_stream_sync(e->stream));
+    for (int row = 0; row < rows; row++)
         if (slot[row] >= 0)
             penalize_row(r, &r->had[slot[row]], is_f16, r->logits + (size_t)row * each);
-    return rc == 0 ? nj_copy(e->stream, r->d->logits, r->logits, bytes) : rc;
+    return nj_copy(e->stream, r->d->logits, r->logits, bytes);
 }

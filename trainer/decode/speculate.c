@@ -7,6 +7,7 @@
  */
 #include "decode/speculate.h"
 
+#include "base/try.h"
 #include "decode/rejection.h"
 #include "decode/row_logits.h"
 #include "io/error.h"
@@ -129,9 +130,7 @@ static bool wants_draft(const struct text *t, int i)
 static int draft_token(struct session *s, struct text *t)
 {
     const int at = t->count + t->drafts;
-    const int rc = softmax_of(s, student_row(s, t, t->drafts), s->q);
-    if (rc != 0)
-        return rc;
+    TRY(softmax_of(s, student_row(s, t, t->drafts), s->q));
     t->ids[at] = draw_from(s->q, s->V, uniform(s, t, at, TO_DRAFT));
     t->ends = decode_stops(s->io, t->ids[at]);
     t->drafts++;
@@ -146,11 +145,11 @@ static int draft_tokens(struct session *s, int i)
     for (int b = 0; b < s->B; b++)
         if (wants_draft(&s->text[b], i))
             ask(s, &asked, &s->text[b], i);
-    int rc = asked.count > 0 ? engine_logits(s->e, &asked) : 0;
-    for (int b = 0; b < s->B && rc == 0; b++)
+    TRY(asked.count > 0 ? engine_logits(s->e, &asked) : 0);
+    for (int b = 0; b < s->B; b++)
         if (wants_draft(&s->text[b], i))
-            rc = draft_token(s, &s->text[b]);
-    return rc;
+            TRY(draft_token(s, &s->text[b]));
+    return 0;
 }
 
 /* Compute the teacher's logits behind every token of every draft, in one pass. */
@@ -236,19 +235,17 @@ static bool any_active(const struct session *s)
 
 static int run(struct session *s)
 {
-    int rc = take_prompts(s);
-    while (rc == 0 && any_active(s)) {
-        for (int i = 0; i < s->draft && rc == 0; i++)
-            rc = draft_tokens(s, i);
-        if (rc == 0)
-            rc = verify(s);
-        for (int b = 0; b < s->B && rc == 0; b++)
+    TRY(take_prompts(s));
+    while (any_active(s)) {
+        for (int i = 0; i < s->draft; i++)
+            TRY(draft_tokens(s, i));
+        TRY(verify(s));
+        for (int b = 0; b < s->B; b++)
             if (s->text[b].active)
-                rc = end_turn(s, &s->text[b]);
-        if (rc == 0)
-            rc = take_prompts(s);
+                TRY(end_turn(s, &s->text[b]));
+        TRY(take_prompts(s));
     }
-    return rc;
+    return 0;
 }
 
 /* ---- memory ---- */

@@ -36,9 +36,7 @@ static int check_pair(const struct model_config *s, const struct model_config *t
 {
     const int smaller = config_common_vocab(s, t);
     char line[160];
-    const int err = config_check_pair(s, t);
-    if (err)
-        return err;
+    TRY(config_check_pair(s, t));
     snprintf(
         line, sizeof line,
         "vocabularies of %d (student) and %d (teacher) differ by padding; both are restricted to "
@@ -70,15 +68,12 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     e->student_dir = strdup(student_dir);
     if (!e->student_dir)
         return fail(NJ_E_NOMEM, "no host memory for a path; free some");
-    int rc = read_config(e, 0, student_dir, &e->student.c);
-    if (rc == 0)
-        rc = config_check_length(&e->student.c, longest(&e->o), student_dir);
-    if (rc == 0)
-        rc = net_layout(&e->student, &e->o.lora, &e->lora);
-    if (rc == 0)
-        rc = student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o));
-    if (rc != 0 || !teacher_dir)
-        return rc;
+    TRY(read_config(e, 0, student_dir, &e->student.c));
+    TRY(config_check_length(&e->student.c, longest(&e->o), student_dir));
+    TRY(net_layout(&e->student, &e->o.lora, &e->lora));
+    TRY(student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o)));
+    if (!teacher_dir)
+        return 0;
     TRY(read_config(e, 1, teacher_dir, &teacher));
     TRY(config_check_length(&teacher, e->o.seq_len, teacher_dir));
     TRY(check_pair(&e->student.c, &teacher, e->o.vocab, say, user));
@@ -252,9 +247,7 @@ static int plan_run(struct engine *e)
 {
     const struct model_config *t = engine_teacher(e);
     e->o.workspace_bytes = nj_gemm_workspace_bytes(e->ctx);
-    int rc = plan_make(&e->student.c, t, &e->o, &e->plan);
-    if (rc != 0)
-        return rc;
+    TRY(plan_make(&e->student.c, t, &e->o, &e->plan));
     plan_shape(&e->student, t, &e->o, &e->shape);
     return check_budget(e);
 }
@@ -287,7 +280,7 @@ static int plan_and_prepare(struct engine *e)
         if (rc == 0)
             rc = prepare(e);
     } while (rc == 0 && memcmp(before, e->f8_refused, sizeof before) != 0);
-    return rc ? rc : check_refused(e);
+    return rc != 0 ? rc : check_refused(e);
 }
 
 static void append_word(char *out, size_t bytes, const char *word)
@@ -331,8 +324,8 @@ static int send_inv_freq(struct engine *e, const struct net *n)
     float *host = (float *)(void *)e->mem.transfer;
     config_inv_freq(&n->c, host);
     const size_t bytes = (size_t)config_frequencies(&n->c, ROPES_MOST) * sizeof *host;
-    int rc = nj_copy(e->stream, n->inv_freq, host, bytes);
-    return rc != 0 ? rc : nj_stream_sync(e->stream);
+    TRY(nj_copy(e->stream, n->inv_freq, host, bytes));
+    return nj_stream_sync(e->stream);
 }
 
 /* Return where the student's weights are loaded: in the place of updates, if they are trained. */
@@ -351,21 +344,19 @@ static int read_teacher(struct engine *e, const char *dir)
 
 static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
 {
-    int rc = weights_load(e, student_dir, &e->student, place_of_student(e), NULL, &e->student_hash);
-    if (rc == 0)
-        rc = adapters_load(e, e->o.adapter_dir);
-    if (rc == 0 && teacher_dir)
-        rc = read_teacher(e, teacher_dir);
-    return rc;
+    TRY(weights_load(e, student_dir, &e->student, place_of_student(e), NULL, &e->student_hash));
+    TRY(adapters_load(e, e->o.adapter_dir));
+    if (teacher_dir)
+        TRY(read_teacher(e, teacher_dir));
+    return 0;
 }
 
 /* Take the layers of the teacher that rank 0 shares out as it reads them. */
 static int take_layers(struct engine *e)
 {
-    int rc = 0;
-    for (int l = 0; l < e->teacher.net.c.layers && rc == 0; l++)
-        rc = ranks_share_layer(e, l);
-    return rc;
+    for (int l = 0; l < e->teacher.net.c.layers; l++)
+        TRY(ranks_share_layer(e, l));
+    return 0;
 }
 
 static int share_models(struct engine *e)

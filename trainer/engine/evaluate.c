@@ -6,6 +6,7 @@
  */
 #include "engine/engine.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "state/engine_struct.h"
 #include "state/ranks.h"
@@ -98,8 +99,8 @@ static int attend(struct engine *e)
  * others' passes of the teacher. */
 static int end_round(struct engine *e, struct tally *t, int batches)
 {
-    const int rc = e->shape.rank < batches ? run_batch(e) : attend(e);
-    return rc != 0 ? rc : add_batches(e, t, batches);
+    TRY(e->shape.rank < batches ? run_batch(e) : attend(e));
+    return add_batches(e, t, batches);
 }
 
 /* Stage the next batch. All ranks have theirs before any of them computes, for which it may need the others. */

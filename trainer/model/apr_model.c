@@ -6,6 +6,7 @@
 #include "model/apr_model.h"
 
 #include "base/families.h"
+#include "base/try.h"
 #include "formats/apr.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -168,10 +169,10 @@ static int read_config(const struct apr *a, struct model_config *c, bool *pairs)
     const struct config_file file = {a->path, name_of, a, OTHERWISE};
     const struct family *family;
     int rc = read_family(a, &family);
-    if (!rc && said_tied(a) && !json_is_boolean(said_tied(a)))
+    if (rc == 0 && said_tied(a) && !json_is_boolean(said_tied(a)))
         rc =
             fail(NJ_E_FORMAT, "%s: %s is neither true nor false; " OTHERWISE, a->path, tied_key(a));
-    if (rc)
+    if (rc != 0)
         return rc;
     json_memory_begin();
     json_t *config = translate(a, family);
@@ -180,9 +181,9 @@ static int read_config(const struct apr *a, struct model_config *c, bool *pairs)
     else
         rc = config_from(&file, config, c);
     json_decref(config);
-    if (!rc)
+    if (rc == 0)
         rc = read_pairs(a, c, pairs);
-    return rc ? rc : gguf_read_rope_freqs(a->path, &a->tensors, c);
+    return rc != 0 ? rc : gguf_read_rope_freqs(a->path, &a->tensors, c);
 }
 
 int apr_config(const char *path, struct model_config *out)
@@ -190,7 +191,7 @@ int apr_config(const char *path, struct model_config *out)
     struct apr a;
     bool pairs;
     int rc = apr_open(path, &a);
-    if (rc)
+    if (rc != 0)
         return rc;
     rc = read_config(&a, out, &pairs);
     apr_close(&a);
@@ -214,9 +215,7 @@ static int take(const struct apr *a, const struct model_config *c, bool pairs,
                 const struct tensor_spec *spec, bool *used, struct tensor *out)
 {
     const struct tensor *t = find(a, spec);
-    const int rc = weights_check(a->path, spec, t);
-    if (rc)
-        return rc;
+    TRY(weights_check(a->path, spec, t));
     used[t - a->tensors.tensor] = true;
     *out = *t;
     memcpy(out->name, spec->name, sizeof out->name);
@@ -239,14 +238,14 @@ static int take_all(const struct apr *a, const struct model_config *c, bool pair
     int rc = list && used
                  ? 0
                  : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", a->path, count);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         rc = take(a, c, pairs, &spec[i], used, &list[i]);
-    if (!rc && copy)
+    if (rc == 0 && copy)
         used[copy - a->tensors.tensor] = true;
-    if (!rc)
+    if (rc == 0)
         rc = refuse_rest(a, used);
     free(used);
-    if (rc) {
+    if (rc != 0) {
         free(list);
         return rc;
     }
@@ -265,7 +264,7 @@ int apr_tensors(const char *path, struct tensors *out)
     bool pairs = false;
     *out = (struct tensors){0};
     int rc = apr_open(path, &a);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (!(rc = read_config(&a, &c, &pairs)) && !(rc = tensor_specs(&c, &spec, &count)) &&
         !(rc = take_all(&a, &c, pairs, spec, count, &list))) {

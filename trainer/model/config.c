@@ -6,6 +6,7 @@
 #include "model/config.h"
 
 #include "base/families.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/notes.h"
@@ -37,7 +38,7 @@ static int refuse_layer_types(const struct fields *f)
                                 "only full_attention is supported; use a model without sliding "
                                 "windows");
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* Read the window of a family whose window is always on. Only null is no window; an absent field has the family's
@@ -47,13 +48,13 @@ static int read_window(const struct fields *f, const struct family *family, int 
 {
     const json_t *value = json_object_get(f->object, "sliding_window");
     if (family->window == 0 || json_is_null(value))
-        return NJ_OK;
+        return 0;
     const json_int_t window = value ? json_integer_value(value) : family->window;
     if (value && (!json_is_integer(value) || window < 1))
         return field_refuse(f, NJ_E_FORMAT, "sliding_window", value,
                             "it must be a whole number above 0, or null");
     attention->window = window < max_positions ? (int)window : 0;
-    return NJ_OK;
+    return 0;
 }
 
 /* Refuse a window that is switched on, which layers from max_window_layers on have. */
@@ -65,11 +66,12 @@ static int refuse_switched_window(const struct fields *f, const struct model_con
     bool on;
     int first = FIRST, rc = field_bool(f, "use_sliding_window", false, &on);
     const json_t *zero = field_get(f, "max_window_layers");
-    if (!rc && on && json_is_integer(zero) && json_integer_value(zero) == 0)
+    if (rc == 0 && on && json_is_integer(zero) && json_integer_value(zero) == 0)
         first = 0;
-    else if (!rc && on)
+    else if (rc == 0 && on)
         rc = field_int(f, "max_window_layers", FIRST, &first);
-    if (rc || !on || json_is_null(window) || first >= c->layers || field_get(f, "layer_types") ||
+    if (rc != 0 || !on || json_is_null(window) || first >= c->layers ||
+        field_get(f, "layer_types") ||
         (json_is_integer(window) && json_integer_value(window) >= c->max_positions))
         return rc;
     return field_refuse(f, NJ_E_UNSUPPORTED, "use_sliding_window", json_true(),
@@ -91,14 +93,11 @@ static int refuse_features(const struct fields *f, const struct family *family)
 {
     const json_t *quantised = field_get(f, "quantization_config");
     struct quantised_scheme scheme;
-    int rc = config_refuse_values(f, family->model_type);
-    if (rc)
-        return rc;
+    TRY(config_refuse_values(f, family->model_type));
     note_dropout(f);
-    rc = quantised ? quantised_scheme(f->file->path, quantised, &scheme) : NJ_OK;
-    if (!rc)
-        rc = config_check_rotary(f);
-    return rc ? rc : refuse_layer_types(f);
+    TRY(quantised ? quantised_scheme(f->file->path, quantised, &scheme) : 0);
+    TRY(config_check_rotary(f));
+    return refuse_layer_types(f);
 }
 
 /* ---- reading ---- */
@@ -112,21 +111,19 @@ static int read_hidden_act(const struct fields *f, struct block *glu)
         return field_refuse(f, NJ_E_UNSUPPORTED, "hidden_act", act,
                             hidden_acts_supported(supported));
     glu->act = act ? row : 0;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_sizes(const struct fields *f, const struct family *family, struct model_config *c,
                       struct block *blocks)
 {
     struct block *attention = &blocks[PLAIN_ATTENTION];
-    int rc;
-    if ((rc = field_int(f, "hidden_size", 0, &c->hidden_size)) ||
-        (rc = field_int(f, "intermediate_size", 0, &blocks[PLAIN_GLU].ffn_size)) ||
-        (rc = field_int(f, "num_hidden_layers", 0, &c->layers)) ||
-        (rc = field_int(f, "num_attention_heads", 0, &attention->heads)) ||
-        (rc = field_int(f, "vocab_size", 0, &c->vocab_size)) ||
-        (rc = field_int(f, "max_position_embeddings", family->max_positions, &c->max_positions)))
-        return rc;
+    TRY(field_int(f, "hidden_size", 0, &c->hidden_size));
+    TRY(field_int(f, "intermediate_size", 0, &blocks[PLAIN_GLU].ffn_size));
+    TRY(field_int(f, "num_hidden_layers", 0, &c->layers));
+    TRY(field_int(f, "num_attention_heads", 0, &attention->heads));
+    TRY(field_int(f, "vocab_size", 0, &c->vocab_size));
+    TRY(field_int(f, "max_position_embeddings", family->max_positions, &c->max_positions));
     const int heads = attention->heads;
     const int kv_heads = family->kv_heads ? family->kv_heads : heads;
     const int head_dim = family->head_dim ? family->head_dim : c->hidden_size / heads;
@@ -134,8 +131,7 @@ static int read_sizes(const struct fields *f, const struct family *family, struc
         return fail(NJ_E_FORMAT, "%s: %s is %d, less than %s %d", f->file->path,
                     field_called(f->file, "hidden_size").text, c->hidden_size,
                     field_called(f->file, "num_attention_heads").text, heads);
-    if ((rc = field_int(f, "num_key_value_heads", kv_heads, &attention->kv_heads)))
-        return rc;
+    TRY(field_int(f, "num_key_value_heads", kv_heads, &attention->kv_heads));
     return field_int(f, "head_dim", head_dim, &attention->head_dim);
 }
 
@@ -150,7 +146,7 @@ static int refuse_nested(const struct fields *f)
                                 "models of more than text are not supported; save the text model "
                                 "alone, or use another");
     }
-    return NJ_OK;
+    return 0;
 }
 
 static int read_family(const struct fields *f, const struct family **out)
@@ -163,27 +159,26 @@ static int read_family(const struct fields *f, const struct family **out)
     *out = family_find(json_string_value(type));
     if (!*out)
         return field_refuse(f, NJ_E_UNSUPPORTED, "model_type", type, supported);
-    return NJ_OK;
+    return 0;
 }
 
 static int read_fields(const struct fields *f, struct model_config *c)
 {
     const struct family *family;
     double eps;
-    int rc;
-    if ((rc = refuse_nested(f)) || (rc = read_family(f, &family)) ||
-        (rc = refuse_features(f, family)))
-        return rc;
+    TRY(refuse_nested(f));
+    TRY(read_family(f, &family));
+    TRY(refuse_features(f, family));
     struct block *blocks = config_plain_layers(c, family->model_type);
-    if ((rc = read_hidden_act(f, &blocks[PLAIN_GLU])) || (rc = read_sizes(f, family, c, blocks)) ||
-        (rc = read_window(f, family, c->max_positions, &blocks[PLAIN_ATTENTION])) ||
-        (rc = refuse_switched_window(f, c)) ||
-        (rc = field_number(f, "rms_norm_eps", family->rms_eps, &eps)) ||
-        (rc = field_bool(f, "tie_word_embeddings", family->tied, &c->tied)) ||
-        (rc = field_token(f, "bos_token_id", &c->bos_id)) ||
-        (rc = field_token(f, "eos_token_id", &c->eos_id)) ||
-        (rc = config_rope(f, family->rope_theta, &c->arch.rope[0])))
-        return rc;
+    TRY(read_hidden_act(f, &blocks[PLAIN_GLU]));
+    TRY(read_sizes(f, family, c, blocks));
+    TRY(read_window(f, family, c->max_positions, &blocks[PLAIN_ATTENTION]));
+    TRY(refuse_switched_window(f, c));
+    TRY(field_number(f, "rms_norm_eps", family->rms_eps, &eps));
+    TRY(field_bool(f, "tie_word_embeddings", family->tied, &c->tied));
+    TRY(field_token(f, "bos_token_id", &c->bos_id));
+    TRY(field_token(f, "eos_token_id", &c->eos_id));
+    TRY(config_rope(f, family->rope_theta, &c->arch.rope[0]));
     c->rms_eps = (float)eps;
     return config_check_file(c, f->file);
 }
@@ -226,13 +221,13 @@ int config_read(const char *dir, struct model_config *out)
                     strerror(errno));
     json_t *root;
     int rc = json_read_file(path, "fetch the model again", &root);
-    if (rc)
+    if (rc != 0)
         return rc;
     const struct config_file file = {.path = path};
     rc = json_is_object(root)
              ? config_from(&file, root, out)
              : fail(NJ_E_FORMAT, "%s: not a JSON object; fetch the file again", path);
-    if (!rc)
+    if (rc == 0)
         rc = config_refuse_unknown(&(struct fields){&file, root});
     json_decref(root);
     return rc;
@@ -301,16 +296,16 @@ static int check_layer(const struct model_config *c, int layer, const struct con
         return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,
                     field_called(f, "rms_norm_eps").text, (double)c->rms_eps,
                     field_called(f, "rope_theta").text, theta);
-    return NJ_OK;
+    return 0;
 }
 
 int config_check_file(const struct model_config *c, const struct config_file *f)
 {
-    int rc = check_layer(c, 0, f); /* the number of layers, too */
-    for (int l = 1; rc == 0 && l < c->layers; l++)
+    TRY(check_layer(c, 0, f)); /* the number of layers, too */
+    for (int l = 1; l < c->layers; l++)
         if (c->arch.kind_of[l] != c->arch.kind_of[l - 1])
-            rc = check_layer(c, l, f);
-    return rc;
+            TRY(check_layer(c, l, f));
+    return 0;
 }
 
 int config_check(const struct model_config *c, const char *where)

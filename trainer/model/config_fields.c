@@ -70,14 +70,14 @@ int field_int(const struct fields *f, const char *name, int missing, int *out)
     json_t *value = field_get(f, name);
     *out = missing;
     if (!value && missing > 0)
-        return NJ_OK;
+        return 0;
     if (!value)
         return refuse_missing(f, name);
     json_int_t number = json_integer_value(value);
     if (!json_is_integer(value) || number < 1 || number > INT_MAX)
         return field_refuse(f, NJ_E_FORMAT, name, value, "it must be a whole number above 0");
     *out = (int)number;
-    return NJ_OK;
+    return 0;
 }
 
 int field_number(const struct fields *f, const char *name, double missing, double *out)
@@ -85,14 +85,14 @@ int field_number(const struct fields *f, const char *name, double missing, doubl
     json_t *value = field_get(f, name);
     *out = missing;
     if (!value && !isnan(missing))
-        return NJ_OK;
+        return 0;
     if (!value)
         return refuse_missing(f, name);
     *out = json_number_value(value);
     if (!json_is_number(value) || !((float)*out > 0) || !isfinite((float)*out))
         return field_refuse(f, NJ_E_FORMAT, name, value,
                             "it must be a number above 0 that float32 can hold");
-    return NJ_OK;
+    return 0;
 }
 
 int field_bool(const struct fields *f, const char *name, bool missing, bool *out)
@@ -101,7 +101,7 @@ int field_bool(const struct fields *f, const char *name, bool missing, bool *out
     *out = value ? json_is_true(value) : missing;
     if (value && !json_is_boolean(value))
         return field_refuse(f, NJ_E_FORMAT, name, value, "it must be true or false");
-    return NJ_OK;
+    return 0;
 }
 
 int field_token(const struct fields *f, const char *name, int *out)
@@ -111,10 +111,10 @@ int field_token(const struct fields *f, const char *name, int *out)
     if (json_is_array(value) && json_array_size(value) > 0)
         value = json_array_get(value, 0);
     if (!value || (json_is_array(value) && json_array_size(value) == 0))
-        return NJ_OK;
+        return 0;
     json_int_t id = json_integer_value(value);
     if (!json_is_integer(value) || id < 0 || id > INT_MAX)
         return field_refuse(f, NJ_E_FORMAT, name, value, "it must be a token id or a list of them");
     *out = (int)id;
-    return NJ_OK;
+    return 0;
 }

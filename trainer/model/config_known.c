@@ -230,7 +230,7 @@ int config_refuse_values(const struct fields *f, const char *model_type)
         if (value && is_of(row, model_type) && !is_neutral(row, value))
             return field_refuse(f, NJ_E_UNSUPPORTED, row->name, value, row->remedy);
     }
-    return NJ_OK;
+    return 0;
 }
 
 static bool is_listed(const char *const *list, int count, const char *name)
@@ -261,5 +261,5 @@ int config_refuse_unknown(const struct fields *f)
                                 "this field is not known, and may change what the model computes; "
                                 "remove it if the model is the same without it");
     }
-    return NJ_OK;
+    return 0;
 }

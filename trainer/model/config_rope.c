@@ -4,6 +4,7 @@
  */
 #include "model/config_rope.h"
 
+#include "base/try.h"
 #include "io/error.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@ int config_check_rotary(const struct fields *f)
 {
     const json_t *part = field_get(f, "partial_rotary_factor");
     if (!part || json_number_value(part) == 1.0)
-        return NJ_OK;
+        return 0;
     return field_refuse(f, NJ_E_UNSUPPORTED, "partial_rotary_factor", part,
                         "only 1 is supported: use a model that rotates whole heads");
 }
@@ -61,7 +62,7 @@ static int refuse_rope_keys(const struct fields *scaling, const char *object_nam
             return field_refuse(scaling, NJ_E_UNSUPPORTED, name, value,
                                 "this key is not known; use a model without it");
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* Return the object that counts: transformers 4 has rope_theta and rope_scaling side by side, 5 puts both into
@@ -80,15 +81,12 @@ static int read_llama3(const struct fields *f, const struct fields *scaling, con
                        struct rope_scaling *out)
 {
     double factor, low, high;
-    int rc, positions;
-    if ((rc = field_number(scaling, "factor", NAN, &factor)) ||
-        (rc = field_number(scaling, "low_freq_factor", NAN, &low)) ||
-        (rc = field_number(scaling, "high_freq_factor", NAN, &high)) ||
-        (rc =
-             field_int(scaling, "original_max_position_embeddings", 0, &out->original_positions)) ||
-        (rc =
-             field_int(f, "original_max_position_embeddings", out->original_positions, &positions)))
-        return rc;
+    int positions;
+    TRY(field_number(scaling, "factor", NAN, &factor));
+    TRY(field_number(scaling, "low_freq_factor", NAN, &low));
+    TRY(field_number(scaling, "high_freq_factor", NAN, &high));
+    TRY(field_int(scaling, "original_max_position_embeddings", 0, &out->original_positions));
+    TRY(field_int(f, "original_max_position_embeddings", out->original_positions, &positions));
     out->factor = (float)factor;
     out->low_freq_factor = (float)low;
     out->high_freq_factor = (float)high;
@@ -99,7 +97,7 @@ static int read_llama3(const struct fields *f, const struct fields *scaling, con
     if (!(high > low))
         return field_refuse(f, NJ_E_FORMAT, name, scaling->object,
                             "high_freq_factor must be above low_freq_factor");
-    return NJ_OK;
+    return 0;
 }
 
 int config_rope(const struct fields *f, double theta, struct rope *out)
@@ -109,18 +107,18 @@ int config_rope(const struct fields *f, double theta, struct rope *out)
     json_t *object = scaling.object = rope_object(f, &name);
     if (object && !json_is_object(object))
         return field_refuse(f, NJ_E_FORMAT, name, object, "it must be an object or null");
-    int rc = field_number(f, "rope_theta", theta, &out->theta);
-    if (rc || !object)
-        return rc;
-    if ((rc = field_number(&scaling, "rope_theta", out->theta, &out->theta)) ||
-        (rc = config_check_rotary(&scaling)) || (rc = refuse_rope_keys(&scaling, name)))
-        return rc;
+    TRY(field_number(f, "rope_theta", theta, &out->theta));
+    if (!object)
+        return 0;
+    TRY(field_number(&scaling, "rope_theta", out->theta, &out->theta));
+    TRY(config_check_rotary(&scaling));
+    TRY(refuse_rope_keys(&scaling, name));
     json_t *type = field_get(&scaling, "rope_type");
     if (!type)
         type = field_get(&scaling, "type");
     const char *type_name = type ? json_string_value(type) : "default";
     if (type_name && strcmp(type_name, "default") == 0)
-        return NJ_OK;
+        return 0;
     if (!type_name || strcmp(type_name, "llama3") != 0)
         return refuse_rope_type(f, name, object, type);
     return read_llama3(f, &scaling, name, &out->scaling);

@@ -8,6 +8,8 @@
 #include "io/path.h"
 #include "model/config.h"
 
+#include "base/try.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,11 +90,8 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
     char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
-    int rc = config_check(c, path);
-    if (!rc)
-        rc = refuse_layers(c, path);
-    if (rc)
-        return rc;
+    TRY(config_check(c, path));
+    return refuse_layers(c, path);
     json_memory_begin();
     json_t *root = config_object(c, family_find(c->model_type), dtype);
     return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS);
@@ -133,9 +132,7 @@ int config_copy(const char *from, const char *to, const struct model_config *c, 
     json_t *root;
     if (snprintf(path, sizeof path, "%s/config.json", from) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", from);
-    int rc = json_read_file(path, "restore the file", &root);
-    if (rc)
-        return rc;
+    TRY(json_read_file(path, "restore the file", &root));
     json_memory_begin();
     settle(root, c, dtype);
     if (snprintf(path, sizeof path, "%s/config.json", to) < (int)sizeof path)

@@ -97,7 +97,7 @@ static int sort(const char *dir, struct tensors *w)
             return fail(NJ_E_FORMAT,
                         "%s: tensor %s is there with a prefix and without; keep one of them", dir,
                         w->tensor[i].name);
-    return NJ_OK;
+    return 0;
 }
 
 int folder_names_settle(const char *dir, struct tensors *w)
@@ -122,14 +122,14 @@ int folder_names_settle(const char *dir, struct tensors *w)
     if (added)
         note("%s: names of tensors are read with the prefix model., which the file leaves out",
              dir);
-    return wrapper || added ? sort(dir, w) : NJ_OK;
+    return wrapper || added ? sort(dir, w) : 0;
 }
 
 int folder_names_share(const char *dir, struct tensors *w)
 {
     const struct tensor *head = tensors_find(w, FOLDER_HEAD);
     if (!head || tensors_find(w, FOLDER_EMBED))
-        return NJ_OK;
+        return 0;
     struct tensor *t = &w->tensor[head - w->tensor];
     snprintf(t->name, sizeof t->name, "%s", FOLDER_EMBED);
     return sort(dir, w);
@@ -145,7 +145,7 @@ int folder_has_own_head(const char *dir, bool *out)
     struct tensors w;
     *out = false;
     int rc = st_open_parts(dir, &w);
-    if (rc)
+    if (rc != 0)
         return rc;
     rc = folder_names_settle(dir, &w);
     const struct tensor *head = rc ? NULL : tensors_find(&w, FOLDER_HEAD);
@@ -173,5 +173,5 @@ int folder_names_check(const char *dir, const struct tensors *w)
                     "release of the model",
                     dir, t->name, st_type_name(t->dtype));
     }
-    return NJ_OK;
+    return 0;
 }

@@ -6,6 +6,7 @@
 #include "model/gguf_export.h"
 
 #include "base/families.h"
+#include "base/try.h"
 #include "formats/gguf_write.h"
 #include "formats/quantize.h"
 #include "io/error.h"
@@ -86,7 +87,7 @@ static int put_tokenizer(const struct writing *x)
 {
     struct tokenizer t;
     int rc = tokenizer_open(x->from, &t);
-    if (rc)
+    if (rc != 0)
         return rc;
     rc = gguf_put_tokenizer(x->w, &t, x->c.vocab_size);
     tokenizer_close(&t);
@@ -143,9 +144,9 @@ static int write_tensor(struct writing *x, size_t i)
             copy_rows(x, s, t, first, rows);
         else
             rc = quantise_rows(x, s, t, type, first, rows);
-        if (!rc)
+        if (rc == 0)
             rc = gguf_write_data(x->w, x->blocks, tensor_type_bytes(type, rows * columns));
-        if (rc)
+        if (rc != 0)
             return rc;
         x->done += (double)tensor_type_bytes(type, rows * columns);
         x->o->written(x->o->user, x->done, x->total);
@@ -167,9 +168,7 @@ static int declare(struct writing *x)
     for (size_t i = 0; i < x->specs; i++) {
         const struct tensor_spec *s = &x->spec[i];
         const struct tensor *t = tensors_find(&x->tensors, s->name);
-        const int rc = weights_check(x->from, s, t);
-        if (rc)
-            return rc;
+        TRY(weights_check(x->from, s, t));
         gguf_tensor_name(s, x->names[i]);
         x->declared[i] = (struct st_declared){x->names[i],
                                               mixture_type(x->o->mixture, &x->c, s),
@@ -185,17 +184,17 @@ static int declare(struct writing *x)
 static int write_all(struct writing *x, const char *to)
 {
     int rc = gguf_write_begin(to, &x->w);
-    if (rc)
+    if (rc != 0)
         return rc;
     put_model(x);
     rc = put_tokenizer(x);
-    if (!rc)
+    if (rc == 0)
         rc = declare(x);
-    for (size_t i = 0; !rc && i < x->specs; i++)
+    for (size_t i = 0; rc == 0 && i < x->specs; i++)
         rc = write_tensor(x, i);
-    if (!rc && is_scaled(&x->c))
+    if (rc == 0 && is_scaled(&x->c))
         rc = write_rope_freqs(x);
-    if (!rc)
+    if (rc == 0)
         return gguf_write_end(x->w);
     gguf_write_abort(x->w);
     return rc;
@@ -234,27 +233,27 @@ int gguf_check_model(const struct model_config *c, const char *where)
                     "%s: positions are scaled (llama3), and llama.cpp reads no scale from GGUF "
                     "files of architecture %s; keep the Hugging Face folder",
                     where, arch);
-    return NJ_OK;
+    return 0;
 }
 
 int gguf_export(const char *from, const char *to, const struct export_options *o, double *bytes)
 {
     struct writing x = {.from = from, .o = o};
     int rc = source_config(from, &x.c);
-    if (!rc)
+    if (rc == 0)
         rc = gguf_check_model(&x.c, o->name);
     const int window = rc ? 0 : arch_block(&x.c.arch, 0, BLOCK_ATTENTION)->window;
     if (window > 0)
         note("%s: llama.cpp reads no sliding window from GGUF files of architecture %s; past %d "
              "tokens it computes something else than this model",
              o->name, gguf_arch(x.c.model_type), window);
-    if (!rc)
+    if (rc == 0)
         rc = source_tensors(from, &x.tensors);
-    if (!rc)
+    if (rc == 0)
         rc = tensor_specs(&x.c, &x.spec, &x.specs);
-    if (!rc)
+    if (rc == 0)
         rc = allocate(&x);
-    if (!rc)
+    if (rc == 0)
         rc = write_all(&x, to);
     *bytes = x.total;
     tensors_close(&x.tensors);

@@ -106,15 +106,15 @@ static int read_equal(const struct fields *f, const char *key, int64_t *out)
     int32_t *each = NULL;
     size_t count = 0;
     int rc = gguf_ints(f->g, key, &each, &count);
-    if (!rc && count == 0)
+    if (rc == 0 && count == 0)
         rc = fail(NJ_E_FORMAT, "%s: %s is empty; fetch the file again", f->g->path, key);
-    for (size_t i = 1; i < count && !rc; i++)
+    for (size_t i = 1; i < count && rc == 0; i++)
         if (each[i] != each[0])
             rc = fail(NJ_E_UNSUPPORTED,
                       "%s: %s is %d for layer 0 and %d for layer %zu; use a model whose layers are "
                       "alike",
                       f->g->path, key, each[0], each[i], i);
-    if (!rc)
+    if (rc == 0)
         *out = each[0];
     free(each);
     return rc;
@@ -133,7 +133,7 @@ static int read_int(const struct fields *f, const char *name, int missing, int *
         return fail(NJ_E_FORMAT, "%s: %s is %lld; it must be a whole number above 0", f->g->path,
                     key, (long long)value);
     *out = (int)value;
-    return NJ_OK;
+    return 0;
 }
 
 /* Read a number above 0, in float32 too; missing NAN: the key is required. */
@@ -146,7 +146,7 @@ static int read_number(const struct fields *f, const char *name, double missing,
     if (!((float)*out > 0) || !isfinite((float)*out))
         return fail(NJ_E_FORMAT, "%s: %s is %g; it must be a number above 0 that float32 can hold",
                     f->g->path, key, *out);
-    return NJ_OK;
+    return 0;
 }
 
 /* Find the first family that files of this architecture are read as. */
@@ -154,14 +154,12 @@ static int read_arch(const struct gguf *g, const struct family **out)
 {
     char supported[NAMES_BYTES] = "";
     struct gguf_text arch;
-    const int rc = gguf_string(g, "general.architecture", &arch);
-    if (rc)
-        return rc;
+    TRY(gguf_string(g, "general.architecture", &arch));
     for (int i = 0; i < FAMILIES && arch.text; i++)
         if (strlen(families[i].gguf) == arch.bytes &&
             memcmp(families[i].gguf, arch.text, arch.bytes) == 0) {
             *out = &families[i];
-            return NJ_OK;
+            return 0;
         }
     for (int i = 0; i < FAMILIES; i++)
         if (i == 0 || strcmp(families[i].gguf, families[i - 1].gguf) != 0)
@@ -175,14 +173,12 @@ static int read_arch(const struct gguf *g, const struct family **out)
 static int read_sizes(const struct fields *f, struct model_config *c, struct block *blocks)
 {
     struct block *attention = &blocks[PLAIN_ATTENTION];
-    int rc;
-    if ((rc = read_int(f, "context_length", 0, &c->max_positions)) ||
-        (rc = read_int(f, "embedding_length", 0, &c->hidden_size)) ||
-        (rc = read_int(f, "block_count", 0, &c->layers)) ||
-        (rc = read_int(f, "feed_forward_length", 0, &blocks[PLAIN_GLU].ffn_size)) ||
-        (rc = read_int(f, "attention.head_count", 0, &attention->heads)) ||
-        (rc = read_int(f, "attention.head_count_kv", attention->heads, &attention->kv_heads)))
-        return rc;
+    TRY(read_int(f, "context_length", 0, &c->max_positions));
+    TRY(read_int(f, "embedding_length", 0, &c->hidden_size));
+    TRY(read_int(f, "block_count", 0, &c->layers));
+    TRY(read_int(f, "feed_forward_length", 0, &blocks[PLAIN_GLU].ffn_size));
+    TRY(read_int(f, "attention.head_count", 0, &attention->heads));
+    TRY(read_int(f, "attention.head_count_kv", attention->heads, &attention->kv_heads));
     if (c->hidden_size < attention->heads)
         return fail(NJ_E_FORMAT, "%s: embedding_length is %d, less than attention.head_count %d",
                     f->g->path, c->hidden_size, attention->heads);
@@ -206,7 +202,7 @@ static int refuse_other_heads(const struct fields *f, int head_dim)
             return fail(NJ_E_UNSUPPORTED, "%s: %s.%s is %d, and heads are of %d; %s", f->g->path,
                         f->arch, same[i].name, size, head_dim, same[i].remedy);
     }
-    return NJ_OK;
+    return 0;
 }
 
 /* Refuse numbers that llama.cpp computes with, unless they change nothing. */
@@ -220,24 +216,25 @@ static int refuse_numbers(const struct fields *f)
                 {"embedding_scale", 1}, {"attention.scale", 0}};
     char key[128];
     double value;
-    int rc = 0;
-    for (size_t i = 0; !rc && i < sizeof rows / sizeof *rows; i++) {
-        rc = gguf_number(f->g, key_of(f, rows[i].name, key), rows[i].neutral, &value);
-        if (!rc && value != rows[i].neutral)
-            rc = fail(NJ_E_UNSUPPORTED,
-                      "%s: %s is %g, and models are computed with %g; use another model",
-                      f->g->path, key, value, rows[i].neutral);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        TRY(gguf_number(f->g, key_of(f, rows[i].name, key), rows[i].neutral, &value));
+        if (value != rows[i].neutral)
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: %s is %g, and models are computed with %g; use another model",
+                        f->g->path, key, value, rows[i].neutral);
     }
-    return rc;
+    return 0;
 }
 
 /* Refuse a file of adapters or of an importance matrix, which is no model. */
 static int refuse_kind(const struct gguf *g)
 {
     struct gguf_text type;
-    const int rc = gguf_string(g, "general.type", &type);
-    if (rc || !type.text || (type.bytes == 5 && memcmp(type.text, "model", 5) == 0))
-        return rc;
+    TRY(gguf_string(g, "general.type", &type));
+    if (!type.text)
+        return 0;
+    if (type.bytes == 5 && memcmp(type.text, "model", 5) == 0)
+        return 0;
     return fail(NJ_E_UNSUPPORTED, "%s: general.type is %.*s; name the file of a model", g->path,
                 gguf_shown(type), type.text);
 }
@@ -248,16 +245,18 @@ static int read_window(const struct fields *f, struct model_config *c, struct bl
     char key[128];
     int64_t window;
     const struct family *family = family_of_windows(f->arch);
-    const int rc = gguf_int(f->g, key_of(f, "attention.sliding_window", key), 0, &window);
-    if (rc || window < 1 || window >= c->max_positions)
-        return rc;
+    TRY(gguf_int(f->g, key_of(f, "attention.sliding_window", key), 0, &window));
+    if (window < 1)
+        return 0;
+    if (window >= c->max_positions)
+        return 0;
     if (!family)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s is %lld; sliding windows are not supported; use a model without one",
                     f->g->path, key, (long long)window);
     snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
     attention->window = (int)window;
-    return NJ_OK;
+    return 0;
 }
 
 static int refuse_features(const struct fields *f)
@@ -274,7 +273,7 @@ static int refuse_features(const struct fields *f)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s is %lld; mixtures of experts are not supported; use a dense model",
                     f->g->path, key, (long long)experts);
-    return NJ_OK;
+    return 0;
 }
 
 /* Read an id of tokenizer.ggml; -1 if there is none. */
@@ -286,7 +285,7 @@ static int read_token(const struct gguf *g, const char *key, int *out)
         return fail(NJ_E_FORMAT, "%s: %s is %lld, not a token id; fetch the file again", g->path,
                     key, (long long)id);
     *out = (int)id;
-    return NJ_OK;
+    return 0;
 }
 
 static int read_vocab(const struct fields *f, struct model_config *c)
@@ -308,15 +307,14 @@ static int refuse_scaling(const struct fields *f)
     char key[128];
     struct gguf_text type;
     double factor;
-    int rc = gguf_string(f->g, key_of(f, "rope.scaling.type", key), &type);
-    if (rc || (type.text && type.bytes == 4 && memcmp(type.text, "none", 4) == 0))
-        return rc;
+    TRY(gguf_string(f->g, key_of(f, "rope.scaling.type", key), &type));
+    if (type.text && type.bytes == 4 && memcmp(type.text, "none", 4) == 0)
+        return 0;
     const bool linear = !type.text || (type.bytes == 6 && memcmp(type.text, "linear", 6) == 0);
-    if ((rc = gguf_number(f->g, key_of(f, "rope.scale_linear", key), 0, &factor)) ||
-        (rc = gguf_number(f->g, key_of(f, "rope.scaling.factor", key), factor, &factor)))
-        return rc;
+    TRY(gguf_number(f->g, key_of(f, "rope.scale_linear", key), 0, &factor));
+    TRY(gguf_number(f->g, key_of(f, "rope.scaling.factor", key), factor, &factor));
     if (linear && (factor == 0 || factor == 1))
-        return NJ_OK;
+        return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "%s: %s.rope.scaling is %.*s, factor %g; of scaled positions only those of Llama 3 "
                 "are supported: use a file of the model without scaling",
@@ -353,7 +351,7 @@ int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model
     const int count = config_frequencies(c, 1);
     const struct tensor *t = tensors_find(w, GGUF_ROPE_FREQS);
     if (!t)
-        return NJ_OK;
+        return 0;
     if (t->dtype != NJ_TYPE_F32 || t->rank != 1 || t->shape[0] != count)
         return fail(NJ_E_FORMAT,
                     "%s: tensor " GGUF_ROPE_FREQS " is not %d numbers of F32; fetch "
@@ -374,7 +372,7 @@ int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model
                         " divides frequency %d by %g, where Llama 3's "
                         "rule has %g; other scaled positions are not supported: use another model",
                         path, i, (double)divisor[i], (double)rule[i]);
-    return NJ_OK;
+    return 0;
 }
 
 /* ---- a model's configuration ---- */
@@ -396,7 +394,7 @@ static int check_biases(const struct gguf *g, const struct family *family)
                     g->path, name);
     if (!there && wanted)
         return fail(NJ_E_FORMAT, "%s: tensor %s is missing; " CONVERT, g->path, name);
-    return NJ_OK;
+    return 0;
 }
 
 /* Return GGUF's name for a field of a config.json. */
@@ -427,34 +425,32 @@ static int read_config(const struct gguf *g, struct model_config *c)
 {
     const struct family *family = NULL;
     double eps;
-    int rc = refuse_kind(g);
-    if (!rc)
-        rc = read_arch(g, &family);
-    if (rc)
-        return rc;
+    TRY(refuse_kind(g));
+    TRY(read_arch(g, &family));
     const struct fields f = {g, family->gguf};
     *c = (struct model_config){0};
     struct block *blocks = config_plain_layers(c, family->model_type);
-    if ((rc = read_sizes(&f, c, blocks)) ||
-        (rc = refuse_other_heads(&f, blocks[PLAIN_ATTENTION].head_dim)) ||
-        (rc = read_window(&f, c, &blocks[PLAIN_ATTENTION])) || (rc = refuse_features(&f)) ||
-        (rc = refuse_scaling(&f)) ||
-        (rc = read_number(&f, "attention.layer_norm_rms_epsilon", NAN, &eps)) ||
-        (rc = read_number(&f, "rope.freq_base", 1e4, &c->arch.rope[0].theta)) ||
-        (rc = read_vocab(&f, c)) || (rc = check_biases(g, family)) ||
-        (rc = read_token(g, "tokenizer.ggml.bos_token_id", &c->bos_id)) ||
-        (rc = read_token(g, "tokenizer.ggml.eos_token_id", &c->eos_id)))
-        return rc;
+    TRY(read_sizes(&f, c, blocks));
+    TRY(refuse_other_heads(&f, blocks[PLAIN_ATTENTION].head_dim));
+    TRY(read_window(&f, c, &blocks[PLAIN_ATTENTION]));
+    TRY(refuse_features(&f));
+    TRY(refuse_scaling(&f));
+    TRY(read_number(&f, "attention.layer_norm_rms_epsilon", NAN, &eps));
+    TRY(read_number(&f, "rope.freq_base", 1e4, &c->arch.rope[0].theta));
+    TRY(read_vocab(&f, c));
+    TRY(check_biases(g, family));
+    TRY(read_token(g, "tokenizer.ggml.bos_token_id", &c->bos_id));
+    TRY(read_token(g, "tokenizer.ggml.eos_token_id", &c->eos_id));
     c->rms_eps = (float)eps;
-    rc = config_check_file(c, &(struct config_file){g->path, name_of, &f, CONVERT});
-    return rc ? rc : gguf_read_rope_freqs(g->path, &g->tensors, c);
+    TRY(config_check_file(c, &(struct config_file){g->path, name_of, &f, CONVERT}));
+    return gguf_read_rope_freqs(g->path, &g->tensors, c);
 }
 
 int gguf_config(const char *path, struct model_config *out)
 {
     struct gguf g;
     int rc = gguf_open(path, &g);
-    if (rc)
+    if (rc != 0)
         return rc;
     rc = read_config(&g, out);
     gguf_close(&g);
@@ -482,7 +478,7 @@ static int cut(const struct gguf *g, const struct model_config *c, const struct 
     out->shape[0] = spec->shape[0];
     out->data = (const char *)fused->data + (size_t)(before * b->head_dim) * row_bytes;
     out->bytes = (size_t)spec->shape[0] * row_bytes;
-    return NJ_OK;
+    return 0;
 }
 
 /* Find the tensor of that name, or the one that it may be a part of; NULL: neither is present. */
@@ -500,7 +496,7 @@ static int find(const struct gguf *g, const struct tensor_spec *spec, const char
                     g->path, name, whole);
     *part = all != NULL;
     *out = all ? all : own;
-    return NJ_OK;
+    return 0;
 }
 
 /* Take the tensor of a spec, under Hugging Face's name. */
@@ -513,15 +509,15 @@ static int take(const struct gguf *g, const struct model_config *c, const struct
     bool is_part = false;
     gguf_tensor_name(spec, named.name);
     int rc = find(g, spec, named.name, &is_part, &t);
-    if (!rc && t)
+    if (rc == 0 && t)
         used[t - g->tensors.tensor] = true;
-    if (!rc && is_part) {
+    if (rc == 0 && is_part) {
         rc = cut(g, c, t, spec, &part);
         t = &part;
     }
-    if (!rc)
+    if (rc == 0)
         rc = weights_check(g->path, &named, t);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (spec->rank == 1 && tensor_type_block(t->dtype) > 1)
         return fail(NJ_E_UNSUPPORTED,
@@ -531,7 +527,7 @@ static int take(const struct gguf *g, const struct model_config *c, const struct
     *out = *t;
     memcpy(out->name, spec->name, sizeof out->name);
     out->pairs = gguf_pairs(c, spec);
-    return NJ_OK;
+    return 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -547,7 +543,7 @@ static int refuse_rest(const struct gguf *g, const bool *used)
                         "%s: tensor %s is not part of the model that the metadata describes; it "
                         "would be ignored, so use another model",
                         g->path, g->tensors.tensor[i].name);
-    return NJ_OK;
+    return 0;
 }
 
 /* Take all tensors; *out: `count` tensors, malloc()'d. */
@@ -557,20 +553,20 @@ static int take_all(const struct gguf *g, const struct model_config *c,
     struct tensor *list = calloc(count, sizeof *list);
     bool *used = calloc(g->tensors.count, sizeof *used);
     int rc = list && used
-                 ? NJ_OK
+                 ? 0
                  : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", g->path, count);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         rc = take(g, c, &spec[i], used, &list[i]);
-    if (!rc)
+    if (rc == 0)
         rc = refuse_rest(g, used);
     free(used);
-    if (rc) {
+    if (rc != 0) {
         free(list);
         return rc;
     }
     qsort(list, count, sizeof *list, by_name);
     *out = list;
-    return NJ_OK;
+    return 0;
 }
 
 int gguf_tensors(const char *path, struct tensors *out)
@@ -582,7 +578,7 @@ int gguf_tensors(const char *path, struct tensors *out)
     size_t count;
     *out = (struct tensors){0};
     int rc = gguf_open(path, &g);
-    if (rc)
+    if (rc != 0)
         return rc;
     if (!(rc = read_config(&g, &c)) && !(rc = tensor_specs(&c, &spec, &count)) &&
         !(rc = take_all(&g, &c, spec, count, &list))) {

@@ -7,6 +7,7 @@
 #include "model/init.h"
 
 #include "base/float16.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
@@ -199,15 +200,13 @@ static int declare(const struct source *s, const struct tensor_spec *spec, size_
 {
     for (size_t i = 0; i < count; i++) {
         const struct tensor *t = NULL;
-        const int rc = s->from ? find_taken(s, &spec[i], &t) : NJ_OK;
-        if (rc)
-            return rc;
+        TRY(s->from ? find_taken(s, &spec[i], &t) : 0);
         out[i] = (struct st_declared){spec[i].name,
                                       t && s->as_they_are ? tensor_expanded(t) : s->dtype,
                                       spec[i].rank,
                                       {spec[i].shape[0], spec[i].shape[1]}};
     }
-    return NJ_OK;
+    return 0;
 }
 
 static void convert_block(void *block, const struct tensor *t, int64_t first, int64_t count,
@@ -226,18 +225,18 @@ static int write_tensor(struct st_folder_writer *w, const struct source *s,
     const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), s->seed);
     const int64_t elements = tensor_elements(spec);
     const struct tensor *t = NULL;
-    int rc = s->from ? find_taken(s, spec, &t) : NJ_OK;
-    if (!rc && t && t->dtype == dtype && t->pairs == 0 && !t->packed)
+    TRY(s->from ? find_taken(s, spec, &t) : 0);
+    if (t && t->dtype == dtype && t->pairs == 0 && !t->packed)
         return st_folder_data(w, t->data, t->bytes);
-    for (int64_t at = 0; at < elements && !rc; at += BLOCK) {
+    for (int64_t at = 0; at < elements; at += BLOCK) {
         const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
         if (t)
             convert_block(block, t, at, n, dtype);
         else
             fill_block(block, at, n, fill_of(spec->role), key, dtype);
-        rc = st_folder_data(w, block, tensor_type_bytes(dtype, n));
+        TRY(st_folder_data(w, block, tensor_type_bytes(dtype, n)));
     }
-    return rc;
+    return 0;
 }
 
 static int write_weights(const char *dir, const struct source *s, const struct tensor_spec *spec,
@@ -248,9 +247,9 @@ static int write_weights(const char *dir, const struct source *s, const struct t
     if (!block)
         return fail(NJ_E_NOMEM, "%s: out of memory for a block of weights", dir);
     int rc = st_folder_begin(dir, declared, count, max_shard_bytes, &w);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         rc = write_tensor(w, s, &spec[i], declared[i].dtype, block);
-    if (!rc) {
+    if (rc == 0) {
         rc = st_folder_end(w);
         w = NULL;
     }
@@ -265,7 +264,7 @@ static int write_generation_config(const char *dir, const struct model_config *c
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/generation_config.json", dir);
     if (access(path, F_OK) == 0)
-        return NJ_OK;
+        return 0;
     FILE *file = fopen(path, "w");
     if (!file)
         return fail(NJ_E_IO, "%s: cannot write it: %s", path, strerror(errno));
@@ -279,7 +278,7 @@ static int write_generation_config(const char *dir, const struct model_config *c
     if (fclose(file) != 0 || bad)
         return fail(NJ_E_IO, "%s: cannot write it: %s; check the free space", path,
                     strerror(errno));
-    return NJ_OK;
+    return 0;
 }
 
 static int write_model(const char *dir, const struct model_config *c, const struct source *s,
@@ -290,15 +289,15 @@ static int write_model(const char *dir, const struct model_config *c, const stru
     size_t count = 0;
     struct folder folder;
     int rc = config_check(c, dir);
-    if (rc || (rc = tensor_specs(c, &spec, &count)))
+    if (rc != 0 || (rc = tensor_specs(c, &spec, &count)))
         return rc;
     declared = calloc(count, sizeof *declared);
     rc = declared ? declare(s, spec, count, declared)
                   : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", dir, count);
     uint64_t bytes = 0;
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         bytes += st_declared_bytes(&declared[i]);
-    if (rc || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
+    if (rc != 0 || (rc = folder_check_model_space(dir, bytes)) || (rc = folder_begin(&folder, dir)))
         goto done;
     const char *dtype = tensor_type_torch(declared[0].dtype);
     if ((rc = s->from ? source_write_config(s->dir, folder.temp, c, dtype)
@@ -327,7 +326,7 @@ int init_from_layers(const char *dir, const struct model_config *c, const char *
 {
     struct tensors w;
     int rc = source_tensors(from, &w);
-    if (rc)
+    if (rc != 0)
         return rc;
     const struct source s = {.dtype = dtype ? *dtype : NJ_TYPE_F32,
                              .as_they_are = !dtype,

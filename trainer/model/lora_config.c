@@ -5,6 +5,7 @@
  */
 #include "model/lora_config.h"
 
+#include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -193,9 +194,8 @@ static int read_fields(const char *path, json_t *root, struct lora_config *out)
     const json_t *dropout = json_object_get(root, "lora_dropout");
     if (!json_is_string(type) || strcmp(json_string_value(type), "LORA") != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: peft_type must be LORA", path);
-    int rc = check_others(path, root);
-    if (rc || (rc = check_start(path, json_object_get(root, "init_lora_weights"))))
-        return rc;
+    TRY(check_others(path, root));
+    TRY(check_start(path, json_object_get(root, "init_lora_weights")));
     if (!json_is_integer(rank) || json_integer_value(rank) < 1 || json_integer_value(rank) > 65536)
         return fail(NJ_E_FORMAT, "%s: r must be a whole number from 1 on", path);
     if (!json_is_number(alpha) || !(json_number_value(alpha) > 0))
@@ -217,7 +217,7 @@ int lora_config_read(const char *dir, struct lora_config *out)
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
     int rc = json_read_file(path, "give a folder of adapters as PEFT saves them", &root);
-    if (!rc)
+    if (rc == 0)
         rc = read_fields(path, root, out);
     json_decref(root);
     return rc;

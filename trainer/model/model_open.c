@@ -4,6 +4,7 @@
  */
 #include "model/model_open.h"
 
+#include "base/try.h"
 #include "formats/apr.h"
 #include "formats/gguf.h"
 #include "formats/side_files.h"
@@ -61,10 +62,10 @@ int source_tensors(const char *path, struct tensors *out)
 {
     const struct kind *k = kind_of(path);
     int rc = k->tensors(path, out);
-    if (rc || !k->check)
+    if (rc != 0 || !k->check)
         return rc;
     rc = k->check(path, out);
-    if (rc)
+    if (rc != 0)
         tensors_close(out);
     return rc;
 }
@@ -104,13 +105,13 @@ int source_types(const char *path, const struct model_config *c, unsigned char *
     bool quantised = false;
     *out = NULL;
     int rc = source_tensors_again(path, &w);
-    if (rc)
+    if (rc != 0)
         return rc;
     rc = tensor_specs(c, &spec, &count);
     unsigned char *types = rc ? NULL : calloc(count, sizeof *types);
-    if (!rc && !types)
+    if (rc == 0 && !types)
         rc = fail(NJ_E_NOMEM, "out of memory for the types of %zu tensors", count);
-    for (size_t i = 0; !rc && i < count; i++) {
+    for (size_t i = 0; rc == 0 && i < count; i++) {
         const struct tensor *t = tensors_find(&w, spec[i].name);
         rc = weights_check(path, &spec[i], t);
         types[i] = rc ? 0 : (unsigned char)t->dtype;
@@ -118,7 +119,7 @@ int source_types(const char *path, const struct model_config *c, unsigned char *
     }
     free(spec);
     tensors_close(&w);
-    if (!rc && quantised)
+    if (rc == 0 && quantised)
         *out = types;
     else
         free(types);
@@ -136,9 +137,7 @@ int source_quantised(const char *path, char *out, size_t bytes)
     bool found[NJ_TYPES] = {false};
     struct tensors w;
     *out = '\0';
-    const int rc = source_tensors_again(path, &w);
-    if (rc)
-        return rc;
+    TRY(source_tensors_again(path, &w));
     for (size_t i = 0; i < w.count; i++)
         found[w.tensor[i].dtype] = true;
     for (int t = 0; t < NJ_TYPES; t++)

@@ -5,6 +5,7 @@
  */
 #include "model/quantized_folder.h"
 
+#include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -36,7 +37,7 @@ int folder_is_quantised(const char *dir, bool *out)
     char path[PATH_BYTES];
     json_t *config, *value;
     const int rc = read_quantised(dir, path, &config, &value);
-    *out = !rc && value && st_is_there(dir);
+    *out = rc == 0 && value && st_is_there(dir);
     json_decref(config);
     return rc;
 }
@@ -51,15 +52,15 @@ static bool holds_adapters(const char *dir)
 int folder_config(const char *dir, struct model_config *out)
 {
     bool own = false;
-    int rc = config_read(dir, out);
-    if (!rc && st_is_there(dir) && holds_adapters(dir))
+    TRY(config_read(dir, out));
+    if (st_is_there(dir) && holds_adapters(dir))
         note("%s: holds adapters beside the model, which is read without them; --adapter %s reads "
              "them",
              dir, dir);
-    if (!rc && out->tied && st_is_there(dir))
-        rc = folder_has_own_head(dir, &own);
-    if (rc || !own)
-        return rc;
+    if (out->tied && st_is_there(dir))
+        TRY(folder_has_own_head(dir, &own));
+    if (!own)
+        return 0;
     out->tied = false;
     note("%s: config.json ties the head to the embedding table, and the weights hold a head of its "
          "own, which is used (as in transformers 5)",
@@ -135,9 +136,7 @@ static int take_matrix(struct reading *r, const struct tensor_spec *spec)
     }
     *t = (struct tensor){.rank = 2, .shape = {p->rows, p->columns}, .packed = p};
     snprintf(t->name, sizeof t->name, "%s", spec->name);
-    const int rc = layout->open(&m, p, t);
-    if (rc)
-        return rc;
+    TRY(layout->open(&m, p, t));
     t->bytes = tensor_type_bytes(t->dtype, p->rows * p->columns);
     r->to.count++;
     drop_bias(r, spec, module);
@@ -185,7 +184,7 @@ static int take_all(struct reading *r)
     struct tensor_spec *spec;
     size_t count;
     int rc = tensor_specs(r->config, &spec, &count);
-    if (rc)
+    if (rc != 0)
         return rc;
     r->used = calloc(r->from->count + 1, sizeof *r->used);
     /* A matrix has one part at least, and each tensor is a part of one matrix at most. */
@@ -194,9 +193,9 @@ static int take_all(struct reading *r)
     if (!r->used || !r->to.tensor || !r->to.packed)
         rc =
             fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", r->dir, r->from->count);
-    for (size_t i = 0; i < count && !rc; i++)
+    for (size_t i = 0; i < count && rc == 0; i++)
         rc = spec[i].rank == 2 ? take_matrix(r, &spec[i]) : 0;
-    if (!rc)
+    if (rc == 0)
         rc = take_rest(r);
     free(r->used);
     free(spec);
@@ -207,11 +206,11 @@ static int take_all(struct reading *r)
 static int open_settled(const char *dir, struct tensors *out)
 {
     int rc = st_open_parts(dir, out);
-    if (rc)
+    if (rc != 0)
         return rc;
     st_read_ahead(out);
     rc = folder_names_settle(dir, out);
-    if (rc)
+    if (rc != 0)
         tensors_close(out);
     return rc;
 }
@@ -221,13 +220,13 @@ static int plain_tensors(const char *dir, struct tensors *out)
 {
     struct model_config config;
     int rc = folder_config(dir, &config);
-    if (rc || (rc = open_settled(dir, out)))
+    if (rc != 0 || (rc = open_settled(dir, out)))
         return rc;
     if (config.tied)
         rc = folder_names_share(dir, out);
-    if (!rc)
+    if (rc == 0)
         rc = folder_names_check(dir, out);
-    if (rc)
+    if (rc != 0)
         tensors_close(out);
     return rc;
 }
@@ -238,11 +237,11 @@ static int quantised_tensors(const char *dir, const struct quantised_scheme *sch
     struct model_config config;
     struct tensors from;
     int rc = config_read(dir, &config);
-    if (rc || (rc = open_settled(dir, &from)))
+    if (rc != 0 || (rc = open_settled(dir, &from)))
         return rc;
     struct reading r = {.dir = dir, .config = &config, .scheme = scheme, .from = &from};
     rc = take_all(&r);
-    if (rc) {
+    if (rc != 0) {
         tensors_close(&r.to);
         tensors_close(&from);
         return rc;
@@ -261,11 +260,11 @@ int folder_tensors(const char *dir, struct tensors *out)
     struct quantised_scheme scheme;
     *out = (struct tensors){0};
     int rc = read_quantised(dir, path, &config, &value);
-    if (!rc && value)
+    if (rc == 0 && value)
         rc = quantised_scheme(path, value, &scheme);
     const bool plain = !value;
     json_decref(config);
-    if (rc)
+    if (rc != 0)
         return rc;
     return plain ? plain_tensors(dir, out) : quantised_tensors(dir, &scheme, out);
 }

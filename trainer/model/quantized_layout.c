@@ -6,6 +6,7 @@
 #include "model/quantized_layout.h"
 
 #include "base/integers.h"
+#include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -43,9 +44,7 @@ static int check_part(const struct quantised_matrix *m, int part, const char *na
                       int64_t rows, int64_t columns)
 {
     const struct tensor *t = m->part[part];
-    const int rc = need(m, part, name);
-    if (rc)
-        return rc;
+    TRY(need(m, part, name));
     const bool same =
         t->rank == (columns ? 2 : 1) && t->shape[0] == rows && (!columns || t->shape[1] == columns);
     return same && (types >> (int)t->dtype & 1) ? 0 : refuse_part(m, t);
@@ -138,7 +137,7 @@ static int read_nf4_state(const struct quantised_matrix *m, struct packed *p)
     snprintf(where, sizeof where, "%s: tensor %s", m->dir, t->name);
     int rc = json_read_text(where, t->data, t->bytes, JSON_REJECT_DUPLICATES,
                             "fetch the folder again", &state);
-    if (rc)
+    if (rc != 0)
         return rc;
     const json_t *shape = json_object_get(state, "shape");
     const json_t *type = json_object_get(state, "quant_type");
@@ -161,9 +160,7 @@ static int check_nf4_code(const struct quantised_matrix *m)
     const float one = 1;
     float code[16], want[64];
     const struct tensor t = {.dtype = NJ_TYPE_NF4, .data = block};
-    int rc = check_part(m, NF4_CODE, "quant_map", 1 << NJ_TYPE_F32, 16, 0);
-    if (rc)
-        return rc;
+    TRY(check_part(m, NF4_CODE, "quant_map", 1 << NJ_TYPE_F32, 16, 0));
     memcpy(block, &one, sizeof one);
     for (int i = 0; i < 8; i++)
         block[4 + i] = (unsigned char)(2 * i << 4 | (2 * i + 1));
@@ -173,26 +170,27 @@ static int check_nf4_code(const struct quantised_matrix *m)
     for (int i = 0; i < 16; i++)
         same = same && code[i] == want[i];
     if (!same)
-        rc = fail(NJ_E_UNSUPPORTED,
-                  "%s: tensor %s is not the code of NF4; use the bfloat16 release of the model, or "
-                  "a GGUF file of it",
-                  m->dir, m->part[NF4_CODE]->name);
-    return rc;
+        return fail(
+            NJ_E_UNSUPPORTED,
+            "%s: tensor %s is not the code of NF4; use the bfloat16 release of the model, or "
+            "a GGUF file of it",
+            m->dir, m->part[NF4_CODE]->name);
+    return 0;
 }
 
 static int open_nf4(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
 {
     static const enum nj_tensor_type types[] = {NJ_TYPE_NF4};
     int rc = read_nf4_state(m, p);
-    if (!rc)
+    if (rc == 0)
         rc = check_nf4_code(m);
-    if (!rc)
+    if (rc == 0)
         rc = choose(m, types, 1, p, t);
-    if (!rc)
+    if (rc == 0)
         rc = need(m, NF4_WEIGHT, "weight");
-    if (!rc)
+    if (rc == 0)
         rc = need(m, NF4_ABSMAX, "absmax");
-    if (rc)
+    if (rc != 0)
         return rc;
     const int64_t groups = i64_ceil_div(p->rows * p->columns, p->group_columns);
     const bool nested = (int)m->part[NF4_ABSMAX]->dtype == ST_U8;
@@ -200,14 +198,14 @@ static int open_nf4(const struct quantised_matrix *m, struct packed *p, struct t
     if (m->part[NF4_WEIGHT]->bytes != (size_t)(p->rows * p->columns / 2))
         return refuse_part(m, m->part[NF4_WEIGHT]);
     rc = check_part(m, NF4_ABSMAX, "absmax", 1 << ST_U8 | 1 << NJ_TYPE_F32, groups, 0);
-    if (rc || !nested)
+    if (rc != 0 || !nested)
         return rc;
     if (p->nested == 0)
         return refuse_part(m, m->part[NF4_STATE]);
     rc = check_part(m, NF4_NESTED_CODE, "nested_quant_map", 1 << NJ_TYPE_F32, 256, 0);
-    return rc ? rc
-              : check_part(m, NF4_NESTED_ABSMAX, "nested_absmax", 1 << NJ_TYPE_F32,
-                           i64_ceil_div(groups, p->nested), 0);
+    return rc != 0 ? rc
+                   : check_part(m, NF4_NESTED_ABSMAX, "nested_absmax", 1 << NJ_TYPE_F32,
+                                i64_ceil_div(groups, p->nested), 0);
 }
 
 /* ---- GPTQ: columns by rows; a word has eight columns of a row ---- */
@@ -230,8 +228,8 @@ static int check_turned(const struct quantised_matrix *m, const struct packed *p
     const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
     if (p->rows % 8 != 0)
         return refuse_part(m, m->part[TURNED_WEIGHT]);
-    const int rc = check_part(m, TURNED_ZEROS, "qzeros", 1 << ST_I32, groups, p->rows / 8);
-    return rc ? rc : check_part(m, TURNED_SCALES, "scales", HALVES, groups, p->rows);
+    TRY(check_part(m, TURNED_ZEROS, "qzeros", 1 << ST_I32, groups, p->rows / 8));
+    return check_part(m, TURNED_SCALES, "scales", HALVES, groups, p->rows);
 }
 
 /* Check that columns of a group lie together. */
@@ -241,7 +239,7 @@ static int check_order(const struct quantised_matrix *m, const struct packed *p)
     int rc = order || m->scheme->ordered
                  ? check_part(m, GPTQ_ORDER, "g_idx", 1 << ST_I32, p->columns, 0)
                  : 0;
-    for (int64_t c = 0; order && !rc && c < p->columns; c++) {
+    for (int64_t c = 0; order && rc == 0 && c < p->columns; c++) {
         int32_t group;
         memcpy(&group, order + 4 * c, sizeof group);
         if (group != c / p->group_columns)
@@ -256,12 +254,12 @@ static int check_order(const struct quantised_matrix *m, const struct packed *p)
 static int open_gptq(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
 {
     int rc = choose_i4(m, p, t);
-    if (!rc)
+    if (rc == 0)
         rc = check_part(m, TURNED_WEIGHT, "qweight", 1 << ST_I32, p->columns / 8, p->rows);
-    if (!rc)
+    if (rc == 0)
         rc = check_turned(m, p);
     p->block = gptq_block;
-    return rc ? rc : check_order(m, p);
+    return rc != 0 ? rc : check_order(m, p);
 }
 
 /* ---- AWQ: columns by rows; a word has eight rows of a column, the even ones first ---- */
@@ -287,10 +285,10 @@ static void awq_block(const struct packed *p, int64_t row, int64_t column, unsig
 static int open_awq(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
 {
     int rc = choose_i4(m, p, t);
-    if (!rc)
+    if (rc == 0)
         rc = check_part(m, TURNED_WEIGHT, "qweight", 1 << ST_I32, p->columns, p->rows / 8);
     p->block = awq_block;
-    return rc ? rc : check_turned(m, p);
+    return rc != 0 ? rc : check_turned(m, p);
 }
 
 /* ---- compressed-tensors, pack-quantized: rows by columns; a word has eight columns ---- */
@@ -331,7 +329,7 @@ static int check_ct_zero(const struct quantised_matrix *m, const struct packed *
 static int open_ct(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
 {
     int rc = choose_i4(m, p, t);
-    if (rc)
+    if (rc != 0)
         return rc;
     const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
     if (m->part[CT_ORDER])
@@ -342,10 +340,10 @@ static int open_ct(const struct quantised_matrix *m, struct packed *p, struct te
     if (m->scheme->ordered && (rc = need(m, CT_ORDER, "weight_g_idx")) != 0)
         return rc;
     rc = check_part(m, CT_WEIGHT, "weight_packed", 1 << ST_I32, p->rows, p->columns / 8);
-    if (!rc)
+    if (rc == 0)
         rc = check_part(m, CT_SCALE, "weight_scale", HALVES, p->rows, groups);
     p->block = ct_block;
-    return rc ? rc : check_ct_zero(m, p, groups);
+    return rc != 0 ? rc : check_ct_zero(m, p, groups);
 }
 
 /* ---- e4m3: rows by columns ---- */
@@ -381,11 +379,9 @@ static int open_f8(const struct quantised_matrix *m, struct packed *p, struct te
 {
     static const enum nj_tensor_type types[] = {NJ_TYPE_F8_128, NJ_TYPE_F8_32};
     const struct tensor *scale = m->part[F8_SCALE] ? m->part[F8_SCALE] : m->part[F8_SCALE_INV];
-    int rc = check_part(m, F8_WEIGHT, "weight", 1 << ST_F8_E4M3, p->rows, p->columns);
-    if (!rc && !scale)
-        rc = need(m, F8_SCALE, "weight_scale");
-    if (rc)
-        return rc;
+    TRY(check_part(m, F8_WEIGHT, "weight", 1 << ST_F8_E4M3, p->rows, p->columns));
+    if (!scale)
+        TRY(need(m, F8_SCALE, "weight_scale"));
     p->block = f8_block;
     p->group_rows = shared(p->rows, scale->rank > 0 ? scale->shape[0] : 1, m->scheme->rows);
     p->group_columns =

@@ -4,6 +4,7 @@
  */
 #include "model/quantized_scheme.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "io/json_text.h"
 
@@ -97,8 +98,8 @@ static int read_gptq(const struct reading *r, const json_t *c)
     if (json_object_size(dynamic) > 0)
         return refuse(r, "dynamic", dynamic, "one scheme for all layers is read: " OTHERWISE);
     r->out->ordered = json_is_true(json_object_get(c, "desc_act"));
-    const int rc = read_bits(r, "bits", json_object_get(c, "bits"), 4);
-    return rc ? rc : read_group(r, json_object_get(c, "group_size"));
+    TRY(read_bits(r, "bits", json_object_get(c, "bits"), 4));
+    return read_group(r, json_object_get(c, "group_size"));
 }
 
 static int read_awq(const struct reading *r, const json_t *c)
@@ -107,8 +108,8 @@ static int read_awq(const struct reading *r, const json_t *c)
     r->out->format = QUANTISED_AWQ;
     if (version && !is_text(version, "gemm") && !is_text(version, "GEMM"))
         return refuse(r, "version", version, "of AWQ the version gemm is read: " OTHERWISE);
-    const int rc = read_bits(r, "bits", either(c, "bits", "w_bit"), 4);
-    return rc ? rc : read_group(r, either(c, "group_size", "q_group_size"));
+    TRY(read_bits(r, "bits", either(c, "bits", "w_bit"), 4));
+    return read_group(r, either(c, "group_size", "q_group_size"));
 }
 
 static int read_f8(const struct reading *r, const json_t *c)
@@ -130,14 +131,13 @@ static int read_weights(const struct reading *r, const json_t *w)
     if (json_is_string(order) && !r->out->ordered && !is_text(order, "weight") &&
         !is_text(order, "static"))
         return refuse(r, "actorder", order, "static is read: " OTHERWISE);
-    int rc = read_bits(r, "num_bits", json_object_get(w, "num_bits"), floats ? 8 : 4);
-    if (!rc && !is_text(type, floats ? "float" : "int"))
-        rc = refuse(r, "type", type,
-                    floats ? "of this format float is read: " OTHERWISE
-                           : "of this format int is read: " OTHERWISE);
-    if (!rc)
-        rc = read_group(r, json_object_get(w, "group_size"));
-    return rc ? rc : read_block(r, "block_structure", json_object_get(w, "block_structure"));
+    TRY(read_bits(r, "num_bits", json_object_get(w, "num_bits"), floats ? 8 : 4));
+    if (!is_text(type, floats ? "float" : "int"))
+        return refuse(r, "type", type,
+                      floats ? "of this format float is read: " OTHERWISE
+                             : "of this format int is read: " OTHERWISE);
+    TRY(read_group(r, json_object_get(w, "group_size")));
+    return read_block(r, "block_structure", json_object_get(w, "block_structure"));
 }
 
 /* Refuse steps other than quantization that are applied to weights. */
@@ -183,7 +183,7 @@ static int read_compressed(const struct reading *r, const json_t *c)
     const struct quantised_scheme *out = r->out;
     const char *name;
     int rc = read_format(r, json_object_get(c, "format"));
-    if (rc || (rc = refuse_other_steps(r, c)))
+    if (rc != 0 || (rc = refuse_other_steps(r, c)))
         return rc;
     if (json_object_size(groups) == 0)
         return refuse(r, "config_groups", groups, "fetch the folder again");
@@ -192,7 +192,7 @@ static int read_compressed(const struct reading *r, const json_t *c)
     {
         r->out->rows = r->out->columns = 0;
         rc = read_weights(r, json_object_get(group, "weights"));
-        if (rc)
+        if (rc != 0)
             return rc;
         if (first.columns >= 0 &&
             (first.ordered != out->ordered || first.has_zeros != out->has_zeros ||

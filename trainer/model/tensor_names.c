@@ -141,7 +141,7 @@ int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t 
     list_all(&list);
     *out = list.to;
     *count = list.count;
-    return NJ_OK;
+    return 0;
 }
 
 int64_t tensors_elements(const struct model_config *c)

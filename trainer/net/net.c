@@ -4,6 +4,7 @@
  */
 #include "net/net.h"
 
+#include "base/try.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -114,9 +115,7 @@ static void count_layers(struct net *n)
 
 int net_place(struct net *n, enum params_matrices here)
 {
-    const int rc = params_layout(&n->c, here, &n->p);
-    if (rc != 0)
-        return rc;
+    TRY(params_layout(&n->c, here, &n->p));
     n->layer = calloc((size_t)n->c.layers + 1, sizeof *n->layer);
     if (n->layer) {
         count_layers(n);

@@ -4,6 +4,7 @@
  */
 #include "net/params.h"
 
+#include "base/try.h"
 #include "io/error.h"
 
 #include <stdlib.h>
@@ -70,9 +71,7 @@ int params_layout(const struct model_config *c, enum params_matrices here, struc
 {
     const size_t layers = (size_t)c->layers;
     *out = (struct params){.embed = -1, .head = -1, .layers = c->layers};
-    int rc = tensor_specs(c, &out->spec, &out->specs);
-    if (rc != 0)
-        return rc;
+    TRY(tensor_specs(c, &out->spec, &out->specs));
     out->first = unknown(out->specs);
     out->layer = (int64_t(*)[ROLE_COUNT])unknown(layers * ROLE_COUNT);
     out->begin = unknown(layers + 1);

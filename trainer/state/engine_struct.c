@@ -4,6 +4,7 @@
  */
 #include "state/engine_struct.h"
 
+#include "base/try.h"
 #include "io/error.h"
 
 int engine_join(struct engine *e)
@@ -47,12 +48,12 @@ bool engine_reads(const struct engine *e)
 int engine_copy_results(struct engine *e, const struct losses *sums)
 {
     struct pinned *box = e->mem.pinned;
-    int rc = nj_copy(e->stream, box->state, e->mem.state, sizeof box->state);
-    return rc != 0 ? rc : nj_copy(e->stream, &box->sums, sums, sizeof box->sums);
+    TRY(nj_copy(e->stream, box->state, e->mem.state, sizeof box->state));
+    return nj_copy(e->stream, &box->sums, sums, sizeof box->sums);
 }
 
 int engine_read_back(struct engine *e)
 {
-    int rc = engine_copy_results(e, e->mem.sums);
-    return rc != 0 ? rc : nj_stream_sync(e->stream);
+    TRY(engine_copy_results(e, e->mem.sums));
+    return nj_stream_sync(e->stream);
 }

@@ -6,6 +6,7 @@
 #include "state/plan_layout.h"
 
 #include "base/checked.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "state/cost.h"
 #include "teacher/live.h"
@@ -141,9 +142,7 @@ int plan_largest_batch(const struct model_config *student, const struct model_co
     for (tried.batch_size = 1; tried.batch_size <= most; tried.batch_size++) {
         if ((int64_t)tried.batch_size * o->seq_len > PLAN_ROWS_MOST)
             break;
-        const int err = plan_make(student, teacher, &tried, &p);
-        if (err)
-            return err;
+        TRY(plan_make(student, teacher, &tried, &p));
         if (plan_fits(&p, o, budget))
             *out = tried.batch_size;
         else if (plan_bytes_growing(&p) > budget)

@@ -5,6 +5,7 @@
  */
 #include "step/micro_batch.h"
 
+#include "base/try.h"
 #include "step/train_step.h"
 
 #include "io/error.h"
@@ -69,11 +70,10 @@ static int check_target(const struct shape *s, int32_t target, int row)
 
 static int check_targets(const struct shape *s, const int32_t *target)
 {
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < s->rows; i++)
+    for (int i = 0; i < s->rows; i++)
         if (target[i] != IGNORED)
-            rc = check_target(s, target[i], i);
-    return rc;
+            TRY(check_target(s, target[i], i));
+    return 0;
 }
 
 static int check_batch(const struct shape *s, const struct batch *b)
@@ -155,9 +155,7 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
 static int stage_batch(const struct shape *s, const struct batch *b, struct rows *out,
                        int32_t *scratch)
 {
-    const int rc = check_batch(s, b);
-    if (rc != 0)
-        return rc;
+    TRY(check_batch(s, b));
     copy_positions(b, (size_t)s->rows, out);
     sort_ids(b->ids, s->rows, out->order, out->runs, scratch);
     return (compact(s, b, out) + s->chunk - 1) / s->chunk;
@@ -217,13 +215,10 @@ int stage_scored(struct engine *e, const struct score_batch *b)
     const struct shape *s = &e->shape;
     const size_t bytes = (size_t)s->rows * sizeof(int32_t);
     struct rows rows = host_rows(e, 0);
-    int rc = check_positions(s, b);
-    if (rc == 0)
-        rc = check_ids(s, b->ids);
-    for (int i = 0; rc == 0 && b->target && i < b->count; i++)
-        rc = check_target(s, b->target[i], b->at[i]);
-    if (rc != 0)
-        return rc;
+    TRY(check_positions(s, b));
+    TRY(check_ids(s, b->ids));
+    for (int i = 0; b->target && i < b->count; i++)
+        TRY(check_target(s, b->target[i], b->at[i]));
 #define READ(name) memcpy(rows.name, b->name, bytes);
 #include "batch/batch.def"
     for (int i = 0; i < s->padded; i++) {

@@ -124,17 +124,16 @@ static int run_backward(struct engine *e, bool add, bool last)
 /* Run the student in parts: weights come, and gradients go, by groups of layers. */
 static int run_in_parts(struct engine *e, int chunks, bool add, bool last)
 {
-    int rc = run_forward(e);
-    if (rc == 0)
-        rc = step_graph_launch(e, (struct step_graph){STEP_HEAD, chunks, add});
-    return rc == 0 ? run_backward(e, add, last) : rc;
+    TRY(run_forward(e));
+    TRY(step_graph_launch(e, (struct step_graph){STEP_HEAD, chunks, add}));
+    return run_backward(e, add, last);
 }
 
 /* Run the whole student at once, when all weights have come. */
 static int run_whole(struct engine *e, int chunks, bool add)
 {
-    const int rc = engine_join(e);
-    return rc == 0 ? step_graph_launch(e, (struct step_graph){STEP_MICRO, chunks, add}) : rc;
+    TRY(engine_join(e));
+    return step_graph_launch(e, (struct step_graph){STEP_MICRO, chunks, add});
 }
 
 /* Return whether a micro-batch is left out: without a target it adds nothing to gradients that are there. */
@@ -151,9 +150,7 @@ static int run_micro(struct engine *e, int slot, bool last)
     const int chunks = e->chunks_of[slot];
     if (is_empty(e, slot))
         return 0;
-    const int rc = begin_micro(e, slot);
-    if (rc != 0)
-        return rc;
+    TRY(begin_micro(e, slot));
     return e->shape.early ? run_in_parts(e, chunks, add, last) : run_whole(e, chunks, add);
 }
 
@@ -182,14 +179,11 @@ int step_gradients(struct engine *e)
  * next batch, while the device is still at the update. */
 static int finish_step(struct engine *e)
 {
-    int rc = step_graph_launch(e, (struct step_graph){.kind = STEP_CLIP});
-    if (rc == 0)
-        rc = engine_copy_results(e, e->mem.total_sums);
-    if (rc == 0)
-        rc = nj_event_record(e->results, e->stream);
-    if (rc == 0)
-        rc = step_graph_launch(e, (struct step_graph){.kind = STEP_UPDATE});
-    return rc != 0 ? rc : nj_event_sync(e->results);
+    TRY(step_graph_launch(e, (struct step_graph){.kind = STEP_CLIP}));
+    TRY(engine_copy_results(e, e->mem.total_sums));
+    TRY(nj_event_record(e->results, e->stream));
+    TRY(step_graph_launch(e, (struct step_graph){.kind = STEP_UPDATE}));
+    return nj_event_sync(e->results);
 }
 
 double loss_of(const struct engine *e, double kd, double ce)

@@ -232,8 +232,8 @@ static int read_record(struct state_file *s, const struct record *r, uint64_t at
         s->array[number - FIELDS] = (struct state_array){at, r->bytes, r->hash};
         return 0;
     }
-    const int rc = seek(s, at);
-    return rc ? rc : read_field(s, r, &fields[number]);
+    TRY(seek(s, at));
+    return read_field(s, r, &fields[number]);
 }
 
 static int read_records(struct state_file *s)

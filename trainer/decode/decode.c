@@ -65,13 +65,11 @@ static int capture(struct session *s, int rows, int chunks, nj_graph **out)
 {
     struct engine *e = s->e;
     struct work w = {.ctx = e->ctx, .s = e->stream};
-    int rc = nj_graph_begin(e->stream);
-    if (rc != 0)
-        return rc;
+    TRY(nj_graph_begin(e->stream));
     nj_stream_early(e->stream, 1);
     decoder_step(&w, s->d, &s->io->how, rows, chunks);
     nj_stream_early(e->stream, 0);
-    rc = nj_graph_end(e->stream, out);
+    const int rc = nj_graph_end(e->stream, out);
     return w.rc != 0 ? w.rc : rc;
 }
 
@@ -122,16 +120,16 @@ static int run_steps(struct session *s, int rows, int chunks)
 {
     struct engine *e = s->e;
     nj_graph *graph;
-    int rc = graph_of(s, rows, chunks, &graph);
-    if (rc == 0 && !graph)
+    TRY(graph_of(s, rows, chunks, &graph));
+    if (!graph)
         s->window = 1; /* waiting would gain nothing */
-    for (int i = 0; rc == 0 && i < s->window; i++) {
+    for (int i = 0; i < s->window; i++) {
         struct work w = {.ctx = e->ctx, .s = e->stream};
         if (!graph)
             decoder_step(&w, s->d, &s->io->how, rows, chunks);
-        rc = graph ? nj_graph_launch(graph, e->stream) : w.rc;
+        TRY(graph ? nj_graph_launch(graph, e->stream) : w.rc);
     }
-    return rc;
+    return 0;
 }
 
 /* ---- prompts ---- */
@@ -206,26 +204,23 @@ static int begin(struct session *s, const struct decode_prompt *p)
 /* Give free slots to prompts, and compute their keys and values in as few passes as they fit in. */
 static int take_prompts(struct session *s)
 {
-    int rc = 0, staged = 0;
-    while (rc == 0 && s->more && s->free > 0) {
+    int staged = 0;
+    while (s->more && s->free > 0) {
         struct decode_prompt p;
         const int got = s->io->next(s->io->user, &p);
         s->more = got > 0;
-        rc = got > 0 ? check_prompt(s, &p) : got;
-        if (rc != 0 || got <= 0)
+        TRY(got > 0 ? check_prompt(s, &p) : got);
+        if (!s->more)
             break;
         if (staged + p.count - 1 > s->d->prefill) {
-            rc = prefill(s, staged);
+            TRY(prefill(s, staged));
             staged = 0;
         }
-        if (rc == 0)
-            rc = begin(s, &p);
-        if (rc != 0)
-            break;
+        TRY(begin(s, &p));
         put_prompt(&s->e->mem.prompts, staged, &p, s->e->mem.now.slot[s->count - 1]);
         staged += p.count - 1;
     }
-    return rc != 0 ? rc : prefill(s, staged);
+    return prefill(s, staged);
 }
 
 /* ---- what came of it ---- */
@@ -359,16 +354,14 @@ static int send_stops(struct session *s)
 
 static int run(struct session *s, int32_t *slot_of)
 {
-    int rc = engine_join(s->e);
-    if (rc == 0)
-        rc = send_stops(s);
-    while (rc == 0) {
-        rc = take_prompts(s);
-        if (rc != 0 || s->count == 0)
-            break;
-        rc = run_window(s, slot_of);
+    TRY(engine_join(s->e));
+    TRY(send_stops(s));
+    for (;;) {
+        TRY(take_prompts(s));
+        if (s->count == 0)
+            return 0;
+        TRY(run_window(s, slot_of));
     }
-    return rc;
 }
 
 int engine_decode(struct engine *e, const struct decode_io *io)

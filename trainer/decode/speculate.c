@@ -107,9 +107,9 @@ static int take_prompts(struct session *s)
             continue;
         const int got = s->io->next(s->io->user, &t->prompt);
         s->more = got > 0;
-        const int rc = got > 0 ? check_prompt(s, &t->prompt) : got;
-        if (rc != 0 || !s->more)
-            return rc;
+        TRY(got > 0 ? check_prompt(s, &t->prompt) : got);
+        if (!s->more)
+            return 0;
         t->active = true;
         t->count = t->prompt.count;
         memcpy(t->ids, t->prompt.ids, (size_t)t->count * sizeof *t->ids);
@@ -145,7 +145,8 @@ static int draft_tokens(struct session *s, int i)
     for (int b = 0; b < s->B; b++)
         if (wants_draft(&s->text[b], i))
             ask(s, &asked, &s->text[b], i);
-    TRY(asked.count > 0 ? engine_logits(s->e, &asked) : 0);
+    if (asked.count > 0)
+        TRY(engine_logits(s->e, &asked));
     for (int b = 0; b < s->B; b++)
         if (wants_draft(&s->text[b], i))
             TRY(draft_token(s, &s->text[b]));
@@ -184,23 +185,20 @@ static bool judge_token(struct session *s, struct text *t, int i)
 static int judge(struct session *s, struct text *t, int *said)
 {
     bool accepted = true;
-    int rc = 0, i = 0;
-    for (; accepted && i < t->drafts && rc == 0; i++) {
-        rc = softmax_of(s, teacher_row(s, t, i), s->p);
-        if (rc == 0)
-            rc = softmax_of(s, student_row(s, t, i), s->q);
-        if (rc == 0)
-            accepted = judge_token(s, t, i);
+    int i = 0;
+    for (; accepted && i < t->drafts; i++) {
+        TRY(softmax_of(s, teacher_row(s, t, i), s->p));
+        TRY(softmax_of(s, student_row(s, t, i), s->q));
+        accepted = judge_token(s, t, i);
     }
     *said = i;
-    if (rc != 0 || !accepted || t->ends)
-        return rc;
+    if (!accepted || t->ends)
+        return 0;
     const int at = t->count + i;
-    rc = softmax_of(s, teacher_row(s, t, i), s->p);
-    if (rc == 0)
-        t->ids[at] = draw_from(s->p, s->V, uniform(s, t, at, TO_REPLACE));
+    TRY(softmax_of(s, teacher_row(s, t, i), s->p));
+    t->ids[at] = draw_from(s->p, s->V, uniform(s, t, at, TO_REPLACE));
     *said = i + 1;
-    return rc;
+    return 0;
 }
 
 static int end_turn(struct session *s, struct text *t)
@@ -208,9 +206,8 @@ static int end_turn(struct session *s, struct text *t)
     struct speculate_result *out = s->out;
     const int32_t *ids = &t->ids[t->count];
     enum decode_end end = DECODE_MORE;
-    int said, rc = judge(s, t, &said);
-    if (rc != 0)
-        return rc;
+    int said;
+    TRY(judge(s, t, &said));
     out->turns[t->drafts]++;
     out->tokens += said;
     t->count += said;
@@ -220,7 +217,7 @@ static int end_turn(struct session *s, struct text *t)
         end = DECODE_STOPPED;
     else if (left(t) == 0)
         end = DECODE_LENGTH;
-    rc = s->io->said(s->io->user, &t->prompt, ids, said, end);
+    const int rc = s->io->said(s->io->user, &t->prompt, ids, said, end);
     t->active = end == DECODE_MORE && rc == 0;
     return rc < 0 ? rc : 0;
 }

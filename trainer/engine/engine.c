@@ -269,18 +269,14 @@ static int check_refused(const struct engine *e)
 static int plan_and_prepare(struct engine *e)
 {
     struct f8_refusals before[2];
-    int rc;
     do {
         memcpy(before, e->f8_refused, sizeof before);
-        rc = student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o));
-        if (rc == 0)
-            rc = teacher_choose(&e->teacher);
-        if (rc == 0)
-            rc = plan_run(e);
-        if (rc == 0)
-            rc = prepare(e);
-    } while (rc == 0 && memcmp(before, e->f8_refused, sizeof before) != 0);
-    return rc != 0 ? rc : check_refused(e);
+        TRY(student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o)));
+        TRY(teacher_choose(&e->teacher));
+        TRY(plan_run(e));
+        TRY(prepare(e));
+    } while (memcmp(before, e->f8_refused, sizeof before) != 0);
+    return check_refused(e);
 }
 
 static void append_word(char *out, size_t bytes, const char *word)
@@ -346,9 +342,7 @@ static int read_files(struct engine *e, const char *student_dir, const char *tea
 {
     TRY(weights_load(e, student_dir, &e->student, place_of_student(e), NULL, &e->student_hash));
     TRY(adapters_load(e, e->o.adapter_dir));
-    if (teacher_dir)
-        TRY(read_teacher(e, teacher_dir));
-    return 0;
+    return teacher_dir ? read_teacher(e, teacher_dir) : 0;
 }
 
 /* Take the layers of the teacher that rank 0 shares out as it reads them. */
@@ -378,11 +372,8 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
 {
     const bool train = e->shape.train;
     float *state = e->mem.pinned->state;
-    int rc = engine_reads(e) ? read_files(e, student_dir, teacher_dir) : take_layers(e);
-    if (rc == 0)
-        rc = share_models(e);
-    if (rc != 0)
-        return rc;
+    TRY(engine_reads(e) ? read_files(e, student_dir, teacher_dir) : take_layers(e));
+    TRY(share_models(e));
     bool scaled = e->o.dtype == NJ_LP && nj_context_device(e->ctx)->lp_is_f16;
     state[NJ_STEP_LOSS_SCALE] = scaled ? 65536.0f : 1.0f;
     state[NJ_STEP_GRAD_SCALE] = 1.0f;

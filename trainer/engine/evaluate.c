@@ -123,8 +123,8 @@ static int end_pass(struct engine *e, struct batch_source *d, struct tally *t, i
     const int rc = stage_agree(e, d, 1);
     if (rc < 0 || batches == 0)
         return rc;
-    const int failed = end_round(e, t, batches);
-    return failed ? failed : rc;
+    TRY(end_round(e, t, batches));
+    return rc;
 }
 
 /* Compare for ascending order, NaN last. */

@@ -5,6 +5,7 @@
 #include "step/graphs.h"
 
 #include "base/check.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "step/micro_step.h"
 #include "step/update.h"
@@ -134,10 +135,8 @@ int step_graph_capture(struct engine *e, struct step_graph g)
 
 int step_graph_launch(struct engine *e, struct step_graph g)
 {
-    const int rc = step_graph_capture(e, g);
+    TRY(step_graph_capture(e, g));
     nj_graph *graph = *graph_of(e, g);
-    if (rc != 0)
-        return rc;
     if (graph)
         return nj_graph_launch(graph, e->stream);
     struct work r = {.ctx = e->ctx, .s = e->stream};

@@ -81,16 +81,15 @@ static int check_batch(const struct shape *s, const struct batch *b)
     if ((int64_t)b->B * b->S != s->rows)
         return fail(NJ_E_ARG, "a batch has %d x %d rows; the engine was opened for %d", b->B, b->S,
                     s->rows);
-    int rc = 0;
 #define CHECK_TOKEN check_ids
 #define CHECK_TARGET check_targets
 #define CHECK_PLACE(s, array) 0 /* checked by the code that fills it */
 #define CHECK_ANY(s, array) 0
 #define HOST(name, type, use, values, empty)                                                       \
-    if (rc == 0 && b->name)                                                                        \
-        rc = CHECK_##values(s, b->name);
+    if (b->name)                                                                                   \
+        TRY(CHECK_##values(s, b->name));
 #include "batch/batch.def"
-    return rc;
+    return 0;
 }
 
 /* Copy the arrays that the device gets unchanged. A teacher without a context of its own reads the student's. */

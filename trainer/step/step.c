@@ -61,13 +61,12 @@ static int begin_step(struct engine *e)
     memset(slots, 0, sizeof e->mem.pinned->host_slots);
     slots[NJ_STEP_LR] = rate_of(e);
     slots[NJ_STEP_INV_VALID] = (float)(1.0 / (double)e->valid);
-    int rc = nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.pinned->host_slots);
-    if (rc == 0)
-        rc = nj_zero(e->stream, e->mem.sums, sizeof *e->mem.sums);
+    TRY(nj_copy(e->stream, e->mem.state, slots, sizeof e->mem.pinned->host_slots));
+    TRY(nj_zero(e->stream, e->mem.sums, sizeof *e->mem.sums));
     e->mem.pinned->stop = e->o.stopping && e->o.stopping();
-    if (rc == 0 && e->mem.pinned->stop > 0)
-        rc = nj_copy(e->stream, &e->mem.sums->stopping, &e->mem.pinned->stop, sizeof(float));
-    return rc;
+    if (e->mem.pinned->stop > 0)
+        TRY(nj_copy(e->stream, &e->mem.sums->stopping, &e->mem.pinned->stop, sizeof(float)));
+    return 0;
 }
 
 /* Send the teacher its part of the micro-batches of a pass, before the first of them. If it runs ahead, run it then,
@@ -165,14 +164,14 @@ static int last_slot(const struct engine *e)
 
 int step_gradients(struct engine *e)
 {
-    int rc = begin_step(e);
+    TRY(begin_step(e));
     const int last = last_slot(e);
-    for (int slot = 0; rc == 0 && slot < e->shape.slots; slot++) {
-        rc = run_micro(e, slot, slot == last);
-        if (rc == 0 && (slot + 1) % e->shape.micro == 0)
-            rc = ranks_add(e, slot / e->shape.micro);
+    for (int slot = 0; slot < e->shape.slots; slot++) {
+        TRY(run_micro(e, slot, slot == last));
+        if ((slot + 1) % e->shape.micro == 0)
+            TRY(ranks_add(e, slot / e->shape.micro));
     }
-    return rc;
+    return 0;
 }
 
 /* Finish the step. Losses and norm are known before the weights move: the host continues with them, and with the
@@ -242,14 +241,12 @@ static int repeat_step(struct engine *e, struct fault *f)
     const struct objective_sums *sums = &e->mem.pinned->sums.objective;
     const char *gradient = NULL;
     bool found = false;
-    int rc = begin_step(e);
-    for (int slot = 0; rc == 0 && !found && slot < e->shape.slots; slot++) {
+    TRY(begin_step(e));
+    for (int slot = 0; !found && slot < e->shape.slots; slot++) {
         f->micro = ranks_micro(&e->shape, slot);
-        rc = run_micro(e, slot, false);
-        if (rc == 0)
-            rc = engine_read_back(e);
-        if (rc == 0)
-            rc = weights_scan(e, p, NJ_F32, e->mem.grad, &gradient);
+        TRY(run_micro(e, slot, false));
+        TRY(engine_read_back(e));
+        TRY(weights_scan(e, p, NJ_F32, e->mem.grad, &gradient));
         found = gradient || !isfinite(sums->kd_loss + sums->ce_loss);
     }
     if (!found && e->shape.rank != RANKS_HERE)
@@ -258,7 +255,7 @@ static int repeat_step(struct engine *e, struct fault *f)
         f->what = "gradient of";
         f->name = gradient;
     }
-    return rc;
+    return 0;
 }
 
 /* Name the tensor that is not finite; this is rare, so it may be slow. */

@@ -105,8 +105,8 @@ static int next(void *prompt, struct decode_prompt *out)
     return got;
 }
 
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
+static int generated(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                     enum decode_end end)
 {
     (void)user, (void)p, (void)ids, (void)count, (void)end;
     return 0;
@@ -116,7 +116,7 @@ static int decode(struct engine *e, const struct job *j, int i, float *to)
 {
     struct decode_prompt p = {
         .ids = j->ids + (size_t)i * (size_t)j->seq_len, .count = length_of(j, i), .most = 1};
-    const struct decode_io io = {.next = next, .said = said, .user = &p};
+    const struct decode_io io = {.next = next, .generated = generated, .user = &p};
     const int rc = engine_decode(e, &io);
     if (rc != 0)
         return rc;

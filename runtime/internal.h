@@ -168,10 +168,10 @@ struct nj_context {
 };
 struct nj_stream {
     nj_context *ctx;
-    void *handle;    /* handle of the backend */
-    void *workspace; /* workspace of the GEMMs on this stream */
-    int early;       /* kernels may begin before the one ahead of them has ended */
-    int captured;    /* 1: work becomes part of a graph */
+    void *handle;           /* handle of the backend */
+    void *workspace;        /* workspace of the GEMMs on this stream */
+    int dependent_launches; /* kernels may begin before the one ahead of them has ended */
+    int captured;           /* 1: work becomes part of a graph */
 };
 struct nj_event {
     nj_context *ctx;

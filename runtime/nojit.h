@@ -165,7 +165,7 @@ struct nj_device_info {
     uint32_t gemms_timed;
     size_t memory_bytes; /* total memory */
     size_t budget_bytes; /* memory that was available when the device was opened */
-    size_t piece_bytes;  /* largest allocation that the driver guarantees; 0: no limit */
+    size_t cell_bytes;   /* largest allocation that the driver guarantees; 0: no limit */
     size_t array_bytes;  /* largest allocation that nj_alloc() attempts; it refuses more */
     /* Number of kernels loaded: on CUDA every kernel that nj_kernels has for arch; 0 on the CPU. */
     uint32_t kernels_loaded;
@@ -284,7 +284,7 @@ nj_context *nj_stream_context(nj_stream *s);
 /* Turn early starts on or off. 1: a kernel enqueued from here on may be scheduled on the GPU before the one ahead of
  * it has ended; it waits for that one before it touches memory (sm_90 and later). This pays off where kernels take a
  * few microseconds each, and costs more than it gains where they are long. */
-void nj_stream_early(nj_stream *s, int on);
+void nj_stream_dependent_launches(nj_stream *s, int on);
 
 int nj_event_create(nj_context *ctx, nj_event **out);
 void nj_event_destroy(nj_event *e);

@@ -93,9 +93,9 @@ void nj_stream_destroy(nj_stream *s)
     free(s);
 }
 
-void nj_stream_early(nj_stream *s, int on)
+void nj_stream_dependent_launches(nj_stream *s, int on)
 {
-    s->early = on;
+    s->dependent_launches = on;
 }
 
 int nj_stream_sync(nj_stream *s)

@@ -63,7 +63,8 @@ int nj_cuda_launch(nj_stream *s, uint32_t id, const uint32_t grid[3], uint32_t s
                                       shared_bytes,
                                       s->handle,
                                       &early,
-                                      s->early && s->ctx->info.sm >= SM_OF_DEPENDENT_LAUNCH};
+                                      s->dependent_launches &&
+                                          s->ctx->info.sm >= SM_OF_DEPENDENT_LAUNCH};
 
     if (!cu->functions[id])
         return nj_fail(s->ctx, NJ_E_NO_KERNEL, "%s is for %s alone; %s runs code of %s",

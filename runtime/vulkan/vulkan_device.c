@@ -197,7 +197,7 @@ static void describe(nj_context *ctx)
     info->software = p->deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
     info->memory_bytes = heap;
     info->array_bytes = vk->buffer_max - NJ_VK_ALIGN;
-    info->piece_bytes =
+    info->cell_bytes =
         (vk->allocation_max < vk->buffer_max ? vk->allocation_max : vk->buffer_max) - NJ_VK_ALIGN;
 }
 

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     };
     const char *name = argc > 3 ? argv[3] : "F32", *how = argc > 4 ? argv[4] : "";
     const bool bare = strcmp(how, "no_vocab") == 0;
-    const struct mixture *mixture = mixture_find(name);
+    const struct gguf_ftype *mixture = gguf_ftype_find(name);
     const int type = mixture ? (int)mixture->type : tensor_type_find(name);
     if (argc < 3 || type < 0) {
         fprintf(stderr, "usage: gguf-of FOLDER FILE.gguf [TYPE [fused | no_vocab | split]]\n");
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
     struct tokenizer t;
     int rc = tokenizer_open(argv[1], &t);
     const struct gguf_form form = {.dtype = (enum nj_tensor_type)type,
-                                   .mixture = mixture,
+                                   .ftype = mixture,
                                    .fused = strcmp(how, "fused") == 0,
                                    .vocab_size = bare,
                                    .change = bare ? no_vocab : NULL,

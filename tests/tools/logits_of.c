@@ -61,7 +61,7 @@ static int put_ids(void *user, const struct decode_prompt *p, const int32_t *ids
 static int put_greedy(struct engine *e, const int32_t *ids, int count, int more)
 {
     struct decode_prompt p = {.ids = ids, .count = count, .most = more};
-    const struct decode_io io = {.next = next, .said = put_ids, .user = &p};
+    const struct decode_io io = {.next = next, .generated = put_ids, .user = &p};
     return engine_decode(e, &io);
 }
 

@@ -35,8 +35,8 @@ static int book_next(void *user, struct decode_prompt *out)
     return 1;
 }
 
-static int book_said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                     enum decode_end end)
+static int book_generated(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                          enum decode_end end)
 {
     struct book *b = user;
     const ptrdiff_t i = (int32_t(*)[BOOK_TOKENS])p->user - b->text;

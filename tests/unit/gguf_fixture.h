@@ -31,7 +31,7 @@ struct gguf_change {
 
 struct gguf_form {
     enum nj_tensor_type dtype;         /* type of the matrices; all others are F32 */
-    const struct mixture *mixture;     /* file type that gives the types of matrices, or NULL */
+    const struct gguf_ftype *ftype;    /* file type that gives the types of matrices, or NULL */
     bool fused;                        /* q, k and v in one tensor */
     bool vocab_size;                   /* write the key, as llama's files have it */
     const struct tokenizer *tokenizer; /* NULL: only the ids of config.json */
@@ -149,8 +149,8 @@ static inline enum nj_tensor_type gguf_type_of(const struct gguf_form *f,
                                                const struct model_config *c,
                                                const struct tensor_spec *spec)
 {
-    if (f->mixture)
-        return mixture_type(f->mixture, c, spec);
+    if (f->ftype)
+        return gguf_ftype_type(f->ftype, c, spec);
     return spec->rank == 2 ? f->dtype : NJ_TYPE_F32;
 }
 

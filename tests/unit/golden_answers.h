@@ -39,10 +39,10 @@ static struct batch_source *open_answers(const json_t *completions, const struct
     json_array_foreach(completions, i, entry)
     {
         struct answer *a = &answers[i];
-        *a = (struct answer){.prompt = text[i][0], .teacher = text[i][1], .said = text[i][2]};
+        *a = (struct answer){.prompt = text[i][0], .teacher = text[i][1], .generated = text[i][2]};
         a->prompt_count = read_ids(entry, "prompt", text[i][0]);
         a->teacher_count = read_ids(entry, teacher ? "teacher_prompt" : "prompt", text[i][1]);
-        a->said_count = read_ids(entry, "completion", text[i][2]);
+        a->generated_count = read_ids(entry, "completion", text[i][2]);
     }
     check_ok(answer_rows_make(answers, COMPLETIONS, o->seq_len, rows), "answers");
     assert_in_range(rows->B, 3, ROWS_MOST); /* several per row, and in both micro-batches */

@@ -26,10 +26,10 @@ static void make_answers(struct answer *out, bool apart)
         out[i] = (struct answer){
             .prompt = words[i][0],
             .teacher = words[i][1],
-            .said = words[i][2],
+            .generated = words[i][2],
             .prompt_count = count[0],
             .teacher_count = count[1],
-            .said_count = count[2],
+            .generated_count = count[2],
         };
     }
 }
@@ -51,13 +51,13 @@ static struct context context_of(const int32_t *ids, const int32_t *pos, const i
     return (struct context){ids + doc_start[i], i - doc_start[i] + 1};
 }
 
-/* Return whether the context is a prompt and the first `said` tokens of its answer. */
+/* Return whether the context is a prompt and the first `generated` tokens of its answer. */
 static bool is_context(const struct context *c, const int32_t *prompt, int count,
-                       const struct answer *a, int said)
+                       const struct answer *a, int generated)
 {
-    return c->count == count + said &&
+    return c->count == count + generated &&
            memcmp(c->ids, prompt, (size_t)count * sizeof *prompt) == 0 &&
-           memcmp(c->ids + count, a->said, (size_t)said * sizeof *prompt) == 0;
+           memcmp(c->ids + count, a->generated, (size_t)generated * sizeof *prompt) == 0;
 }
 
 /* Find, from what both models have read, the answer and the token that position i of a row predicts, and count it. */
@@ -72,12 +72,12 @@ static void mark(const struct answer *answers, int (*seen)[LONGEST], const struc
                                               b->teacher_doc_start + first, at);
     for (int k = 0; k < ANSWERS; k++) {
         const struct answer *a = &answers[k];
-        const int said = student.count - a->prompt_count;
-        if (said < 0 || said >= a->said_count || a->said[said] != target ||
-            !is_context(&student, a->prompt, a->prompt_count, a, said) ||
-            !is_context(&teacher, a->teacher, a->teacher_count, a, said) || seen[k][said])
+        const int generated = student.count - a->prompt_count;
+        if (generated < 0 || generated >= a->generated_count || a->generated[generated] != target ||
+            !is_context(&student, a->prompt, a->prompt_count, a, generated) ||
+            !is_context(&teacher, a->teacher, a->teacher_count, a, generated) || seen[k][generated])
             continue;
-        seen[k][said] = 1;
+        seen[k][generated] = 1;
         return;
     }
     fail_msg("position %d: no answer has token %d there", i, target);
@@ -96,7 +96,7 @@ static void check_rows(const struct answer *answers, const struct batch *rows)
         }
     assert_int_equal(losses, rows->valid);
     for (int k = 0; k < ANSWERS; k++)
-        for (int i = 0; i < answers[k].said_count; i++)
+        for (int i = 0; i < answers[k].generated_count; i++)
             losses -= seen[k][i];
     /* each token of each answer once, including the first and the last */
     assert_int_equal(losses, 0);
@@ -114,7 +114,7 @@ static void every_token_of_an_answer_has_a_loss(void **state)
             ok(answer_rows_make(answers, ANSWERS, S, &rows));
             tokens = 0;
             for (int i = 0; i < ANSWERS; i++)
-                tokens += answers[i].said_count;
+                tokens += answers[i].generated_count;
             assert_int_equal(rows.valid, tokens);
             check_rows(answers, &rows);
             batch_free(&rows);

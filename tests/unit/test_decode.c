@@ -14,7 +14,7 @@ static int decode_as(struct engine *e, struct book *b, const struct decode_promp
 {
     const struct decode_io io = {
         .next = book_next,
-        .said = book_said,
+        .generated = book_generated,
         .user = b,
         .how = how,
         .stop = stop,
@@ -226,15 +226,15 @@ static void a_penalty_lowers_what_was_there(void **state)
 }
 
 static void check_penalized(struct engine *e, const int32_t *ids, int count, double factor,
-                            int32_t said)
+                            int32_t generated)
 {
     double logits[VOCAB], largest = -INFINITY;
     penalized_logits(e, ids, count, factor, logits);
     for (int v = 0; v < VOCAB; v++)
         largest = fmax(largest, logits[v]);
-    if (!(logits[said] >= largest - 1e-4 * fabs(largest)))
-        fail_msg("token %d of logit %g after %d, where the largest is %g", said, logits[said],
-                 count, largest);
+    if (!(logits[generated] >= largest - 1e-4 * fabs(largest)))
+        fail_msg("token %d of logit %g after %d, where the largest is %g", generated,
+                 logits[generated], count, largest);
 }
 
 /* There are more prompts than slots; a text must not inherit the tokens of the one before it in its slot. */

@@ -204,15 +204,15 @@ static void an_arena_in_cells_is_laid_out_as_planned(void **state)
     struct memory first, second;
     struct plan p, once = {0}, twice = {0};
     o.grad_accum = o.ranks = 2;
-    o.rank = RANKS_HERE;
+    o.rank = RANKS_VIRTUAL;
     o.reduce_dtype = REDUCE_BF16;
     o.workspace_bytes = 0;
-    o.piece_bytes = 64 << 20;
+    o.cell_bytes = 64 << 20;
     check_ok(plan_make(&n.c, NULL, &o, &p), "plan");
     check_ok(net_layout(&n, &o.lora, &lora), "layout");
     for (int i = 0; i < CARVE_CELLS; i++)
-        carve_place(&p.pieces, i, nowhere);
-    const struct carve arena = {.pieces = &p.pieces};
+        carve_place(&p.cells, i, nowhere);
+    const struct carve arena = {.cells = &p.cells};
     plan_layout(&n, &none, &o, arena, NULL, &first, &once);
     plan_layout(&n, &none, &o, arena, NULL, &second, &twice);
     assert_int_equal(once.total_bytes, p.total_bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_gguf_ftype.c: types of tensors against those that llama.cpp's quantizer chose for models of the same shapes
- * (tests/golden/mixtures.txt; make_mixtures.py, which writes it, describes it).
+ * (tests/golden/gguf_ftypes.txt; make_gguf_ftypes.py, which writes it, describes it).
  */
 #include "formats/quantize.h"
 #include "formats/tensors.h"
@@ -26,7 +26,7 @@ static const struct {
 struct line {
     struct model_config c;
     int file_type;
-    char mixture[16], types[ROLES][128];
+    char ftype[16], types[ROLES][128];
 };
 
 static bool next_line(FILE *table, struct line *l)
@@ -38,7 +38,7 @@ static bool next_line(FILE *table, struct line *l)
     int ffn_size;
     char model_type[32];
     if (fscanf(table, "%31s %d %d %d %d %d %d %d %15s %d", model_type, &c->hidden_size, &ffn_size,
-               &b.head_dim, &b.heads, &b.kv_heads, &c->layers, &tied, l->mixture,
+               &b.head_dim, &b.heads, &b.kv_heads, &c->layers, &tied, l->ftype,
                &l->file_type) != 10)
         return false;
     c->tied = tied;
@@ -72,20 +72,20 @@ static enum nj_tensor_type type_of(const struct line *l, const struct tensor_spe
 static void types_are_llama_cpps(void **state)
 {
     (void)state;
-    FILE *table = fopen("tests/golden/mixtures.txt", "r");
+    FILE *table = fopen("tests/golden/gguf_ftypes.txt", "r");
     assert_non_null(table);
     int lines = 0;
     for (struct line l; next_line(table, &l); lines++) {
-        const struct mixture *m = mixture_find(l.mixture);
+        const struct gguf_ftype *m = gguf_ftype_find(l.ftype);
         assert_non_null(m);
         assert_int_equal(m->file_type, l.file_type);
         struct tensor_spec *specs;
         size_t count;
         assert_int_equal(tensor_specs(&l.c, &specs, &count), 0);
         for (size_t i = 0; i < count; i++) {
-            const enum nj_tensor_type got = mixture_type(m, &l.c, &specs[i]);
+            const enum nj_tensor_type got = gguf_ftype_type(m, &l.c, &specs[i]);
             if (got != type_of(&l, &specs[i]))
-                fail_msg("%s, %d layers, %s: %s is %s", l.c.model_type, l.c.layers, l.mixture,
+                fail_msg("%s, %d layers, %s: %s is %s", l.c.model_type, l.c.layers, l.ftype,
                          specs[i].name, tensor_type_name(got));
         }
         free(specs);
@@ -99,17 +99,17 @@ static void every_type_can_be_made(void **state)
 {
     (void)state;
     for (int columns = 8; columns <= 1024; columns += 8)
-        for (int i = 0; i < MIXTURES; i++) {
+        for (int i = 0; i < GGUF_FTYPES; i++) {
             const struct model_config c = {.model_type = "qwen2", .layers = 2, .tied = true};
             const struct tensor_spec spec = {
                 .rank = 2, .shape = {64, columns}, .role = i % 2 ? ROLE_EMBED : ROLE_DOWN_WEIGHT};
-            const enum nj_tensor_type type = mixture_type(&mixtures[i], &c, &spec);
+            const enum nj_tensor_type type = gguf_ftype_type(&gguf_ftypes[i], &c, &spec);
             assert_true(quantize_supports(type));
             assert_int_equal(columns % tensor_type_block(type), 0);
-            assert_true(columns % 32 == 0 || type == mixtures[i].type || type == NJ_TYPE_F16);
+            assert_true(columns % 32 == 0 || type == gguf_ftypes[i].type || type == NJ_TYPE_F16);
         }
-    assert_null(mixture_find("q4_k"));
-    assert_null(mixture_find(""));
+    assert_null(gguf_ftype_find("q4_k"));
+    assert_null(gguf_ftype_find(""));
 }
 
 int main(void)

@@ -396,9 +396,10 @@ static int decode_text(struct engine *e, int32_t first, int32_t *ids, int count)
 {
     const struct decode_prompt p = {.ids = &first, .count = 1, .most = count};
     struct text t = {&p, ids, 0};
-    return engine_decode(
-        e, &(struct decode_io){
-               .next = take_prompt, .said = keep_tokens, .user = &t, .how = {.temperature = 1}});
+    return engine_decode(e, &(struct decode_io){.next = take_prompt,
+                                                .generated = keep_tokens,
+                                                .user = &t,
+                                                .how = {.temperature = 1}});
 }
 
 static void merged_model_is_the_same_model(void **state)

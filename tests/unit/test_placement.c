@@ -93,8 +93,8 @@ static void cells_lend_what_is_allocated(void **state)
 {
     (void)state;
     static char memory[4][1024];
-    struct carve_pieces cells = {.limit = 1024};
-    struct placement p = {.arena = {.pieces = &cells}};
+    struct carve_cells cells = {.limit = 1024};
+    struct placement p = {.arena = {.cells = &cells}};
     char *at;
     for (int i = 0; i < 4; i++)
         carve_place(&cells, i, memory[i]);
@@ -119,8 +119,8 @@ static void buffers_in_use_at_once_never_overlap(void **state)
     (void)state;
     enum { BLOCKS = 20 };
     for (unsigned seed = 1; seed <= 500; seed++) {
-        struct carve_pieces cells = {.limit = 8192};
-        struct placement p = {.arena = {.pieces = seed % 2 ? &cells : NULL}};
+        struct carve_cells cells = {.limit = 8192};
+        struct placement p = {.arena = {.cells = seed % 2 ? &cells : NULL}};
         struct block b[BLOCKS] = {{0}};
         unsigned phases[BLOCKS];
         srand(seed);

@@ -22,7 +22,7 @@ static struct train_options shared(int ranks, int micro)
 {
     struct train_options o = small_options;
     o.ranks = ranks;
-    o.rank = RANKS_HERE;
+    o.rank = RANKS_VIRTUAL;
     o.grad_accum = ranks * micro;
     return o;
 }
@@ -270,10 +270,11 @@ static void check_pieces(const struct params *p, int layers, int ranks)
     assert_int_equal(s.layer[s.groups], s.groups > 0 ? layers : 0);
     assert_true(s.groups == 0 || s.layer[1] == 1);
     for (int i = 0; i < s.count; i++)
-        assert_true(!pieces_early(&s, i) || pieces_elements(&s, i) <= pieces_largest_group(&s));
+        assert_true(!pieces_overlapped(&s, i) ||
+                    pieces_elements(&s, i) <= pieces_largest_group(&s));
     for (int g = 0; g < s.groups; g++)
-        assert_true(pieces_early(&s, 1 + g));
-    assert_false(pieces_early(&s, 0));
+        assert_true(pieces_overlapped(&s, 1 + g));
+    assert_false(pieces_overlapped(&s, 0));
     for (int g = 0; g < s.groups; g++) {
         const int64_t first = params_layer(p, s.layer[g]);
         assert_true(s.layer[g + 1] > s.layer[g]);
@@ -384,7 +385,7 @@ static int train_case(int number, const struct train_options *o, FILE *out)
     const bool evaluated = write_evaluations(e, out);
     int empty = 0;
     const struct step_result r = train_on(e, some_empty ? "sparse.bin" : "masked.bin", &empty);
-    if (o->rank == RANKS_HERE)
+    if (o->rank == RANKS_VIRTUAL)
         assert_true(!some_empty || (empty > 0 && empty < STEPS * o->ranks));
     const double results[] = {r.loss, r.kd_loss, r.agreement, r.grad_norm, (double)r.valid_tokens};
     bool written = evaluated && fwrite(results, sizeof results, 1, out) == 1;

@@ -157,7 +157,7 @@ static void targets_outside_of_a_row_are_refused(void **state)
 /* ---- a reader that has enough ---- */
 
 struct reader {
-    int next, said[3]; /* tokens of each prompt */
+    int next, generated[3]; /* tokens of each prompt */
 };
 static const int32_t word[] = {4};
 
@@ -166,19 +166,20 @@ static int next(void *user, struct decode_prompt *out)
     struct reader *r = user;
     if (r->next == 3)
         return 0;
-    *out = (struct decode_prompt){.ids = word, .count = 1, .most = 30, .user = &r->said[r->next++]};
+    *out = (struct decode_prompt){
+        .ids = word, .count = 1, .most = 30, .user = &r->generated[r->next++]};
     return 1;
 }
 
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
+static int generated(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                     enum decode_end end)
 {
     const struct reader *r = user;
     int *tokens = p->user;
     (void)ids;
     (void)end;
     *tokens += count;
-    return tokens == &r->said[1] && *tokens >= 5;
+    return tokens == &r->generated[1] && *tokens >= 5;
 }
 
 static void a_reader_may_end_a_text(void **state)
@@ -189,11 +190,11 @@ static void a_reader_may_end_a_text(void **state)
     o.decode_positions = 32;
     struct engine *e = open_engine("qwen2", NULL, &o);
     struct reader r = {0};
-    const struct decode_io io = {.next = next, .said = said, .user = &r};
+    const struct decode_io io = {.next = next, .generated = generated, .user = &r};
     ok(engine_decode(e, &io));
-    assert_int_equal(r.said[0], 30);
-    assert_in_range(r.said[1], 5, 12); /* the window in which it came */
-    assert_int_equal(r.said[2], 30);
+    assert_int_equal(r.generated[0], 30);
+    assert_in_range(r.generated[1], 5, 12); /* the window in which it came */
+    assert_int_equal(r.generated[2], 30);
     engine_destroy(e);
 }
 

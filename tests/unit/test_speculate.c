@@ -13,7 +13,7 @@ static int speculate(struct engine *e, struct book *b, int draft, const int32_t 
                      struct speculate_result *out)
 {
     const struct decode_io io = {.next = book_next,
-                                 .said = book_said,
+                                 .generated = book_generated,
                                  .user = b,
                                  .how = {.seed = 3},
                                  .stop = stop,

@@ -16,7 +16,7 @@
 
 static int32_t inputs_of(const struct answer *a)
 {
-    return int_max(a->prompt_count, a->teacher_count) + a->said_count - 1;
+    return int_max(a->prompt_count, a->teacher_count) + a->generated_count - 1;
 }
 
 /* Put a prompt from position `at` on, then the answer without its last token; the rest up to `end` is padding, as a
@@ -24,10 +24,10 @@ static int32_t inputs_of(const struct answer *a)
 static void put_text(const int32_t *prompt, int count, const struct answer *a, int32_t *ids,
                      int32_t *pos, int32_t *doc_start, int at, int end)
 {
-    const int inputs = count + a->said_count - 1;
+    const int inputs = count + a->generated_count - 1;
     for (int i = 0; at + i < end; i++) {
         const bool filled = i < inputs;
-        ids[at + i] = !filled ? 0 : i < count ? prompt[i] : a->said[i - count];
+        ids[at + i] = !filled ? 0 : i < count ? prompt[i] : a->generated[i - count];
         pos[at + i] = filled ? i : i - inputs;
         doc_start[at + i] = filled ? at : at + inputs;
     }
@@ -42,9 +42,9 @@ static void put_answer(const struct answer *a, const struct batch *b, int row, i
     put_text(a->teacher, a->teacher_count, a, b->teacher_ids + first, b->teacher_pos + first,
              b->teacher_doc_start + first, at, end);
     for (int i = at; i < end; i++) {
-        const int said = i - at + 1 - a->prompt_count;
-        const bool loss = said >= 0 && said < a->said_count;
-        b->target[first + (size_t)i] = loss ? a->said[said] : IGNORED;
+        const int generated = i - at + 1 - a->prompt_count;
+        const bool loss = generated >= 0 && generated < a->generated_count;
+        b->target[first + (size_t)i] = loss ? a->generated[generated] : IGNORED;
         b->teacher_at[first + (size_t)i] = loss ? i + ahead : i;
     }
 }
@@ -58,7 +58,7 @@ static int put_rows(const struct answer *answers, const struct packed *p, struct
             const struct answer *a = &answers[packed_piece(p, row, i).first];
             put_answer(a, out, row, at);
             at += inputs_of(a);
-            out->valid += a->said_count;
+            out->valid += a->generated_count;
         }
         batch_pad_row(out, row, at);
     }

@@ -10,8 +10,8 @@
 /* An answer in arrays of the caller's, of at least one token each. */
 struct answer {
     /* teacher: ids that it reads in place of the prompt */
-    const int32_t *prompt, *teacher, *said;
-    int prompt_count, teacher_count, said_count;
+    const int32_t *prompt, *teacher, *generated;
+    int prompt_count, teacher_count, generated_count;
 };
 
 /* Arrays that rows of answers have. */

@@ -46,19 +46,19 @@ static int answer(struct chat_loop *l, const int32_t *ids, size_t count)
                                  texts_stop_texts(r->s)};
     const int64_t room = r->options.decode_positions - (int64_t)count;
     const bool fits = r->s->max_tokens <= room;
-    struct sample_said said;
+    struct sample_generated generated;
     wait_begin("writing an answer");
-    int rc =
-        sample_continue(&how, ids, (int64_t)count, fits ? r->s->max_tokens : room, l->out, &said);
+    int rc = sample_continue(&how, ids, (int64_t)count, fits ? r->s->max_tokens : room, l->out,
+                             &generated);
     wait_end();
     if (rc != 0)
         return rc;
     fputc('\n', l->out);
-    if (!messages_add(l->messages, "assistant", said.text))
+    if (!messages_add(l->messages, "assistant", generated.text))
         return fail(NJ_E_NOMEM, "out of memory for the conversation");
     if (fflush(l->out) != 0)
         return fail(NJ_E_IO, "standard output: cannot be written: %s", strerror(errno));
-    if (said.cut)
+    if (generated.cut)
         fprintf(stderr, "(cut at --%s %d)\n", fits ? "max-tokens" : "seq-len",
                 fits ? (int)r->s->max_tokens : r->options.decode_positions);
     return 0;

@@ -41,8 +41,8 @@ static int export_model(const struct settings *s, struct progress *p, const char
     int rc = export_open(&x, model, s->student, s->adapter, beside);
     if (rc != 0)
         return rc;
-    if (s->export_type < MIXTURES) {
-        rc = export_file(&x, p, &mixtures[s->export_type], s->out);
+    if (s->export_type < GGUF_FTYPES) {
+        rc = export_file(&x, p, &gguf_ftypes[s->export_type], s->out);
     } else {
         rc = export_folder(x.from, s->out);
         if (rc == 0)

@@ -45,7 +45,7 @@ static void look_up_device(const struct settings *s, struct train_options *o, st
         return;
     if (nj_context_create(&ctx, &options) == 0) {
         const struct nj_device_info *d = nj_context_device(ctx);
-        o->piece_bytes = d->piece_bytes;
+        o->cell_bytes = d->cell_bytes;
         o->array_bytes = d->array_bytes;
         o->f8_scales = d->f8;
         if (out->bytes == 0) {
@@ -73,12 +73,12 @@ static size_t comm_estimate(const struct run *r)
 }
 
 /* Print the allocations of a driver that limits them, and the array that determines the largest. */
-static void print_json_pieces(const struct plan *p)
+static void print_json_cells(const struct plan *p)
 {
     printf("\"pieces\": [");
     for (int i = 0, told = 0; i < CARVE_CELLS; i++)
-        if (carve_piece_bytes(&p->pieces, i) > 0)
-            printf("%s%zu", told++ ? ", " : "", carve_piece_bytes(&p->pieces, i));
+        if (carve_cell_bytes(&p->cells, i) > 0)
+            printf("%s%zu", told++ ? ", " : "", carve_cell_bytes(&p->cells, i));
     printf("], \"largest_array\": {\"in\": \"%s\", \"bytes\": %zu}, ", p->array_in, p->array_bytes);
 }
 
@@ -90,11 +90,11 @@ static void print_json(const struct run *r, const struct plan *p, const struct b
     if (b->bytes > 0)
         printf("\"budget_bytes\": %zu, \"fits\": %s, ", b->bytes,
                plan_fits(p, &r->options, b->bytes) ? "true" : "false");
-    if (r->options.piece_bytes > 0)
-        print_json_pieces(p);
+    if (r->options.cell_bytes > 0)
+        print_json_cells(p);
     if (rollouts_wanted(r->s))
         printf("\"rollout_batch\": %d, ", r->options.decode_rows);
-    if (r->options.rank != RANKS_HERE)
+    if (r->options.rank != RANKS_VIRTUAL)
         printf("\"comm_bytes_estimate\": %zu, \"comm_step_bytes\": %zu, ", comm_estimate(r),
                p->step_comm_bytes);
     plan_gpu_print_json(p, g);
@@ -112,7 +112,7 @@ static void print_comm(struct run *r, const struct plan *p)
 {
     const size_t estimate = comm_estimate(r);
     char size[32];
-    if (r->options.rank == RANKS_HERE)
+    if (r->options.rank == RANKS_VIRTUAL)
         return;
     progress_say(&r->progress, "%-32s %12s  (comes from other ranks%s)", "comm_step_bytes",
                  bytes_text((double)p->step_comm_bytes, size, sizeof size),
@@ -122,19 +122,19 @@ static void print_comm(struct run *r, const struct plan *p)
                      "comm_bytes_estimate", bytes_text((double)estimate, size, sizeof size));
 }
 
-static void print_pieces(struct run *r, const struct plan *p)
+static void print_cells(struct run *r, const struct plan *p)
 {
     char size[32], limit[32];
-    int pieces = 0;
+    int cells = 0;
     size_t most = 0;
     for (int i = 0; i < CARVE_CELLS; i++) {
-        const size_t bytes = carve_piece_bytes(&p->pieces, i);
-        pieces += bytes > 0;
+        const size_t bytes = carve_cell_bytes(&p->cells, i);
+        cells += bytes > 0;
         most = bytes > most ? bytes : most;
     }
     progress_say(&r->progress, "%-32s %12d  (up to %s; the driver guarantees %s at a time)",
-                 "allocations", pieces, bytes_text((double)most, size, sizeof size),
-                 bytes_text((double)r->options.piece_bytes, limit, sizeof limit));
+                 "allocations", cells, bytes_text((double)most, size, sizeof size),
+                 bytes_text((double)r->options.cell_bytes, limit, sizeof limit));
     progress_say(&r->progress, "%-32s %12s  (in %s; the driver allocates %s at most)",
                  "largest array", bytes_text((double)p->array_bytes, size, sizeof size),
                  p->array_in, bytes_text((double)r->options.array_bytes, limit, sizeof limit));
@@ -145,8 +145,8 @@ static void print_text(struct run *r, const struct plan *p, const struct budget 
     char size[32];
     run_print_plan(r, p);
     print_comm(r, p);
-    if (r->options.piece_bytes > 0)
-        print_pieces(r, p);
+    if (r->options.cell_bytes > 0)
+        print_cells(r, p);
     if (b->bytes > 0)
         progress_say(&r->progress, "%-32s %12s  (%s)", "budget",
                      bytes_text((double)b->bytes, size, sizeof size), b->whose);

@@ -27,7 +27,7 @@ struct decode_graph {
 /* A sequence being written. */
 struct sequence {
     struct decode_prompt prompt;
-    int said;
+    int generated;
 };
 
 struct session {
@@ -66,9 +66,9 @@ static int capture(struct session *s, int rows, int chunks, nj_graph **out)
     struct engine *e = s->e;
     struct work w = {.ctx = e->ctx, .s = e->stream};
     TRY(nj_graph_begin(e->stream));
-    nj_stream_early(e->stream, 1);
+    nj_stream_dependent_launches(e->stream, 1);
     decoder_step(&w, s->d, &s->io->how, rows, chunks);
-    nj_stream_early(e->stream, 0);
+    nj_stream_dependent_launches(e->stream, 0);
     const int rc = nj_graph_end(e->stream, out);
     return w.rc != 0 ? w.rc : rc;
 }
@@ -241,10 +241,10 @@ static int end_of(const struct session *s, const struct sequence *q, int32_t las
     if (!ended)
         return 0;
     *out = DECODE_STOPPED;
-    if (q->said > 0 && decode_stops(s->io, last))
+    if (q->generated > 0 && decode_stops(s->io, last))
         return 0;
     *out = DECODE_LENGTH;
-    if (q->said == q->prompt.most)
+    if (q->generated == q->prompt.most)
         return 0;
     return fail(NJ_E_FORMAT, "the logits of the model are not finite; use intact weights, or "
                              "--dtype float32 if activations overflow");
@@ -258,13 +258,13 @@ static int hand_out(struct session *s, int row, int rows, bool ended)
     enum decode_end end;
     int count = 0;
     for (int i = 0; i < s->window; i++) {
-        const int32_t id = s->e->mem.said[(size_t)i * (size_t)rows + (size_t)row];
+        const int32_t id = s->e->mem.generated[(size_t)i * (size_t)rows + (size_t)row];
         if (id >= 0)
             ids[count++] = id;
     }
-    q->said += count;
+    q->generated += count;
     TRY(end_of(s, q, count > 0 ? ids[count - 1] : -1, ended, &end));
-    return s->io->said(s->io->user, &q->prompt, ids, count, end);
+    return s->io->generated(s->io->user, &q->prompt, ids, count, end);
 }
 
 static void move(struct session *s, int to, int from)
@@ -288,7 +288,7 @@ static int look(struct session *s, int rows, const int32_t *slot_of)
         ended = ended || rc > 0;
         rc = rc < 0 ? rc : 0;
         if (!ended && repetition_is_on(&s->repetition)) /* the window is one step */
-            rc = repetition_add(&s->repetition, slot_of[row], &s->e->mem.said[row], 1);
+            rc = repetition_add(&s->repetition, slot_of[row], &s->e->mem.generated[row], 1);
         if (ended)
             s->slots[s->free++] = slot_of[row];
         else
@@ -332,7 +332,7 @@ static int run_window(struct session *s, int32_t *slot_of)
     if (rc == 0)
         rc = nj_copy(e->stream, m->now.id, d->now.id, d->now_bytes);
     if (rc == 0)
-        rc = nj_copy(e->stream, m->said, d->said, d->said_bytes);
+        rc = nj_copy(e->stream, m->generated, d->generated, d->generated_bytes);
     if (rc == 0)
         rc = nj_stream_sync(e->stream);
     return rc != 0 ? engine_fail(e, rc, "generating tokens") : look(s, rows, slot_of);
@@ -341,7 +341,7 @@ static int run_window(struct session *s, int32_t *slot_of)
 static int send_stops(struct session *s)
 {
     struct engine *e = s->e;
-    int32_t *stop = e->mem.said;
+    int32_t *stop = e->mem.generated;
     if (s->io->stops > DECODE_STOPS)
         return fail(NJ_E_ARG, "%d tokens end a text; at most %d can", s->io->stops, DECODE_STOPS);
     for (int i = 0; i < DECODE_STOPS; i++)

@@ -15,7 +15,7 @@ struct engine;
 /* A prompt to be continued. Its random numbers follow from the seed, `number` and the position of each token, not
  * from the prompts continued beside it. */
 struct decode_prompt {
-    const int32_t *ids; /* tokens of the prompt, valid until the end of its text was said */
+    const int32_t *ids; /* tokens of the prompt, valid until the end of its text was generated */
     int count,
         most; /* number of tokens of the prompt, and of tokens that may follow; together at most decode_positions */
     int32_t number;
@@ -31,8 +31,8 @@ struct decode_io {
     int (*next)(void *user, struct decode_prompt *out);
     /* Take tokens that follow a prompt, some at a time, in order. Return 0, 1 to end the text, or a negative code,
      * with which engine_decode() fails. */
-    int (*said)(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end);
+    int (*generated)(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                     enum decode_end end);
     void *user;
     struct decode_sampling how;
     const int32_t *stop; /* tokens that end a text, at most 8 */

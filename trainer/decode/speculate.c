@@ -181,8 +181,8 @@ static bool judge_token(struct session *s, struct text *t, int i)
     return accepted;
 }
 
-/* Verify a draft. *said: number of tokens kept of it, with one of the teacher behind them. */
-static int judge(struct session *s, struct text *t, int *said)
+/* Verify a draft. *generated: number of tokens kept of it, with one of the teacher behind them. */
+static int judge(struct session *s, struct text *t, int *generated)
 {
     bool accepted = true;
     int i = 0;
@@ -191,13 +191,13 @@ static int judge(struct session *s, struct text *t, int *said)
         TRY(softmax_of(s, student_row(s, t, i), s->q));
         accepted = judge_token(s, t, i);
     }
-    *said = i;
+    *generated = i;
     if (!accepted || t->ends)
         return 0;
     const int at = t->count + i;
     TRY(softmax_of(s, teacher_row(s, t, i), s->p));
     t->ids[at] = draw_from(s->p, s->V, uniform(s, t, at, TO_REPLACE));
-    *said = i + 1;
+    *generated = i + 1;
     return 0;
 }
 
@@ -206,18 +206,18 @@ static int end_turn(struct session *s, struct text *t)
     struct speculate_result *out = s->out;
     const int32_t *ids = &t->ids[t->count];
     enum decode_end end = DECODE_MORE;
-    int said;
-    TRY(judge(s, t, &said));
+    int generated;
+    TRY(judge(s, t, &generated));
     out->turns[t->drafts]++;
-    out->tokens += said;
-    t->count += said;
+    out->tokens += generated;
+    t->count += generated;
     t->drafts = 0;
     t->ends = false;
-    if (decode_stops(s->io, ids[said - 1]))
+    if (decode_stops(s->io, ids[generated - 1]))
         end = DECODE_STOPPED;
     else if (left(t) == 0)
         end = DECODE_LENGTH;
-    const int rc = s->io->said(s->io->user, &t->prompt, ids, said, end);
+    const int rc = s->io->generated(s->io->user, &t->prompt, ids, generated, end);
     t->active = end == DECODE_MORE && rc == 0;
     return rc < 0 ? rc : 0;
 }

@@ -126,7 +126,7 @@ static void lay_out(struct engine *e, struct carve device, void *host)
     struct plan again = {0};
     plan_layout(&e->student, &e->teacher, &e->o, device, host, &e->mem, &again);
     const size_t carved = again.total_bytes + e->o.workspace_bytes;
-    CHECK(device.pieces != NULL || carved == e->plan.total_bytes);
+    CHECK(device.cells != NULL || carved == e->plan.total_bytes);
     CHECK(again.host_bytes == e->plan.host_bytes);
     connect_nets(e);
 }
@@ -136,7 +136,7 @@ static void lay_out(struct engine *e, struct carve device, void *host)
  * layout says which arrays there are; its addresses have no memory, as nothing is read or written there. */
 static int prepare(struct engine *e)
 {
-    const size_t limit = e->plan.pieces.limit;
+    const size_t limit = e->plan.cells.limit;
     const size_t device = limit > 0 ? size_mul(CARVE_CELLS, limit) : e->plan.total_bytes;
     const size_t bytes = size_add(device, e->plan.host_bytes);
     char *nowhere =
@@ -147,10 +147,10 @@ static int prepare(struct engine *e)
             "%zu bytes of address space cannot be reserved: %s; raise the limit (ulimit -v)", bytes,
             strerror(errno));
     struct work w = {.ctx = e->ctx, .prepare = true};
-    e->pieces = e->plan.pieces;
+    e->cells = e->plan.cells;
     for (int i = 0; limit > 0 && i < CARVE_CELLS; i++)
-        carve_place(&e->pieces, i, nowhere + (size_t)i * limit);
-    lay_out(e, (struct carve){.base = nowhere, .pieces = limit > 0 ? &e->pieces : NULL},
+        carve_place(&e->cells, i, nowhere + (size_t)i * limit);
+    lay_out(e, (struct carve){.base = nowhere, .cells = limit > 0 ? &e->cells : NULL},
             nowhere + device);
     micro_step(&w, e, e->shape.chunks > 1 ? 2 : 1, e->shape.train);
     if (e->teacher.schedule.runs_ahead) {
@@ -167,18 +167,18 @@ static int prepare(struct engine *e)
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing GEMMs");
 }
 
-static int allocate_pieces(struct engine *e)
+static int allocate_cells(struct engine *e)
 {
     int rc = 0;
-    e->pieces = e->plan.pieces;
+    e->cells = e->plan.cells;
     e->allocated = true;
     for (int i = 0; i < CARVE_CELLS && rc == 0; i++) {
-        const size_t bytes = carve_piece_bytes(&e->pieces, i);
+        const size_t bytes = carve_cell_bytes(&e->cells, i);
         void *piece = NULL;
         if (bytes == 0)
             continue;
         rc = nj_alloc(e->ctx, NJ_MEM_DEVICE, bytes, &piece);
-        carve_place(&e->pieces, i, piece);
+        carve_place(&e->cells, i, piece);
     }
     return rc;
 }
@@ -187,13 +187,13 @@ static int allocate_pieces(struct engine *e)
  * plan. */
 static bool is_shared(const struct engine *e)
 {
-    return e->shape.rank != RANKS_HERE;
+    return e->shape.rank != RANKS_VIRTUAL;
 }
 
 static int allocate_device(struct engine *e, size_t bytes)
 {
-    if (e->plan.pieces.limit > 0)
-        return allocate_pieces(e);
+    if (e->plan.cells.limit > 0)
+        return allocate_cells(e);
     return is_shared(e) ? nj_comm_alloc(e->o.comm, bytes, &e->device)
                         : nj_alloc(e->ctx, NJ_MEM_DEVICE, bytes, &e->device);
 }
@@ -205,8 +205,8 @@ static void free_device(struct engine *e)
     else
         nj_free(e->ctx, NJ_MEM_DEVICE, e->device);
     for (int i = 0; i < CARVE_CELLS; i++)
-        if (e->allocated && !e->pieces.joined[i])
-            nj_free(e->ctx, NJ_MEM_DEVICE, e->pieces.base[i]);
+        if (e->allocated && !e->cells.joined[i])
+            nj_free(e->ctx, NJ_MEM_DEVICE, e->cells.base[i]);
 }
 
 /* Allocate the stream, which keeps the workspace, and both arenas as planned. free_bytes: free device memory before
@@ -218,7 +218,7 @@ static int allocate(struct engine *e, size_t free_bytes)
     int rc = nj_stream_create(e->ctx, &e->stream);
     if (rc == 0)
         rc = nj_event_create(e->ctx, &e->results);
-    for (int i = 0; rc == 0 && e->shape.early && i < e->shape.pieces.count; i++)
+    for (int i = 0; rc == 0 && e->shape.overlapped && i < e->shape.pieces.count; i++)
         rc = nj_event_create(e->ctx, &e->gathered[i]);
     const size_t before = nj_context_budget(e->ctx);
     if (rc == 0)
@@ -229,10 +229,9 @@ static int allocate(struct engine *e, size_t free_bytes)
         rc = nj_alloc(e->ctx, NJ_MEM_HOST, e->plan.host_bytes, &e->host);
     if (rc != 0)
         return engine_fail(e, rc, "allocating the memory of the plan");
-    lay_out(
-        e,
-        (struct carve){.base = e->device, .pieces = e->plan.pieces.limit > 0 ? &e->pieces : NULL},
-        e->host);
+    lay_out(e,
+            (struct carve){.base = e->device, .cells = e->plan.cells.limit > 0 ? &e->cells : NULL},
+            e->host);
     student_f8_head_name(&e->student, &e->mem.f8_head);
     e->chunks_of = calloc((size_t)e->shape.slots, sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
@@ -398,7 +397,7 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
         return fail(NJ_E_NOMEM, "no host memory for the engine; free some");
     e->ctx = ctx;
     e->o = *o;
-    e->o.piece_bytes = nj_context_device(ctx)->piece_bytes;
+    e->o.cell_bytes = nj_context_device(ctx)->cell_bytes;
     e->o.array_bytes = nj_context_device(ctx)->array_bytes;
     e->graphs = o->use_graph != 0;
     e->o.f8_scales = nj_context_device(ctx)->f8;

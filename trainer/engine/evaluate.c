@@ -51,7 +51,7 @@ static int keep_tokens(const struct engine *e, struct tally *t, size_t valid)
 /* Return the number of batches of a round: one of each rank. */
 static int round_of(const struct engine *e)
 {
-    return e->shape.rank == RANKS_HERE ? 1 : e->shape.ranks;
+    return e->shape.rank == RANKS_VIRTUAL ? 1 : e->shape.ranks;
 }
 
 /* Return the slot of a batch: the n-th of a round belongs to rank n. */

@@ -89,8 +89,8 @@ static int next(void *user, struct decode_prompt *out)
     return 1;
 }
 
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
+static int generated(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                     enum decode_end end)
 {
     struct writer *w = user;
     (void)p;
@@ -173,7 +173,7 @@ static int speculate(struct run *r, const struct prompts *p)
     struct writer w = {.run = r, .prompts = p};
     const struct decode_io io = {
         .next = next,
-        .said = said,
+        .generated = generated,
         .user = &w,
         .how = {.temperature = 1, .seed = r->options.seed},
         .stop = r->ends.stop,

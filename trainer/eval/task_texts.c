@@ -123,15 +123,15 @@ static int add_tokens(const struct tokenizer *t, const int32_t *ids, int count, 
 {
     for (int i = 0; i < count; i++) {
         size_t bytes;
-        const char *said = tokenizer_decode(t, ids[i], &bytes);
-        if (!pool_add(text, said, bytes, 1))
+        const char *generated = tokenizer_decode(t, ids[i], &bytes);
+        if (!pool_add(text, generated, bytes, 1))
             return fail(NJ_E_NOMEM, "out of memory for an answer");
     }
     return 0;
 }
 
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
+static int generated(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                     enum decode_end end)
 {
     struct writer *w = user;
     struct pool *text = p->user;
@@ -150,7 +150,7 @@ int task_texts_run(struct run *r, const struct tasks *t, struct pool *text)
     struct writer w = {.run = r, .tasks = t, .text = text};
     const struct decode_io io = {
         .next = next,
-        .said = said,
+        .generated = generated,
         .user = &w,
         .stop = r->ends.stop,
         .stops = r->ends.stops,

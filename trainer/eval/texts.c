@@ -24,7 +24,7 @@ struct text {
     int32_t *ids; /* tokens of the text; NULL: none yet, or written */
     int count;
     enum decode_end end;
-    struct stopped_text said; /* place where a stop text ends it */
+    struct stopped_text generated; /* place where a stop text ends it */
 };
 
 struct texts {
@@ -81,8 +81,8 @@ int texts_rows(struct run *r, int64_t texts)
 
 static json_t *text_of(const struct tokenizer *t, const struct text *a)
 {
-    if (a->said.by)
-        return json_text(a->said.text.at, a->said.text.count);
+    if (a->generated.by)
+        return json_text(a->generated.text.at, a->generated.text.count);
     return sample_text(t, a->ids, a->end == DECODE_STOPPED ? a->count - 1 : a->count);
 }
 
@@ -96,9 +96,9 @@ static json_t *id_of(const struct prompt *p)
 static void free_text(struct text *a)
 {
     free(a->ids);
-    free(a->said.text.at);
+    free(a->generated.text.at);
     a->ids = NULL;
-    a->said.text = (struct pool){0};
+    a->generated.text = (struct pool){0};
 }
 
 static int write_answer(struct texts *t, int64_t i)
@@ -110,7 +110,8 @@ static int write_answer(struct texts *t, int64_t i)
         json_pack("{s:o, s:o, s:I, s:I, s:s}", "id", id_of(&p), "text",
                   text_of(&t->run->tokenizer, a), "prompt_tokens", (json_int_t)p.count, "tokens",
                   (json_int_t)a->count, "end", a->end == DECODE_STOPPED ? "stop" : "length");
-    if ((row && a->said.by && json_object_set_new(row, "stop", json_c_text(a->said.by)) != 0) ||
+    if ((row && a->generated.by &&
+         json_object_set_new(row, "stop", json_c_text(a->generated.by)) != 0) ||
         (row && t->each > 1 &&
          json_object_set_new(row, "index", json_integer((json_int_t)(i % t->each))) != 0)) {
         json_decref(row);
@@ -158,17 +159,17 @@ static int look_for_stop(const struct texts *t, struct text *a, const int32_t *i
     int kept = *end == DECODE_STOPPED ? *count - 1 : *count;
     if (stops.count == 0)
         return 0;
-    if (!stop_add_tokens(&stops, &a->said, &t->run->tokenizer, ids, &kept))
+    if (!stop_add_tokens(&stops, &a->generated, &t->run->tokenizer, ids, &kept))
         return fail(NJ_E_NOMEM, "out of memory for an answer");
-    if (a->said.by) {
+    if (a->generated.by) {
         *count = kept;
         *end = DECODE_STOPPED;
     }
     return 0;
 }
 
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
+static int generated(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                     enum decode_end end)
 {
     struct texts *t = user;
     struct text *a = p->user;
@@ -182,7 +183,8 @@ static int said(void *user, const struct decode_prompt *p, const int32_t *ids, i
     a->end = end;
     t->tokens += count;
     t->done += end != DECODE_MORE;
-    const bool stopped = a->said.by != NULL; /* a->said may be written, and freed, below */
+    const bool stopped =
+        a->generated.by != NULL; /* a->generated may be written, and freed, below */
     progress_texts(&t->run->progress, t->done, t->count, t->tokens);
     const int failed = end != DECODE_MORE ? write_ready(t) : 0;
     return failed ? failed : stopped;
@@ -205,7 +207,7 @@ int texts_write(struct run *r, const struct prompts *prompts, FILE *out)
                       .count = prompts_count(prompts) * each};
     const struct decode_io io = {
         .next = next,
-        .said = said,
+        .generated = generated,
         .user = &t,
         .how = run_sampling(r),
         .stop = r->ends.stop,

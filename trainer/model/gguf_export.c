@@ -69,7 +69,7 @@ static void put_model(const struct writing *x)
     gguf_put_string(x->w, "general.architecture", arch);
     gguf_put_string(x->w, "general.type", "model");
     gguf_put_string(x->w, "general.name", name && name[1] ? name + 1 : x->o->name);
-    gguf_put_u32(x->w, "general.file_type", (uint32_t)x->o->mixture->file_type);
+    gguf_put_u32(x->w, "general.file_type", (uint32_t)x->o->ftype->file_type);
     gguf_put_u32(x->w, "general.quantization_version", QUANTIZATION_VERSION);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         if (whole[i].value == 0)
@@ -171,7 +171,7 @@ static int declare(struct writing *x)
         TRY(weights_check(x->from, s, t));
         gguf_tensor_name(s, x->names[i]);
         x->declared[i] = (struct st_declared){x->names[i],
-                                              mixture_type(x->o->mixture, &x->c, s),
+                                              gguf_ftype_type(x->o->ftype, &x->c, s),
                                               s->rank,
                                               {s->shape[0], s->shape[1]}};
         x->total += (double)st_declared_bytes(&x->declared[i]);

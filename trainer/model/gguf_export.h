@@ -9,7 +9,7 @@
 #include "model/gguf_ftype.h"
 
 struct export_options {
-    const struct mixture *mixture;
+    const struct gguf_ftype *ftype;
     const char *name; /* name of the model; general.name is its last part */
     /* callback after each piece of the weights */
     void (*written)(void *user, double bytes, double total);

@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-const struct mixture *mixture_find(const char *name)
+const struct gguf_ftype *gguf_ftype_find(const char *name)
 {
-    for (int i = 0; i < MIXTURES; i++)
-        if (strcmp(mixtures[i].name, name) == 0)
-            return &mixtures[i];
+    for (int i = 0; i < GGUF_FTYPES; i++)
+        if (strcmp(gguf_ftypes[i].name, name) == 0)
+            return &gguf_ftypes[i];
     return NULL;
 }
 
@@ -37,7 +37,7 @@ static bool is_70b(const struct model_config *c)
     return strcmp(c->model_type, "qwen2") == 0 || b->heads != b->kv_heads;
 }
 
-static enum nj_tensor_type wanted(const struct mixture *m, const struct model_config *c,
+static enum nj_tensor_type wanted(const struct gguf_ftype *m, const struct model_config *c,
                                   const struct tensor_spec *spec)
 {
     const bool head = spec->role == ROLE_HEAD || (spec->role == ROLE_EMBED && c->tied);
@@ -50,8 +50,8 @@ static enum nj_tensor_type wanted(const struct mixture *m, const struct model_co
     return value && m->type == NJ_TYPE_Q4_K && is_70b(c) ? NJ_TYPE_Q5_K : m->type;
 }
 
-enum nj_tensor_type mixture_type(const struct mixture *m, const struct model_config *c,
-                                 const struct tensor_spec *spec)
+enum nj_tensor_type gguf_ftype_type(const struct gguf_ftype *m, const struct model_config *c,
+                                    const struct tensor_spec *spec)
 {
     static const enum nj_tensor_type smaller[NJ_TYPES] = {[NJ_TYPE_Q4_K] = NJ_TYPE_Q5_0,
                                                           [NJ_TYPE_Q5_K] = NJ_TYPE_Q5_1,

@@ -11,7 +11,7 @@
 
 void *carve_at(const struct carve *c, size_t offset)
 {
-    const struct carve_pieces *p = c->pieces;
+    const struct carve_cells *p = c->cells;
     if (p == NULL)
         return c->base ? c->base + offset : NULL;
     const size_t cell = offset / p->limit;
@@ -20,13 +20,13 @@ void *carve_at(const struct carve *c, size_t offset)
 
 void carve_together(struct carve *c, size_t bytes)
 {
-    const struct carve_pieces *p = c->pieces;
+    const struct carve_cells *p = c->cells;
     const size_t in = p ? c->used % p->limit : 0;
     if (in > 0 && bytes > p->limit - in)
         c->used = size_add(c->used, p->limit - in);
 }
 
-void carve_apart(struct carve *c)
+void carve_new_cell(struct carve *c)
 {
     carve_together(c, SIZE_MAX);
 }
@@ -35,7 +35,7 @@ void carve_apart(struct carve *c)
  * needs more cells than there are is too large. */
 static void fill_cells(struct carve *c, size_t bytes)
 {
-    struct carve_pieces *p = c->pieces;
+    struct carve_cells *p = c->cells;
     size_t cell = c->used / p->limit, end = size_add(c->used % p->limit, bytes);
     if (bytes > p->most)
         p->most = bytes;
@@ -54,7 +54,7 @@ void *carve_take(struct carve *c, size_t bytes)
     const size_t whole = size_up(bytes, CARVE_ALIGN);
     carve_together(c, whole);
     void *at = carve_at(c, c->used);
-    if (c->pieces && whole > 0)
+    if (c->cells && whole > 0)
         fill_cells(c, whole);
     c->used = size_add(c->used, whole);
     return at;
@@ -62,11 +62,11 @@ void *carve_take(struct carve *c, size_t bytes)
 
 void carve_take_series(struct carve *c, size_t count, size_t each, struct carve_series *out)
 {
-    const size_t room = c->pieces && each > 0 ? c->pieces->limit / each : count;
+    const size_t room = c->cells && each > 0 ? c->cells->limit / each : count;
     *out = (struct carve_series){.each = each, .in_run = room > 0 ? room : 1};
     for (size_t left = count, run = 0; left > 0; run++) {
         const size_t taken = left < out->in_run ? left : out->in_run;
-        if (run == CARVE_CELLS) { /* more runs than there are pieces */
+        if (run == CARVE_CELLS) { /* more runs than there are cells */
             c->used = SIZE_MAX;
             return;
         }
@@ -84,16 +84,16 @@ void *carve_item(const struct carve_series *s, size_t i)
 size_t carve_bytes(const struct carve *c)
 {
     size_t bytes = 0;
-    if (c->pieces == NULL || c->used == SIZE_MAX)
+    if (c->cells == NULL || c->used == SIZE_MAX)
         return c->used;
     for (int i = 0; i < CARVE_CELLS; i++)
-        bytes = size_add(bytes, c->pieces->used[i]);
+        bytes = size_add(bytes, c->cells->used[i]);
     return bytes;
 }
 
 size_t carve_begin(const struct carve *c, size_t offset)
 {
-    const struct carve_pieces *p = c->pieces;
+    const struct carve_cells *p = c->cells;
     if (p == NULL || offset / p->limit >= CARVE_CELLS)
         return offset;
     const size_t in = offset % p->limit;
@@ -102,7 +102,7 @@ size_t carve_begin(const struct carve *c, size_t offset)
 
 size_t carve_room(const struct carve *c, size_t offset)
 {
-    const struct carve_pieces *p = c->pieces;
+    const struct carve_cells *p = c->cells;
     if (p == NULL)
         return size_sub(c->used, offset);
     const size_t cell = offset / p->limit, in = offset % p->limit;
@@ -114,7 +114,7 @@ size_t carve_room(const struct carve *c, size_t offset)
     return room;
 }
 
-size_t carve_piece_bytes(const struct carve_pieces *p, int cell)
+size_t carve_cell_bytes(const struct carve_cells *p, int cell)
 {
     size_t bytes = p->joined[cell] ? 0 : p->used[cell];
     for (int i = cell + 1; !p->joined[cell] && i < CARVE_CELLS && p->joined[i]; i++)
@@ -122,13 +122,13 @@ size_t carve_piece_bytes(const struct carve_pieces *p, int cell)
     return bytes;
 }
 
-void carve_place(struct carve_pieces *p, int cell, char *base)
+void carve_place(struct carve_cells *p, int cell, char *base)
 {
     for (int i = cell; i < CARVE_CELLS && (i == cell || p->joined[i]); i++)
         p->base[i] = base ? base + (size_t)(i - cell) * p->limit : NULL;
 }
 
-void carve_again(struct carve_pieces *p)
+void carve_again(struct carve_cells *p)
 {
     p->most = 0;
     memset(p->used, 0, sizeof p->used);

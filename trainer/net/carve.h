@@ -12,7 +12,7 @@
  * which is an allocation. No array crosses from one cell to the next, unless it is larger than a cell: the cells of
  * such an array are one allocation. The part of a cell after its last array is not allocated. */
 enum { CARVE_CELLS = 64 };
-struct carve_pieces {
+struct carve_cells {
     size_t limit;             /* bytes of a cell */
     size_t most;              /* bytes of the largest array */
     size_t used[CARVE_CELLS]; /* bytes used of each cell, from its beginning */
@@ -26,7 +26,7 @@ enum { CARVE_ALIGN = 256 };
 struct carve {
     char *base;
     size_t used;
-    struct carve_pieces *pieces; /* cells of the arena; NULL: it is one allocation */
+    struct carve_cells *cells; /* cells of the arena; NULL: it is one allocation */
 };
 void *carve_take(struct carve *c, size_t bytes);
 /* Arrays of `each` bytes in runs of up to `in_run` arrays, as many as fit into a cell. */
@@ -41,7 +41,7 @@ void *carve_item(const struct carve_series *s, size_t i);
  * allocation. */
 void carve_together(struct carve *c, size_t bytes);
 /* Continue in a new cell, if the arena has cells. */
-void carve_apart(struct carve *c);
+void carve_new_cell(struct carve *c);
 void *carve_at(const struct carve *c, size_t offset);
 /* Return the bytes to allocate for the arrays carved so far. */
 size_t carve_bytes(const struct carve *c);
@@ -51,10 +51,10 @@ size_t carve_begin(const struct carve *c, size_t offset);
 size_t carve_room(const struct carve *c, size_t offset);
 
 /* Return the bytes of the allocation that begins with a cell; 0 if the cell is empty or belongs to an earlier one. */
-size_t carve_piece_bytes(const struct carve_pieces *p, int cell);
+size_t carve_cell_bytes(const struct carve_cells *p, int cell);
 /* Set the address of the allocation that begins with a cell. */
-void carve_place(struct carve_pieces *p, int cell, char *base);
+void carve_place(struct carve_cells *p, int cell, char *base);
 /* Forget the carved arrays, but keep the addresses of the cells. */
-void carve_again(struct carve_pieces *p);
+void carve_again(struct carve_cells *p);
 
 #endif

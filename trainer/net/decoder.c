@@ -58,7 +58,7 @@ static void rows_of_step(int count, struct carve *m, struct decode_rows *out)
     out->step = carve_take(m, sizeof(int32_t));
 }
 
-static size_t said_bytes(int rows)
+static size_t generated_bytes(int rows)
 {
     return size_product(DECODE_WINDOW, (size_t)rows, sizeof(int32_t));
 }
@@ -126,17 +126,17 @@ void decoder_carve(const struct net *n, const struct decoder_size *s, int vocab,
     out->cut = carve_take(m, each);
     out->score = carve_take(m, size_mul(shares(s->rows), sizeof(float)));
     out->best = carve_take(m, size_mul(shares(s->rows), sizeof(int32_t)));
-    out->said_bytes = said_bytes(s->rows);
-    out->said = carve_take(m, out->said_bytes);
+    out->generated_bytes = generated_bytes(s->rows);
+    out->generated = carve_take(m, out->generated_bytes);
     out->stop = carve_take(m, size_mul(DECODE_STOPS, sizeof(int32_t)));
 }
 
 void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *prompts,
-                        struct decode_rows *now, int32_t **said)
+                        struct decode_rows *now, int32_t **generated)
 {
     rows_of_prompts(d->prefill, m, prompts);
     rows_of_step(d->rows, m, now);
-    *said = carve_take(m, said_bytes(d->rows));
+    *generated = carve_take(m, generated_bytes(d->rows));
 }
 
 /* Return the smallest of `most`, most / by, most / by^2, ... that is at least `count` and `few`. */
@@ -222,7 +222,7 @@ void decoder_sample(struct work *r, struct decoder *d, const struct decode_sampl
                                         .seed_low = (int32_t)how->seed,
                                         .seed_high = (int32_t)(how->seed >> 32)}));
     OP(r, nj_sample_next(r->s, NJ_F32,
-                         &(struct nj_sample_next){.out = d->said,
+                         &(struct nj_sample_next){.out = d->generated,
                                                   .ids = now->id,
                                                   .pos = now->pos,
                                                   .left = now->left,

@@ -30,14 +30,14 @@ struct decoder {
     int vocab, ld;
     struct cache cache;
     struct acts acts;
-    struct rows prompts;    /* ids, pos, slot, doc_start of a pass over prompts */
-    struct decode_rows now; /* arrays of the current step */
-    struct f8_matrix x;     /* FP8: input of the LM head */
-    char *logits;           /* [rows, ld] */
-    float *cut, *score;     /* [rows]; [rows, parts] */
-    int32_t *best, *said;   /* [rows, parts]; [DECODE_WINDOW, rows] */
-    int32_t *stop;          /* [DECODE_STOPS], then -1 */
-    size_t prompts_bytes, now_bytes, said_bytes;
+    struct rows prompts;       /* ids, pos, slot, doc_start of a pass over prompts */
+    struct decode_rows now;    /* arrays of the current step */
+    struct f8_matrix x;        /* FP8: input of the LM head */
+    char *logits;              /* [rows, ld] */
+    float *cut, *score;        /* [rows]; [rows, parts] */
+    int32_t *best, *generated; /* [rows, parts]; [DECODE_WINDOW, rows] */
+    int32_t *stop;             /* [DECODE_STOPS], then -1 */
+    size_t prompts_bytes, now_bytes, generated_bytes;
 };
 
 /* Size of a decoder: number of sequences at a time, positions of each, and whether the cache holds a byte per
@@ -52,7 +52,7 @@ void decoder_carve(const struct net *n, const struct decoder_size *size, int voc
 /* Carve the pinned memory that the host writes and reads: rows of a pass over prompts, arrays of a step, tokens
  * drawn. */
 void decoder_carve_host(const struct decoder *d, struct carve *m, struct rows *prompts,
-                        struct decode_rows *now, int32_t **said);
+                        struct decode_rows *now, int32_t **generated);
 
 /* Return the number of rows, at least `count`, of a pass over prompts or of a step: one of the few whose GEMMs are
  * prepared. */

@@ -73,8 +73,8 @@ static bool is_shard(const char *name)
 static bool is_export(const char *name)
 {
     char again[64];
-    for (size_t i = 0; i < MIXTURES; i++) {
-        snprintf(again, sizeof again, OWN_EXPORT, mixtures[i].name);
+    for (size_t i = 0; i < GGUF_FTYPES; i++) {
+        snprintf(again, sizeof again, OWN_EXPORT, gguf_ftypes[i].name);
         if (strcmp(name, again) == 0)
             return true;
     }

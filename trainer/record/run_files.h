@@ -12,7 +12,7 @@
 
 /* The beginning of OUT/lock. */
 #define OWN_LOCK_MARK "nojit run: "
-/* A model exported as a mixture of types, in OUT. */
+/* A model exported as a GGUF file type, in OUT. */
 #define OWN_EXPORT "model-%s.gguf"
 
 /* Return N of checkpoint-N, written as a run writes it; otherwise 0. */

@@ -33,9 +33,9 @@ struct text {
     const struct sampling *how;
     const struct decode_prompt *prompt; /* NULL: it was taken */
     FILE *out;
-    struct stopped_text said; /* text so far, for the texts that end it */
-    size_t written;           /* number of bytes of it that were written */
-    enum decode_end end;      /* end of the tokens so far */
+    struct stopped_text generated; /* text so far, for the texts that end it */
+    size_t written;                /* number of bytes of it that were written */
+    enum decode_end end;           /* end of the tokens so far */
 };
 
 static int next(void *user, struct decode_prompt *out)
@@ -64,16 +64,16 @@ static int write_tokens(void *user, const struct decode_prompt *p, const int32_t
     int kept = end == DECODE_STOPPED ? count - 1 : count;
     (void)p;
     t->end = end;
-    if (!stop_add_tokens(&t->how->stops, &t->said, t->how->tokenizer, ids, &kept))
+    if (!stop_add_tokens(&t->how->stops, &t->generated, t->how->tokenizer, ids, &kept))
         return fail(NJ_E_NOMEM, "out of memory for the text");
     const size_t sure =
-        end == DECODE_MORE ? stop_sure(&t->how->stops, &t->said) : t->said.text.count;
+        end == DECODE_MORE ? stop_sure(&t->how->stops, &t->generated) : t->generated.text.count;
     if (sure > t->written)
-        fwrite((const char *)t->said.text.at + t->written, 1, sure - t->written, t->out);
+        fwrite((const char *)t->generated.text.at + t->written, 1, sure - t->written, t->out);
     t->written = sure > t->written ? sure : t->written;
     fflush(t->out);
     waits_spoke();
-    return t->said.by != NULL;
+    return t->generated.by != NULL;
 }
 
 json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
@@ -90,24 +90,25 @@ json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count)
 }
 
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
-                    FILE *out, struct sample_said *said)
+                    FILE *out, struct sample_generated *generated)
 {
     const struct decode_prompt p = {.ids = prompt, .count = (int)count, .most = (int)tokens};
     struct text t = {.how = s, .prompt = &p, .out = out};
     const struct decode_io io = {
         .next = next,
-        .said = write_tokens,
+        .generated = write_tokens,
         .user = &t,
         .how = s->how,
         .stop = s->ends->stop,
         .stops = s->ends->stops,
     };
     int rc = engine_decode(s->engine, &io);
-    if (said != NULL)
-        *said = (struct sample_said){rc ? NULL : json_text(t.said.text.at, t.said.text.count),
-                                     t.end == DECODE_LENGTH && t.said.by == NULL};
-    if (rc == 0 && said != NULL && said->text == NULL)
+    if (generated != NULL)
+        *generated = (struct sample_generated){
+            rc ? NULL : json_text(t.generated.text.at, t.generated.text.count),
+            t.end == DECODE_LENGTH && t.generated.by == NULL};
+    if (rc == 0 && generated != NULL && generated->text == NULL)
         rc = fail(NJ_E_NOMEM, "out of memory for the text");
-    free(t.said.text.at);
+    free(t.generated.text.at);
     return rc;
 }

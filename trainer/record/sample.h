@@ -29,13 +29,13 @@ int sample_encode(const struct tokenizer *t, const char *prompt, int32_t **ids, 
 
 /* Return the text of tokens; NULL without memory. */
 json_t *sample_text(const struct tokenizer *t, const int32_t *ids, int count);
-struct sample_said {
+struct sample_generated {
     json_t *text; /* text that was written, NULL on failure */
     bool cut;     /* whether the text had not ended */
 };
 /* Write the continuation of the prompt's ids to `out`, flushed as it comes: up to `tokens` tokens, fewer if the text
- * ends. said: the text that was written, if not NULL. */
+ * ends. generated: the text that was written, if not NULL. */
 int sample_continue(const struct sampling *s, const int32_t *prompt, int64_t count, int64_t tokens,
-                    FILE *out, struct sample_said *said);
+                    FILE *out, struct sample_generated *generated);
 
 #endif

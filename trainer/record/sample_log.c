@@ -114,11 +114,12 @@ int sample_log_write(struct sample_log *l, const struct sampling *how, int64_t s
 int sample_log_answer(struct sample_log *l, const struct tokenizer *t,
                       const struct generation *ends, int64_t step, const struct answer *a)
 {
-    const bool whole = generation_stops(ends, a->said[a->said_count - 1]);
-    json_t *row = json_pack("{s:I, s:o, s:o, s:s}", "step", (json_int_t)step, "prompt",
-                            sample_text(t, a->prompt, a->prompt_count), "text",
-                            sample_text(t, a->said, whole ? a->said_count - 1 : a->said_count),
-                            "answer", whole ? "whole" : "cut");
+    const bool whole = generation_stops(ends, a->generated[a->generated_count - 1]);
+    json_t *row =
+        json_pack("{s:I, s:o, s:o, s:s}", "step", (json_int_t)step, "prompt",
+                  sample_text(t, a->prompt, a->prompt_count), "text",
+                  sample_text(t, a->generated, whole ? a->generated_count - 1 : a->generated_count),
+                  "answer", whole ? "whole" : "cut");
     const int rc = put_row(l, row);
     json_decref(row);
     return rc;

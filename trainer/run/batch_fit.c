@@ -71,7 +71,7 @@ static size_t budget_of(struct run *r)
     const bool gpu = strcmp(nj_context_device(r->ctx)->backend, "cpu") != 0;
     const size_t room = fit_part(nj_context_budget(r->ctx), gpu), wanted = r->options.memory_bytes;
     r->options.workspace_bytes = nj_gemm_workspace_bytes(r->ctx);
-    r->options.piece_bytes = nj_context_device(r->ctx)->piece_bytes;
+    r->options.cell_bytes = nj_context_device(r->ctx)->cell_bytes;
     r->options.array_bytes = nj_context_device(r->ctx)->array_bytes;
     return wanted > 0 && wanted < room ? wanted : room;
 }
@@ -171,7 +171,7 @@ static bool apply(const struct change *c, struct train_options *o, const unsigne
                   bool gpu)
 {
     if ((c->q4 && !q4) || (c->lp && (o->dtype != NJ_F32 || !gpu)) ||
-        (c->shard && (o->teacher_shard || o->rank == RANKS_HERE)) ||
+        (c->shard && (o->teacher_shard || o->rank == RANKS_VIRTUAL)) ||
         (c->rank > 0 && o->lora.rank > 0) || (c->state16 && o->optimizer_state == STATE_BF16))
         return false;
     if (c->recompute > 0)

@@ -34,10 +34,10 @@ static void advance(void *user, double bytes, double total)
     progress_bytes(user, bytes, total);
 }
 
-int export_file(const struct export_source *x, struct progress *p, const struct mixture *m,
+int export_file(const struct export_source *x, struct progress *p, const struct gguf_ftype *m,
                 const char *to)
 {
-    const struct export_options o = {.mixture = m, .name = x->name, .written = advance, .user = p};
+    const struct export_options o = {.ftype = m, .name = x->name, .written = advance, .user = p};
     char took[32];
     double bytes;
     p->started = clock_seconds();

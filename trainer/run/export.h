@@ -25,7 +25,7 @@ struct export_source {
 int export_open(struct export_source *x, const char *model, const char *name, const char *adapter,
                 const char *beside);
 /* Write the GGUF file `to`, replacing an earlier one, and print a line about it. */
-int export_file(const struct export_source *x, struct progress *p, const struct mixture *m,
+int export_file(const struct export_source *x, struct progress *p, const struct gguf_ftype *m,
                 const char *to);
 void export_close(struct export_source *x);
 

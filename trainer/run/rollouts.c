@@ -211,8 +211,8 @@ static int allocate(struct run *r)
     const size_t answers = (size_t)most_answers(r), most = (size_t)r->s->max_new;
     o->own = calloc((size_t)rows_of(r), sizeof *o->own);
     o->answer = calloc(answers, sizeof *o->answer);
-    o->said = calloc(answers * most, sizeof *o->said);
-    if (!o->own || !o->answer || !o->said)
+    o->generated = calloc(answers * most, sizeof *o->generated);
+    if (!o->own || !o->answer || !o->generated)
         return fail(NJ_E_NOMEM, "out of memory for %zu answers of %zu tokens; lower --batch-size",
                     answers, most);
     return 0;
@@ -286,7 +286,7 @@ static int next(void *user, struct decode_prompt *out)
     *a = (struct answer){.prompt = p.ids,
                          .teacher = p.teacher_ids,
                          .teacher_count = (int)p.teacher_count,
-                         .said = &o->said[(size_t)t->taken * (size_t)t->run->s->max_new],
+                         .generated = &o->generated[(size_t)t->taken * (size_t)t->run->s->max_new],
                          .prompt_count = (int)p.count};
     /* The writer reads the prompt for which it will be asked. */
     const bool teacher = t->run->options.teacher_writes;
@@ -301,15 +301,15 @@ static int next(void *user, struct decode_prompt *out)
     return 1;
 }
 
-static int said(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
-                enum decode_end end)
+static int generated(void *user, const struct decode_prompt *p, const int32_t *ids, int count,
+                     enum decode_end end)
 {
     struct rollouts *o = &((struct turn *)user)->run->rollouts;
     struct answer *a = p->user;
     int32_t *to =
-        &o->said[(size_t)(a - o->answer) * (size_t)((struct turn *)user)->run->s->max_new];
-    memcpy(to + a->said_count, ids, (size_t)count * sizeof *ids);
-    a->said_count += count;
+        &o->generated[(size_t)(a - o->answer) * (size_t)((struct turn *)user)->run->s->max_new];
+    memcpy(to + a->generated_count, ids, (size_t)count * sizeof *ids);
+    a->generated_count += count;
     o->stats.tokens += count;
     o->stats.truncated += end == DECODE_LENGTH;
     return 0;
@@ -335,7 +335,7 @@ static int write_answers(struct run *r, int64_t step)
     };
     const struct decode_io io = {
         .next = next,
-        .said = said,
+        .generated = generated,
         .user = &t,
         .how = {.temperature = (float)r->s->rollout_temperature,
                 .top_p = (float)r->s->rollout_top_p,
@@ -463,5 +463,5 @@ void rollouts_close(struct rollouts *o)
     batch_free(&o->rows);
     free(o->own);
     free(o->answer);
-    free(o->said);
+    free(o->generated);
 }

@@ -37,7 +37,7 @@ struct rollouts {
     int each;              /* least number of answers that fit in a row */
     unsigned char *own;    /* whether each row is an answer, [rows of a step] */
     struct answer *answer; /* answers of the step */
-    int32_t *said;         /* tokens of the answers, [answers, --max-new] */
+    int32_t *generated;    /* tokens of the answers, [answers, --max-new] */
     struct batch rows;
     struct rollout_stats stats; /* statistics of the step */
     struct rollout_stats all;   /* statistics of all steps of this process */

@@ -201,19 +201,19 @@ int run_join(struct run *r)
 void run_rank_options(const struct settings *s, int rank, int size, struct train_options *out)
 {
     out->ranks = size > 1 ? size : (int)s->virtual_ranks;
-    out->rank = size > 1 ? rank : RANKS_HERE;
+    out->rank = size > 1 ? rank : RANKS_VIRTUAL;
     if (s->grad_accum == 0)
         out->grad_accum = out->ranks;
 }
 
 int run_check_ranks(const struct settings *s, const struct train_options *o)
 {
-    const int refused = check_virtual(s, o->rank == RANKS_HERE ? 1 : o->ranks);
+    const int refused = check_virtual(s, o->rank == RANKS_VIRTUAL ? 1 : o->ranks);
     if (refused || !s->teacher_shard)
         return refused;
     if (s->teacher == NULL)
         return fail(NJ_E_ARG, "--teacher-shard needs --teacher");
-    if (o->rank == RANKS_HERE)
+    if (o->rank == RANKS_VIRTUAL)
         return fail(NJ_E_ARG,
                     "--teacher-shard needs several ranks that are processes of their own; add "
                     "--gpus N, use a launcher, or leave it out");
@@ -227,7 +227,7 @@ int run_check_ranks(const struct settings *s, const struct train_options *o)
 size_t run_comm_estimate(const struct train_options *o)
 {
     const size_t collectives = 1193000000, peer = 450000000;
-    return o->rank == RANKS_HERE ? 0 : collectives + peer * (size_t)(o->ranks - 1);
+    return o->rank == RANKS_VIRTUAL ? 0 : collectives + peer * (size_t)(o->ranks - 1);
 }
 
 const char *run_ranks_text(const struct run *r, char *buffer, size_t bytes)

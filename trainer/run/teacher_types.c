@@ -12,7 +12,7 @@
 
 /* Values of --teacher-dtype that quantize, with the files whose types they are. */
 static const struct {
-    const char *name, *mixture;
+    const char *name, *ftype;
 } quantised[] = {
     [TEACHER_F8] = {"fp8", NULL},        [TEACHER_Q8_0] = {"q8_0", "q8_0"},
     [TEACHER_Q6_K] = {"q6_k", "q6_k"},   [TEACHER_Q5_K] = {"q5_k", "q5_k_m"},
@@ -33,7 +33,7 @@ const char *run_teacher_dtype(const struct run *r, const char *plain)
 
 int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsigned char **out)
 {
-    const struct mixture *m = mixture_find(quantised[as].mixture);
+    const struct gguf_ftype *m = gguf_ftype_find(quantised[as].ftype);
     struct tensor_spec *spec;
     size_t count;
     *out = NULL;
@@ -44,7 +44,7 @@ int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsign
     if (!*out)
         rc = fail(NJ_E_NOMEM, "out of memory for the types of %zu tensors", count);
     for (size_t i = 0; i < count && rc == 0; i++)
-        (*out)[i] = (unsigned char)mixture_type(m, c, &spec[i]);
+        (*out)[i] = (unsigned char)gguf_ftype_type(m, c, &spec[i]);
     free(spec);
     return rc;
 }

@@ -60,7 +60,7 @@ static int check_exports(struct run *r)
     const struct path_list *types = &r->s->export_types;
     struct model_config c;
     for (size_t i = 0; i < types->count; i++)
-        if (!mixture_find(types->path[i]))
+        if (!gguf_ftype_find(types->path[i]))
             return fail(NJ_E_ARG, "--export %s: give f32, f16, bf16, q8_0, q6_k, q5_k_m or q4_k_m",
                         types->path[i]);
     if (types->count == 0)
@@ -361,7 +361,7 @@ static int write_exports(struct run *r)
         return rc;
     for (size_t i = 0; i < types->count && rc == 0; i++) {
         snprintf(to, sizeof to, "%s/" OWN_EXPORT, out, types->path[i]);
-        rc = export_file(&x, &r->progress, mixture_find(types->path[i]), to);
+        rc = export_file(&x, &r->progress, gguf_ftype_find(types->path[i]), to);
     }
     export_close(&x);
     return rc;

@@ -21,9 +21,9 @@ size_t optimizer_state_bytes(enum optimizer_state kept)
     return kept == STATE_BF16 ? sizeof(uint16_t) : sizeof(float);
 }
 
-static bool is_apart(const struct layout *l)
+static bool ranks_are_processes(const struct layout *l)
 {
-    return l->s.rank != RANKS_HERE;
+    return l->s.rank != RANKS_VIRTUAL;
 }
 
 static int64_t trained_elements(const struct layout *l)
@@ -36,14 +36,14 @@ static int64_t trained_elements(const struct layout *l)
 static int64_t elements(const struct layout *l)
 {
     const int64_t all = trained_elements(l);
-    return is_apart(l) ? pieces_shards(all, l->s.ranks) : all;
+    return ranks_are_processes(l) ? pieces_shards(all, l->s.ranks) : all;
 }
 
 /* Return the number of elements of master weights and moments; a rank that is a process has only its shards. */
 static int64_t elements_held(const struct layout *l)
 {
     const int64_t all = trained_elements(l);
-    return is_apart(l) ? pieces_shard(all, l->s.ranks) : all;
+    return ranks_are_processes(l) ? pieces_shard(all, l->s.ranks) : all;
 }
 
 static void *take(struct carve *c, int64_t count, size_t each)
@@ -123,7 +123,7 @@ static void idle_gradients(struct layout *l)
 
 static bool sums_here(const struct layout *l)
 {
-    return l->s.train && l->s.ranks > 1 && !is_apart(l);
+    return l->s.train && l->s.ranks > 1 && !ranks_are_processes(l);
 }
 
 static void gradients_sum(struct layout *l, struct carve *c)
@@ -133,7 +133,7 @@ static void gradients_sum(struct layout *l, struct carve *c)
 
 static bool is_process(const struct layout *l)
 {
-    return l->s.train && is_apart(l);
+    return l->s.train && ranks_are_processes(l);
 }
 
 /* Carve room for the other ranks' gradients of one piece at a time. */
@@ -152,14 +152,14 @@ static void rounded(struct layout *l, struct carve *c)
     l->m->received = take(c, trained_elements(l), sizeof(uint16_t));
 }
 
-static bool exchanges_early(const struct layout *l)
+static bool exchanges_overlapped(const struct layout *l)
 {
-    return l->s.train && l->s.early;
+    return l->s.train && l->s.overlapped;
 }
 
-static void received_early(struct layout *l, struct carve *c)
+static void received_overlapped(struct layout *l, struct carve *c)
 {
-    l->m->early = take(c, pieces_largest_group(&l->s.pieces), sizeof(float));
+    l->m->overlapped = take(c, pieces_largest_group(&l->s.pieces), sizeof(float));
 }
 
 /* ---- the teacher ---- */
@@ -318,7 +318,7 @@ static void host_pinned(struct layout *l, struct carve *c)
 static void host_decoder(struct layout *l, struct carve *c)
 {
     struct memory *m = l->m;
-    decoder_carve_host(&m->decoder, c, &m->prompts, &m->now, &m->said);
+    decoder_carve_host(&m->decoder, c, &m->prompts, &m->now, &m->generated);
 }
 
 static bool compares_tokens(const struct layout *l)
@@ -374,8 +374,8 @@ const struct buffer buffers[] = {
      .within = {REGION_ACTIVATIONS}},
     {REGION_GRADIENTS_ROUNDED, PHASE_EXCHANGE, .carve = rounded, .wanted = rounds_here,
      .within = {REGION_ACTIVATIONS}},
-    {REGION_GRADIENTS_EARLY, PHASE_BACKWARD | PHASE_EXCHANGE, .carve = received_early,
-     .wanted = exchanges_early},
+    {REGION_GRADIENTS_OVERLAPPED, PHASE_BACKWARD | PHASE_EXCHANGE, .carve = received_overlapped,
+     .wanted = exchanges_overlapped},
     /* Between two steps it also carries the data that ranks send each other. */
     {REGION_HEAD_HIDDEN, PHASES, .carve = head_hidden},
     {REGION_HEAD_LOGITS, PHASE_LOSSES, .carve = head_logits, .within = {REGION_GRADIENTS}},

@@ -136,7 +136,7 @@ struct step_work step_work_count(const struct net *student, const struct net *te
                                  const struct train_options *o, bool f8_head)
 {
     struct step_work out = {0};
-    const int ranks = o->ranks > 1 && o->rank != RANKS_HERE ? o->ranks : 1;
+    const int ranks = o->ranks > 1 && o->rank != RANKS_VIRTUAL ? o->ranks : 1;
     const double tokens = tokens_of(o) / ranks, micro = (double)o->grad_accum / ranks;
     const double wide = o->dtype == NJ_F32 ? 2 : 1; /* size of elements relative to 16 bits */
     const double trained =

@@ -9,7 +9,7 @@
 
 int engine_join(struct engine *e)
 {
-    return e->shape.rank == RANKS_HERE ? 0 : nj_comm_join(e->o.comm, e->stream);
+    return e->shape.rank == RANKS_VIRTUAL ? 0 : nj_comm_join(e->o.comm, e->stream);
 }
 
 struct work engine_work(struct engine *e)
@@ -29,7 +29,7 @@ const struct params *engine_trained(const struct engine *e)
 
 bool engine_gathers(const struct engine *e)
 {
-    return e->shape.rank != RANKS_HERE && e->mem.master && e->o.dtype != NJ_F32;
+    return e->shape.rank != RANKS_VIRTUAL && e->mem.master && e->o.dtype != NJ_F32;
 }
 
 struct updated engine_updated(const struct engine *e)

@@ -17,8 +17,8 @@ struct engine {
     char *student_dir;
     struct shape shape;
     struct plan plan;
-    void *device, *host; /* the two arenas; device NULL: it is in pieces */
-    struct carve_pieces pieces;
+    void *device, *host; /* the two arenas; device NULL: it is in cells */
+    struct carve_cells cells;
     bool allocated; /* the arenas are allocated */
     size_t library_bytes, allocated_bytes;
     struct memory mem;
@@ -38,7 +38,7 @@ struct engine {
     struct data_state *began;
     int32_t *scratch;       /* [rows] scratch for sorting */
     nj_graph **step_graphs; /* every graph of a step (graphs.c); NULL until first used */
-    /* Events: the weights of a piece have come; NULL: shape.early is false. */
+    /* Events: the weights of a piece have come; NULL: shape.overlapped is false. */
     nj_event *gathered[PIECES_MOST];
     struct decode_graph *decode; /* graphs of decoder steps (decode.c); NULL until first used */
     nj_event *results;           /* event: the results of a step are in mem.pinned */

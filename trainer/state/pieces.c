@@ -67,7 +67,7 @@ int64_t pieces_largest_group(const struct pieces *s)
     return most;
 }
 
-bool pieces_early(const struct pieces *s, int piece)
+bool pieces_overlapped(const struct pieces *s, int piece)
 {
     return piece > 0 &&
            (piece <= s->groups || pieces_elements(s, piece) <= pieces_largest_group(s));

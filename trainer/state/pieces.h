@@ -32,7 +32,7 @@ int64_t pieces_elements(const struct pieces *s, int piece);
 int64_t pieces_largest_group(const struct pieces *s);
 /* Return whether the gradients of a piece are exchanged during the backward pass: a group, or the piece after the
  * layers if it is no larger than the largest group, as with a small head. */
-bool pieces_early(const struct pieces *s, int piece);
+bool pieces_overlapped(const struct pieces *s, int piece);
 int64_t pieces_largest_other(const struct pieces *s);
 
 /* Return the i-th piece that is updated and sent to the other ranks. The piece after the layers is first, because every

@@ -40,11 +40,11 @@ static size_t next_end(const struct placement *p, size_t after)
 /* Return the offset behind a buffer that begins at `at`, without taking the memory. */
 static size_t end_at(const struct placement *p, size_t at, carve_buffer *carve, void *user)
 {
-    struct carve_pieces pieces;
+    struct carve_cells cells;
     struct carve c = {.used = at};
-    if (p->arena.pieces) {
-        pieces = *p->arena.pieces;
-        c.pieces = &pieces;
+    if (p->arena.cells) {
+        cells = *p->arena.cells;
+        c.cells = &cells;
     }
     carve(user, &c);
     return c.used;

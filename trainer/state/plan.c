@@ -14,7 +14,7 @@
 int plan_teacher(const struct model_config *config, const struct train_options *o,
                  struct teacher *out)
 {
-    const bool shared = o->teacher_shard && shape_ranks_apart(o);
+    const bool shared = o->teacher_shard && shape_ranks_are_processes(o);
     *out = (struct teacher){0};
     if (!config)
         return 0;
@@ -24,7 +24,7 @@ int plan_teacher(const struct model_config *config, const struct train_options *
                                                .f8_scales = o->f8_scales,
                                                .f8_refused = o->f8_refused[1],
                                                .types = o->teacher_types,
-                                               .piece_bytes = o->piece_bytes,
+                                               .cell_bytes = o->cell_bytes,
                                                .rank = o->rank,
                                                .ranks = shared ? o->ranks : 0});
 }
@@ -33,8 +33,9 @@ static size_t step_comm_bytes(const struct train_options *o, const struct shape 
 {
     const size_t wire = o->reduce_dtype == REDUCE_BF16 ? sizeof(uint16_t) : sizeof(float);
     const size_t losses = (size_t)(s->ranks - 1) * sizeof(struct losses);
-    return shape_ranks_apart(o) ? losses + pieces_received(&s->pieces, wire, dtype_bytes(o->dtype))
-                                : 0;
+    return shape_ranks_are_processes(o)
+               ? losses + pieces_received(&s->pieces, wire, dtype_bytes(o->dtype))
+               : 0;
 }
 
 static int check_options(const struct train_options *o)
@@ -68,8 +69,8 @@ static int check_options(const struct train_options *o)
 /* Return the device arena of a plan that is only counted. */
 static struct carve plan_arena(struct plan *p, const struct train_options *o)
 {
-    p->pieces.limit = o->piece_bytes / CARVE_ALIGN * CARVE_ALIGN;
-    return (struct carve){.pieces = p->pieces.limit > 0 ? &p->pieces : NULL};
+    p->cells.limit = o->cell_bytes / CARVE_ALIGN * CARVE_ALIGN;
+    return (struct carve){.cells = p->cells.limit > 0 ? &p->cells : NULL};
 }
 
 int plan_make(const struct model_config *student, const struct model_config *teacher,

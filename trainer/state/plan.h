@@ -28,7 +28,7 @@ enum region {
     REGION_ACTIVATIONS,
     REGION_GRADIENTS_RECEIVED,
     REGION_GRADIENTS_ROUNDED,
-    REGION_GRADIENTS_EARLY,
+    REGION_GRADIENTS_OVERLAPPED,
     REGION_HEAD_HIDDEN,
     REGION_HEAD_LOGITS,
     REGION_TEACHER_PASS,
@@ -68,11 +68,11 @@ struct step_work {
 struct plan {
     struct plan_region region[PLAN_REGIONS];
     int count;
-    size_t total_bytes;         /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
-    size_t host_bytes;          /* PLAN_HOST */
-    struct carve_pieces pieces; /* pieces of the device arena, with piece_bytes */
-    size_t array_bytes;         /* with pieces: bytes of the largest array */
-    const char *array_in;       /* with pieces: name of its region */
+    size_t total_bytes;       /* device memory: PLAN_DEVICE and PLAN_LIBRARY */
+    size_t host_bytes;        /* PLAN_HOST */
+    struct carve_cells cells; /* cells of the device arena, with cell_bytes */
+    size_t array_bytes;       /* with cells: bytes of the largest array */
+    const char *array_in;     /* with cells: name of its region */
     size_t
         step_comm_bytes; /* bytes that a rank receives from the others in a step, without layers of the teacher */
     struct step_work work;

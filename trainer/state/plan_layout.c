@@ -28,7 +28,7 @@ static const struct region_row {
     [REGION_ACTIVATIONS] = {"activations", .new_cell = true},
     [REGION_GRADIENTS_RECEIVED] = {"student.gradients.received", "adapters.gradients.received"},
     [REGION_GRADIENTS_ROUNDED] = {"student.gradients.rounded", "adapters.gradients.rounded"},
-    [REGION_GRADIENTS_EARLY] = {"student.gradients.early"},
+    [REGION_GRADIENTS_OVERLAPPED] = {"student.gradients.early"},
     [REGION_HEAD_HIDDEN] = {"head.hidden", .chunked = true},
     [REGION_HEAD_LOGITS] = {"head.logits", .chunked = true},
     [REGION_TEACHER_PASS] = {"teacher.pass", .chunked = true},
@@ -110,7 +110,7 @@ static const char *name_of(const struct layout *l, enum region which)
 /* Name the region that has the largest array, for users without memory for it. */
 static void note_largest_array(struct layout *l, enum region which)
 {
-    const struct carve_pieces *p = l->device.arena.pieces;
+    const struct carve_cells *p = l->device.arena.cells;
     if (p == NULL || p->most <= l->plan->array_bytes)
         return;
     l->plan->array_bytes = p->most;
@@ -138,7 +138,7 @@ static void add_region(struct layout *l, const struct buffer *row, const struct 
     const enum region which = row->region;
     struct placement *p = regions[which].place == PLAN_HOST ? &l->host : &l->device;
     if (regions[which].new_cell)
-        carve_apart(&p->arena);
+        carve_new_cell(&p->arena);
     const size_t from = p->arena.used, before = carve_bytes(&p->arena);
     bool own = false;
     for (l->row = row; l->row < end; l->row++) {
@@ -168,7 +168,7 @@ static struct teacher_sizes sizes_of(const struct shape *s, const struct train_o
                                   .padded = s->padded,
                                   .vocab = s->vocab,
                                   .ld = s->ld,
-                                  .processes = s->rank != RANKS_HERE};
+                                  .processes = s->rank != RANKS_VIRTUAL};
 }
 
 void plan_layout(const struct net *student, struct teacher *teacher, const struct train_options *o,
@@ -182,8 +182,8 @@ void plan_layout(const struct net *student, struct teacher *teacher, const struc
                        .device = {.arena = device},
                        .host = {.arena = {.base = host}}};
     *out = (struct memory){0};
-    if (device.pieces) /* the plan has counted in these */
-        carve_again(device.pieces);
+    if (device.cells) /* the plan has counted in these */
+        carve_again(device.cells);
     plan_shape(student, teacher_model_config(teacher), o, &l.s);
     teacher->sizes = sizes_of(&l.s, o);
     for (int first = 0, end; first < buffers_count; first = end) {

@@ -39,7 +39,8 @@ struct memory {
         received; /* [ranks, shard] if ranks are processes: gradients that each has of a shard of a piece; as bfloat16,
                    * gradients sent, then gradients received, in as much memory. With ranks here: all gradients of
                    * one */
-    float *early; /* the same for a group of layers, which is exchanged during the backward pass */
+    float *
+        overlapped; /* the same for a group of layers, which is exchanged during the backward pass */
     float *inv_freq;
     /* [chunks chunk, C] normed rows of the student with a target; after the head, their gradient. */
     char *hidden;
@@ -61,7 +62,7 @@ struct memory {
     /* Pinned memory of the decoder: a pass over prompts, a step, tokens drawn [DECODE_WINDOW, rows]. */
     struct rows prompts;
     struct decode_rows now;
-    int32_t *said;
+    int32_t *generated;
     char *transfer; /* pinned: weights in transfer */
     size_t transfer_bytes;
     char *staging; /* device: memory of the activations, while it is idle */

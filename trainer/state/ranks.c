@@ -11,7 +11,7 @@
 
 static bool are_here(const struct engine *e)
 {
-    return e->shape.rank == RANKS_HERE;
+    return e->shape.rank == RANKS_VIRTUAL;
 }
 
 /* ---- who has what ---- */
@@ -19,14 +19,14 @@ static bool are_here(const struct engine *e)
 int ranks_slot(const struct shape *s, int micro)
 {
     const int rank = micro % s->ranks, place = micro / s->ranks;
-    if (s->rank == RANKS_HERE)
+    if (s->rank == RANKS_VIRTUAL)
         return rank * s->micro + place;
     return s->rank == rank ? place : NO_SLOT;
 }
 
 int ranks_micro(const struct shape *s, int slot)
 {
-    const int rank = s->rank == RANKS_HERE ? slot / s->micro : s->rank;
+    const int rank = s->rank == RANKS_VIRTUAL ? slot / s->micro : s->rank;
     return slot % s->micro * s->ranks + rank;
 }
 
@@ -146,9 +146,9 @@ static void sumsq_of(struct work *r, const struct engine *e, int rank, int piece
         OP(r, nj_zero(r->s, part, SUMSQ_PARTS * sizeof *part));
 }
 
-static bool is_early(const struct engine *e, int piece)
+static bool is_overlapped(const struct engine *e, int piece)
 {
-    return e->shape.early && pieces_early(&e->shape.pieces, piece);
+    return e->shape.overlapped && pieces_overlapped(&e->shape.pieces, piece);
 }
 
 /* Exchange a piece, beside the work that is enqueued before engine_join(). */
@@ -156,7 +156,7 @@ static void exchange_piece(struct work *r, struct engine *e, int piece)
 {
     const struct memory *m = &e->mem;
     const struct shard s = ranks_held(e, piece);
-    float *received = is_early(e, piece) ? m->early : m->received;
+    float *received = is_overlapped(e, piece) ? m->overlapped : m->received;
     float *sent = m->grad + e->shape.pieces.first[piece];
     struct work aside = *r;
     OP(r, nj_comm_aside(e->o.comm, r->s, &aside.s));
@@ -171,7 +171,7 @@ void ranks_exchange(struct work *r, struct engine *e, int group)
 {
     const int rest = e->shape.pieces.count - 1;
     exchange_piece(r, e, group + 1);
-    if (group == 0 && is_early(e, rest))
+    if (group == 0 && is_overlapped(e, rest))
         exchange_piece(r, e, rest);
 }
 
@@ -179,7 +179,7 @@ static void add_received(struct work *r, struct engine *e)
 {
     struct losses *sums = e->mem.total_sums;
     for (int piece = 0; piece < e->shape.pieces.count; piece++)
-        if (!is_early(e, piece))
+        if (!is_overlapped(e, piece))
             exchange_piece(r, e, piece);
     ranks_losses(r, e); /* this also joins */
     for (int rank = 1; rank < e->shape.ranks; rank++)
@@ -228,7 +228,7 @@ void ranks_gather(struct work *r, struct engine *e, int part)
     if (s.each > 0)
         OP(r, nj_all_gather(e->o.comm, aside, all + (size_t)e->shape.pieces.first[part] * element,
                             mine, (size_t)s.each * element));
-    if (e->shape.early)
+    if (e->shape.overlapped)
         OP(r, nj_event_record(e->gathered[part], aside));
 }
 

@@ -2,7 +2,7 @@
  *
  * ranks.h: a step that several ranks share. Gradients of ranks are added here and nowhere else. Micro-batch m of a step
  * belongs to rank m mod ranks. Sums are float32, in the order of ranks, so the bits depend only on the number of ranks.
- * Ranks are either processes, each of which updates a shard of the parameters, or virtual ranks (RANKS_HERE), which one
+ * Ranks are either processes, each of which updates a shard of the parameters, or virtual ranks (RANKS_VIRTUAL), which one
  * process computes in turn.
  */
 #ifndef NOJIT_TRAINER_RANKS_H
@@ -21,11 +21,11 @@ int ranks_parts(const struct engine *e);
 struct shard ranks_held(const struct engine *e, int part);
 
 /* Exchange the gradients of a group of layers among ranks that are processes, beside the work that is enqueued before
- * engine_join(). Group 0, the last of a backward pass, is followed by the piece after the layers, if that is early
- * (pieces_early()). */
+ * engine_join(). Group 0, the last of a backward pass, is followed by the piece after the layers, if that is overlapped
+ * (pieces_overlapped()). */
 void ranks_exchange(struct work *r, struct engine *e, int group);
 /* Add the gradients and losses of a rank, after its last micro-batch, to those of the ranks before it. Ranks that
- * are processes add those of all ranks at once; if shape.early is set, ranks_exchange() has exchanged some pieces
+ * are processes add those of all ranks at once; if shape.overlapped is set, ranks_exchange() has exchanged some pieces
  * already. */
 int ranks_add(struct engine *e, int rank);
 /* Return the losses of each rank that is a process, one after another; with virtual ranks, the losses of this process,
@@ -34,7 +34,7 @@ const struct losses *ranks_losses(struct work *r, struct engine *e);
 /* Compute sums of squares of the summed gradients, shard by shard. Return the number of partial sums. */
 int ranks_sumsq(struct work *r, struct engine *e);
 /* Send the weights that each rank has updated in a part to all ranks, beside the work that is enqueued before
- * engine_join(). If shape.early is set, ranks_arrive() waits until the weights of a group of layers have arrived. */
+ * engine_join(). If shape.overlapped is set, ranks_arrive() waits until the weights of a group of layers have arrived. */
 void ranks_gather(struct work *r, struct engine *e, int part);
 void ranks_arrive(struct work *r, struct engine *e, int group);
 

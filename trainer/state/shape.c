@@ -25,9 +25,9 @@ int shape_ranks(const struct train_options *o)
     return o->steps > 0 && o->ranks > 1 ? o->ranks : 1;
 }
 
-bool shape_ranks_apart(const struct train_options *o)
+bool shape_ranks_are_processes(const struct train_options *o)
 {
-    return shape_ranks(o) > 1 && o->rank != RANKS_HERE;
+    return shape_ranks(o) > 1 && o->rank != RANKS_VIRTUAL;
 }
 
 int shape_micro(const struct train_options *o)
@@ -70,11 +70,11 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .train = o->steps > 0,
         .ranks = shape_ranks(o),
         .micro = shape_micro(o),
-        .rank = shape_ranks_apart(o) ? o->rank : RANKS_HERE,
-        .slots = shape_micro(o) * (shape_ranks_apart(o) ? 1 : shape_ranks(o)),
+        .rank = shape_ranks_are_processes(o) ? o->rank : RANKS_VIRTUAL,
+        .slots = shape_micro(o) * (shape_ranks_are_processes(o) ? 1 : shape_ranks(o)),
         .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_has_context ? USE_TEACHER : 0U) |
                   (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U),
     };
     pieces_cut(student->trained, student->trained->layers, out->ranks, &out->pieces);
-    out->early = shape_ranks_apart(o) && out->pieces.groups > 0;
+    out->overlapped = shape_ranks_are_processes(o) && out->pieces.groups > 0;
 }

@@ -18,17 +18,17 @@ struct shape {
     bool train;
     unsigned arrays;      /* uses that the arrays of a micro-batch have (enum array_use) */
     int ranks, micro;     /* number of ranks of a step, and of micro-batches of each */
-    int rank;             /* number of this process, or RANKS_HERE */
+    int rank;             /* number of this process, or RANKS_VIRTUAL */
     int slots;            /* number of micro-batches of a step that are computed here */
     struct pieces pieces; /* pieces of the trained parameters */
-    bool early;           /* groups of layers are exchanged during the backward pass */
+    bool overlapped;      /* groups of layers are exchanged during the backward pass */
 };
 
 void plan_shape(const struct net *student, const struct model_config *teacher,
                 const struct train_options *o, struct shape *out);
 /* Return the number of ranks of a step, whether each is a process, or the number of micro-batches of each. */
 int shape_ranks(const struct train_options *o);
-bool shape_ranks_apart(const struct train_options *o);
+bool shape_ranks_are_processes(const struct train_options *o);
 int shape_micro(const struct train_options *o);
 /* Return the bytes of gradients that hold nothing yet while the head runs: those of the layers, if a rank has one
  * micro-batch. */

@@ -22,7 +22,7 @@ enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WS
 
 struct f8_refusals;
 
-enum { RANKS_HERE = -1 };
+enum { RANKS_VIRTUAL = -1 };
 /* Number of elements of the smallest matrix whose GEMMs are faster in FP8, with quantization
  * (docs/performance.md). */
 enum { STUDENT_F8_LEAST = 1 << 22 };
@@ -31,7 +31,7 @@ struct train_options {
     /* B, S of a micro-batch; number of micro-batches per step. */
     int batch_size, seq_len, grad_accum;
     int ranks;     /* number of ranks that share the micro-batches of a step; 0, 1: one */
-    int rank;      /* number of this process, or RANKS_HERE: all ranks, one after another */
+    int rank;      /* number of this process, or RANKS_VIRTUAL: all ranks, one after another */
     nj_comm *comm; /* communicator of ranks that are processes */
     /* Student and teacher if ranks are processes and rank 0 alone reads models and states, and sends weights,
      * hashes and states to the others; NULL: each rank reads them. */
@@ -48,7 +48,7 @@ struct train_options {
     int vocab;
     int head_chunk;      /* rows of logits at a time; 0: chosen by the plan */
     size_t memory_bytes; /* device memory to use at most; 0: all that is available */
-    size_t piece_bytes,
+    size_t cell_bytes,
         array_bytes;        /* largest allocation and largest array on the device; 0: no limit */
     size_t workspace_bytes; /* device memory that GEMMs keep, counted in the plan */
     int use_graph;          /* 1: run steps as CUDA graphs if the backend has them */

@@ -45,7 +45,7 @@ static bool never(const struct engine *e)
 
 static bool with_other_ranks(const struct engine *e)
 {
-    return e->shape.rank != RANKS_HERE;
+    return e->shape.rank != RANKS_VIRTUAL;
 }
 
 static bool teacher_runs_eagerly(const struct engine *e)

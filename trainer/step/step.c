@@ -150,7 +150,7 @@ static int run_micro(struct engine *e, int slot, bool last)
     if (is_empty(e, slot))
         return 0;
     TRY(begin_micro(e, slot));
-    return e->shape.early ? run_in_parts(e, chunks, add, last) : run_whole(e, chunks, add);
+    return e->shape.overlapped ? run_in_parts(e, chunks, add, last) : run_whole(e, chunks, add);
 }
 
 /* Return the last slot that is computed, of a rank that is a process; its first is never empty. */
@@ -249,7 +249,7 @@ static int repeat_step(struct engine *e, struct fault *f)
         TRY(weights_scan(e, p, NJ_F32, e->mem.grad, &gradient));
         found = gradient || !isfinite(sums->kd_loss + sums->ce_loss);
     }
-    if (!found && e->shape.rank != RANKS_HERE)
+    if (!found && e->shape.rank != RANKS_VIRTUAL)
         f->micro = NO_SLOT;
     if (!f->name) {
         f->what = "gradient of";

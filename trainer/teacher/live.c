@@ -40,9 +40,9 @@ static struct live *live_of(const struct teacher *t)
 
 /* ---- the model ---- */
 
-static bool larger_than_a_piece(const struct net *n, size_t piece_bytes)
+static bool larger_than_a_cell(const struct net *n, size_t cell_bytes)
 {
-    return piece_bytes > 0 && size_mul((size_t)n->p.count, dtype_bytes(n->T)) > piece_bytes;
+    return cell_bytes > 0 && size_mul((size_t)n->p.count, dtype_bytes(n->T)) > cell_bytes;
 }
 
 /* Place the parameters. A model that is shared out has a place for each matrix of a layer, in whatever form they
@@ -56,7 +56,7 @@ static int place(struct net *n, const struct live_setup *s)
     if (s->types || s->ranks > 0)
         return quant_layout(n, s->types);
     TRY(net_place(n, PARAMS_ALL));
-    if (!larger_than_a_piece(n, s->piece_bytes))
+    if (!larger_than_a_cell(n, s->cell_bytes))
         return 0;
     net_free(n); /* each matrix has its own memory */
     return quant_layout(n, NULL);
@@ -138,12 +138,12 @@ static int batches_within(const struct teacher *t, struct carve from, size_t end
     int batches = rows < PASS_ROWS ? PASS_ROWS / rows : 1;
     batches = batches < s->micro ? batches : s->micro;
     for (; batches > 1; batches--) {
-        struct carve_pieces tried;
+        struct carve_cells tried;
         struct carve c = from;
         struct acts unused;
-        if (from.pieces) {
-            tried = *from.pieces;
-            c.pieces = &tried;
+        if (from.cells) {
+            tried = *from.cells;
+            c.cells = &tried;
         }
         carve_activations(t, batches, &c, &unused);
         if (s->micro % batches == 0 && c.used <= end)

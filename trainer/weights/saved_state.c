@@ -54,7 +54,7 @@ static struct section section(const struct engine *e, int i)
     const struct memory *m = &e->mem;
     const struct updated u = engine_updated(e);
     const size_t moment = optimizer_state_bytes((enum optimizer_state)e->o.optimizer_state);
-    const bool apart = e->shape.rank != RANKS_HERE;
+    const bool apart = e->shape.rank != RANKS_VIRTUAL;
     const struct section sections[STATE_ARRAYS] = {
         {u.w, dtype_bytes(u.T), engine_gathers(e) ? m->master : NULL},
         {apart ? (char *)m->grad : m->m, moment, apart ? m->m : NULL},

@@ -28,7 +28,7 @@ struct model_config {
 #define CONFIG_PLAIN(H, K, D, ffn, attention_features)                                             \
     .arch.kind = {LAYER_PLAIN(H, K, D, ffn, attention_features)}
 #define CONFIG_ROPE(base) .arch.rope[0].theta = (base)
-/* For Llama 3's rule: factor, low_freq_factor, high_freq_factor, original positions. */
+/* Llama 3's rule: factor, low_freq_factor, high_freq_factor, original positions. */
 #define CONFIG_ROPE_SCALING(...) .arch.rope[0].scaling = {__VA_ARGS__}
 
 /* Set the family of c, a row of families.h, and its layers, which are all alike: attention with the features of the

@@ -97,7 +97,7 @@ static size_t part_bytes(const struct net *n, int rows)
 static void carve_backward(const struct net *n, size_t N, struct carve *m, struct acts *a)
 {
     a->dx = carve_take(m, size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
-    for (int kind = BLOCK_KINDS - 1; kind >= 0; kind--)
+    for (int kind = BLOCK_KINDS; kind-- > 0;)
         block_ops[kind]->carve_backward(n, N, m, a);
     /* Two halves: the gains of queries and of keys are reduced by one kernel. */
     a->part = carve_take(m, part_bytes(n, (int)N));

@@ -24,7 +24,7 @@ struct teacher_shard;
 
 /* GEMMs for which the device has no FP8 algorithm, found when they are prepared: they run in T. */
 struct f8_refusals {
-    bool in_block[BLOCK_KINDS][BLOCK_MATRICES_MOST]; /* those of a matrix, in all layers */
+    bool in_block[BLOCK_KINDS][BLOCK_MATRICES_MOST]; /* GEMMs of a matrix, in all layers */
     bool logits, gradients;                          /* gradients: of the LM head */
 };
 

@@ -19,11 +19,11 @@ struct params {
     int64_t *first;           /* first element of each spec: a row range of a fused parameter */
     size_t specs;
     int layers; /* number of layers that `layer` lists; adapters have none */
-    /* [layers] first elements of the tensors of a layer, by role; -1: the layer has none, or it lies elsewhere. Parts of
-     * a fused parameter follow each other. */
+    /* [layers] first elements of the tensors of a layer, by role; -1: it has none, or none here. Parts of a fused
+     * parameter follow each other. */
     int64_t (*layer)[ROLE_COUNT];
-    int64_t *
-        begin; /* [layers + 1] first elements of the matrices of each layer, and the end of the last one's */
+    /* [layers + 1] first elements of the matrices of each layer, and the end of the last one's. */
+    int64_t *begin;
     int64_t embed, head, norm; /* head == embed if tied */
     int64_t count, decayed;    /* number of elements in all, and of those that decay */
 };

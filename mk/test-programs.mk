@@ -82,6 +82,11 @@ APR_OF := $(B)/apr-of
 $(APR_OF): $(call objects,tests/tools/apr_of.c tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
 	$(call program,$(LIBS))
 
+# Prints the ids of texts.
+IDS_OF := $(B)/ids-of
+$(IDS_OF): $(call objects,tests/tools/ids_of.c tests/fuzz/no_kernels.c) $(B)/libtrainer.a $(LIBRARY)
+	$(call program,$(LIBS))
+
 # Prints the logits of a GGUF file's model for a text.
 LOGITS_OF := $(B)/logits-of
 $(LOGITS_OF): $(call objects,tests/tools/logits_of.c) $(B)/libtrainer.a $(NJ_CODE) $(LIBRARY)

@@ -2,7 +2,7 @@
 #
 # tests.mk: goals that run tests.
 
-TESTED := $(SIM_ALL) $(VKFAULT) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
+TESTED := $(SIM_ALL) $(VKFAULT) $(INTERRUPT) $(GGUF_OF) $(APR_OF) $(LOGITS_OF) $(IDS_OF) $(HARNESS) $(KBENCH) $(DECODE_KL) $(TEST_PROGRAMS) $(DAMAGE) $(FUZZ_PROGRAMS) $(CONTRACTCHECK)
 programs: $(B)/checked $(GEN) $(PACK) $(PACK_SHADERS) $(TESTED) ; @:
 
 ## test: set-up and the tests of every part; they need no GPU (simulated ones serve)

@@ -1112,8 +1112,9 @@ def template(token):
             "special_tokens": {"<s>": {"ids": [token]}}}
 
 
-def split(pattern):
-    return {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"},
+def split(pattern, kind="Regex", behavior="Isolated", invert=False):
+    return {"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {kind: pattern}, "behavior": behavior,
+                                                   **({"invert": True} if invert else {})},
                                                   {"type": "ByteLevel", "add_prefix_space": True, "use_regex": False}]}
 
 
@@ -1206,6 +1207,12 @@ write_all("tokenizer", {
     "pattern_ends_in_backslash": pipeline(pre_tokenizer=split("a\\")),
     "pattern_too_long": tokenizer(pre_tokenizer=split("x" * 17000)),
     "valid_pattern_word_class": tokenizer(pre_tokenizer=split("\\w+|[[:punct:]&&[^!]]|(?=\\h)")),
+    **{f"valid_split_{behavior}{'_inverted' * invert}": tokenizer(pre_tokenizer=split("[a-e]*|\\d", behavior=behavior, invert=invert))
+       for behavior in ("Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous") for invert in (False, True)},
+    "valid_split_at_a_text": tokenizer(pre_tokenizer=split(". (x)", kind="String", behavior="MergedWithNext")),
+    "split_at_nothing": pipeline(pre_tokenizer=split("", kind="String")),
+    "split_behavior_unknown": pipeline(pre_tokenizer=split("a", behavior="Merged")),
+    "spaces_split_by_a_pattern": spaces(pre_tokenizer=split("\\s")),
     "sequence_deep": pipeline(normalizer=json.loads('{"type":"Sequence","normalizers":[' * 300 + '{"type":"x"}' + "]}" * 300)),
 })
 

@@ -6,15 +6,16 @@ edits (tokenizer-cases.json).
 The vocabularies are trained on the sentences below, the ids come from the `tokenizers` library:
     python3 -m venv /tmp/v && /tmp/v/bin/pip install tokenizers==0.23.3
     /tmp/v/bin/python tests/golden/make_tokenizers.py
-The files are kept in the tree; neither build nor tests run this.
+The files are kept in the tree; neither build nor tests run this. `make_tokenizers.py cases` writes the ids after edits alone.
 """
 import json
 import pathlib
 import random
+import sys
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-HERE = pathlib.Path(__file__).parent / "golden"
+HERE = pathlib.Path(__file__).parent
 WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|DIGITS| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -209,6 +210,18 @@ def spaces_cases():
     yield "llama2", [['"byte_fallback":true', '"byte_fallback":false'], ['"fuse_unk":true', '"fuse_unk":false']]
 
 
+def behaviors():
+    """Splits by each behavior, with a pattern that has empty matches, too; and OLMo 2's, which keeps the matches."""
+    level = '{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}'
+    plain = json.loads(level.replace('"use_regex":true', '"use_regex":false'))
+    rules = [(behavior, invert) for behavior in ["Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"] for invert in [False, True]]
+    for i, (behavior, invert) in enumerate(rules):
+        splits = [{"type": "Split", "pattern": p, "behavior": behavior, "invert": invert}
+                  for p in [{"Regex": r"t*|\d{1,2}|\s"}, {"String": "$5." if i % 2 else "e"}][i % 3 == 0:]]
+        yield "gpt2", [[level, json.dumps({"type": "Sequence", "pretokenizers": [*splits, plain]}, ensure_ascii=False, separators=(",", ":"))]]
+    yield "llama3", [['"behavior":"Isolated","invert":false', '"behavior":"Removed","invert":true']]
+
+
 def cases():
     """(golden file, edits of its text) that test_tokenizer.c makes, too."""
     level = '{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true}'
@@ -223,6 +236,7 @@ def cases():
                                                   json.loads(level.replace('"use_regex":true', '"use_regex":false'))]}
     yield "gpt2", [[level, json.dumps(many, ensure_ascii=False, separators=(",", ":"))],
                    ['"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true}', '"decoder":null']]
+    yield from behaviors()
     yield from spaces_cases()
     # With a token that is looked for in normalized text, too.
     normalized = '{"id":1300,"content":"\u2460","single_word":false,"lstrip":false,"rstrip":false,"normalized":true,"special":false},'
@@ -272,4 +286,8 @@ def main():
     write_cases(CASE_TEXTS)
 
 
-main()
+if __name__ == "__main__":
+    if sys.argv[1:] == ["cases"]:
+        write_cases(CASE_TEXTS)
+    else:
+        main()

@@ -270,8 +270,10 @@ static void scanners_equal_oniguruma(void **state)
         uint32_t seed = 1;
         struct split_place *places[2] = {NULL, NULL};
         snprintf(wrapped, sizeof wrapped, "(?:%s)", patterns[p]);
-        check_ok(split_from_pattern(patterns[p], strlen(patterns[p]), &scanner), "scanner");
-        check_ok(split_from_pattern(wrapped, strlen(wrapped), &pattern), "pattern");
+        const struct split_rule isolated = {BEHAVIOR_ISOLATED, false};
+        check_ok(split_from_pattern(patterns[p], strlen(patterns[p]), isolated, &scanner),
+                 "scanner");
+        check_ok(split_from_pattern(wrapped, strlen(wrapped), isolated, &pattern), "pattern");
         assert_int_not_equal(scanner.kind, SPLIT_PATTERN);
         assert_int_equal(pattern.kind, SPLIT_PATTERN);
         for (int round = 0; round < 20000; round++) {
@@ -441,8 +443,12 @@ static const struct {
      "model.end_of_word_suffix is \"</w>\""},
     {"qwen2", "\"type\":\"NFC\"", "\"type\":\"NFKD\"", "normalizer is {\"type\":\"NFKD\"}"},
     {"qwen2", "\"type\":\"Split\"", "\"type\":\"Metaspace\"", "this Metaspace is not supported"},
-    {"qwen2", "\"behavior\":\"Isolated\"", "\"behavior\":\"Removed\"", "behavior must be Isolated"},
-    {"qwen2", "\"invert\":false", "\"invert\":true", "without invert"},
+    {"qwen2", "\"behavior\":\"Isolated\"", "\"behavior\":\"Merged\"", "its behavior is not known"},
+    {"qwen2", "{\"Regex\":", "{\"Glob\":", "must be a Regex or a String"},
+    {"llama2", "\"pre_tokenizer\":null",
+     "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"\\\\s\"},\"behavior\":"
+     "\"Isolated\"}",
+     "it may only split at a space"},
     {"qwen2", "?\\\\p{L}+", "?(\\\\p{L}+",
      "is not understood: end pattern with unmatched parenthesis"},
     {"gpt2", "\"pre_tokenizer\":{\"type\":\"ByteLevel\"",

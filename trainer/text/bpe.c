@@ -299,7 +299,8 @@ static int encode_words(struct bpe_work *w, int stage, const char *text, size_t 
         const long end = split_next(s, &w->place[stage], &w->left, text, bytes, at);
         if (end < 0)
             return (int)end;
-        TRY(encode_words(w, stage + 1, text + at, (size_t)end - at));
+        if (!split_removes(s, w->place[stage]))
+            TRY(encode_words(w, stage + 1, text + at, (size_t)end - at));
         at = (size_t)end;
     }
     return 0;

@@ -124,17 +124,44 @@ static bool has_stage(const struct bpe *b, enum split_kind kind)
     return false;
 }
 
+/* Read the use of a pattern's matches. */
+static int read_rule(struct reading *r, const json_t *part, struct split_rule *out)
+{
+    static const char *const names[] = {[BEHAVIOR_ISOLATED] = "Isolated",
+                                        [BEHAVIOR_REMOVED] = "Removed",
+                                        [BEHAVIOR_PREVIOUS] = "MergedWithPrevious",
+                                        [BEHAVIOR_NEXT] = "MergedWithNext",
+                                        [BEHAVIOR_CONTIGUOUS] = "Contiguous"};
+    *out = (struct split_rule){.invert = flag(part, "invert", false)};
+    for (int i = 0; i <= BEHAVIOR_CONTIGUOUS; i++)
+        if (strcmp(text_of(part, "behavior"), names[i]) == 0) {
+            out->behavior = (enum split_behavior)i;
+            return 0;
+        }
+    return bpe_refuse(r, "pre_tokenizer", part, "its behavior is not known");
+}
+
 static int read_split(struct reading *r, const json_t *part)
 {
-    const json_t *regex = json_object_get(json_object_get(part, "pattern"), "Regex");
+    const json_t *pattern = json_object_get(part, "pattern");
+    const json_t *regex = json_object_get(pattern, "Regex");
+    const json_t *text = json_object_get(pattern, "String");
+    struct split_rule rule;
     struct split stage;
-    if (r->bpe->early && strcmp(text_of(json_object_get(part, "pattern"), "String"), " ") == 0)
-        return 0; /* the normalizer leaves no space to split at */
-    if (strcmp(text_of(part, "behavior"), "Isolated") != 0 || flag(part, "invert", false))
-        return bpe_refuse(r, "pre_tokenizer", part, "behavior must be Isolated, without invert");
-    if (!json_is_string(regex))
-        return bpe_refuse(r, "pre_tokenizer", part, "its pattern must be a Regex");
-    int rc = split_from_pattern(json_string_value(regex), json_string_length(regex), &stage);
+    TRY(read_rule(r, part, &rule));
+    const bool removes_all = rule.behavior == BEHAVIOR_REMOVED && rule.invert;
+    if (r->bpe->spaces && strcmp(text_of(pattern, "String"), " ") == 0 && !removes_all)
+        return 0;       /* no space is left to split at */
+    if (r->bpe->spaces) /* a pattern would see spaces here, and U+2581 in the library */
+        return bpe_refuse(r, "pre_tokenizer", part,
+                          "where U+2581 stands for spaces, it may only "
+                          "split at a space");
+    if (!json_is_string(regex) && json_string_length(text) == 0)
+        return bpe_refuse(r, "pre_tokenizer", part, "its pattern must be a Regex or a String");
+    int rc =
+        json_is_string(regex)
+            ? split_from_pattern(json_string_value(regex), json_string_length(regex), rule, &stage)
+            : split_from_text(json_string_value(text), json_string_length(text), rule, &stage);
     if (rc != 0)
         return fail(rc, "%s: %s", r->path, fail_text());
     static const struct split valid = {.kind = SPLIT_VALID};

@@ -28,6 +28,9 @@ enum {
     LOOKS_PER_BYTE = 1 << 12
 };
 
+/* Characters that have a meaning in a pattern. */
+#define SPECIAL "\\.*?+^$|()[]{}"
+
 /* Patterns that are recognized by their text. */
 static const struct {
     const char *pattern;
@@ -148,13 +151,23 @@ static size_t digits_end(const struct text *t, size_t i, int digits)
 
 /* ---- other patterns ---- */
 
+/* Match, or text between two matches; a match may be empty. */
+struct part {
+    long start, end;
+    bool match; /* whether it counts as a match, after inversion */
+};
+
 struct split_place {
     OnigRegion *region;
     OnigMatchParam *limits;
-    long from;       /* position at which the next search starts */
-    long last;       /* end of the last match; -1: none yet */
-    long start, end; /* match that has not been passed yet */
-    bool found;
+    long from;        /* position at which the next search starts */
+    long last;        /* end of the last match; -1: none yet */
+    struct part next; /* match that has not been passed yet */
+    bool found;       /* whether `next` is one */
+    bool over;        /* whether there is no further match */
+    struct part part; /* part that follows the piece found last */
+    bool ahead;       /* whether `part` is one */
+    bool removed;     /* whether the piece found last is left out */
 };
 
 void split_free_place(struct split_place *p)
@@ -243,10 +256,10 @@ static int find(const struct split *s, struct split_place *p, struct split_budge
             break;
         if (rc < 0)
             return match_error(rc);
-        p->start = p->region->beg[0];
-        p->end = p->region->end[0];
-        if (p->start != p->end || p->end != p->last) {
-            p->from = p->last = p->end;
+        const long start = p->region->beg[0], end = p->region->end[0];
+        if (start != end || end != p->last) {
+            p->next = (struct part){start, end, !s->rule.invert};
+            p->from = p->last = end;
             p->found = true;
             return 0;
         }
@@ -254,16 +267,72 @@ static int find(const struct split *s, struct split_place *p, struct split_budge
         const size_t left = t->bytes - (size_t)p->from;
         p->from += left ? (long)utf8_next(t->at + p->from, left, &cp) : 1;
     }
-    p->start = p->end = (long)t->bytes;
-    p->found = true;
+    p->over = true;
     return 0;
 }
 
-/* Return the end of a piece; the text between two matches is a piece of its own. */
+/* Find the part that starts at `at`, unless it has been found already; false in p->ahead: there is
+ * none. */
+static int find_part(const struct split *s, struct split_place *p, struct split_budget *budget,
+                     const struct text *t, long at)
+{
+    if (p->ahead)
+        return 0;
+    if (!p->found && !p->over)
+        TRY(find(s, p, budget, t));
+    const bool gap = p->found ? p->next.start > at : at < (long)t->bytes;
+    p->ahead = gap || p->found;
+    p->part = gap ? (struct part){at, p->found ? p->next.start : (long)t->bytes, s->rule.invert}
+                  : p->next;
+    p->found = p->found && gap;
+    return 0;
+}
+
+/* Return whether a part belongs to the piece whose last part is given. */
+static bool joins(const struct split *s, const struct part *last, const struct part *part)
+{
+    switch (s->rule.behavior) {
+    case BEHAVIOR_PREVIOUS:
+        return part->match && !last->match;
+    case BEHAVIOR_NEXT:
+        return last->match && !part->match;
+    case BEHAVIOR_CONTIGUOUS:
+        return last->match == part->match;
+    default:
+        return false;
+    }
+}
+
+/* Return the end of a piece, of a text that is UTF-8; pieces without text are passed. */
+static long piece_end(const struct split *s, struct split_place *p, struct split_budget *budget,
+                      const struct text *t, long at)
+{
+    for (long end = at; end == at && at < (long)t->bytes;) {
+        TRY(find_part(s, p, budget, t, at));
+        struct part last;
+        do {
+            last = p->part;
+            end = last.end;
+            p->ahead = false;
+            TRY(find_part(s, p, budget, t, end));
+        } while (p->ahead && joins(s, &last, &p->part));
+        p->removed = last.match && s->rule.behavior == BEHAVIOR_REMOVED;
+        if (end > at)
+            return end;
+    }
+    return (long)t->bytes;
+}
+
 static long pattern_end(const struct split *s, struct split_place **place,
                         struct split_budget *budget, const struct text *t, size_t at)
 {
     uint32_t cp;
+    if (!*place)
+        *place = make_place();
+    struct split_place *p = *place;
+    if (!p)
+        return fail(NJ_E_NOMEM, "out of memory for a match");
+    p->removed = false;
     utf8_next(t->at, t->bytes, &cp);
     if (cp == NOT_UTF8) /* the whole piece is invalid, after VALID */
         return (long)t->bytes;
@@ -272,26 +341,17 @@ static long pattern_end(const struct split *s, struct split_place **place,
                     "a text of %zu bytes is too long for the pattern of "
                     "tokenizer.json; split it",
                     t->bytes);
-    if (!*place)
-        *place = make_place();
-    struct split_place *p = *place;
-    if (!p)
-        return fail(NJ_E_NOMEM, "out of memory for a match");
     if (at == 0) {
         p->from = 0;
         p->last = -1;
-        p->found = false;
+        p->found = p->over = p->ahead = false;
     }
-    for (;;) {
-        int rc = p->found ? 0 : find(s, p, budget, t);
-        if (rc != 0)
-            return rc;
-        if (p->start > (long)at)
-            return p->start;
-        p->found = false;
-        if (p->end > (long)at)
-            return p->end;
-    }
+    return piece_end(s, p, budget, t, (long)at);
+}
+
+bool split_removes(const struct split *s, const struct split_place *place)
+{
+    return s->kind == SPLIT_PATTERN && place && place->removed;
 }
 
 static size_t valid_end(const struct text *t, size_t i)
@@ -397,14 +457,36 @@ static const struct split *find_known(const char *pattern, size_t bytes)
     return NULL;
 }
 
-int split_from_pattern(const char *pattern, size_t bytes, struct split *out)
+int split_from_pattern(const char *pattern, size_t bytes, struct split_rule rule, struct split *out)
 {
-    const struct split *stage = find_known(pattern, bytes);
+    /* The known patterns match all of a text, so that nothing lies between their matches. */
+    const bool each =
+        rule.behavior == BEHAVIOR_ISOLATED || (rule.behavior == BEHAVIOR_REMOVED && rule.invert);
+    const struct split *stage = each ? find_known(pattern, bytes) : NULL;
     unicode_prepare();
-    if (!stage)
-        return compile(pattern, bytes, out);
-    *out = *stage;
-    return 0;
+    if (stage) {
+        *out = *stage;
+        return 0;
+    }
+    const int rc = compile(pattern, bytes, out);
+    out->rule = rule;
+    return rc;
+}
+
+int split_from_text(const char *text, size_t bytes, struct split_rule rule, struct split *out)
+{
+    char *pattern = malloc(2 * bytes + 1);
+    size_t n = 0;
+    if (!pattern)
+        return fail(NJ_E_NOMEM, "out of memory for a pattern");
+    for (size_t i = 0; i < bytes; i++) {
+        if (text[i] > 0 && strchr(SPECIAL, text[i]))
+            pattern[n++] = '\\';
+        pattern[n++] = text[i];
+    }
+    const int rc = split_from_pattern(pattern, n, rule, out);
+    free(pattern);
+    return rc;
 }
 
 void split_free(struct split *s)
@@ -421,7 +503,8 @@ bool split_is(const struct split *s, const char *pattern)
     const struct split *stage = find_known(pattern, strlen(pattern));
     if (stage)
         return s->kind == stage->kind && s->digits == stage->digits;
-    return s->kind == SPLIT_PATTERN && strcmp(s->pattern, pattern) == 0;
+    return s->kind == SPLIT_PATTERN && s->rule.behavior == BEHAVIOR_ISOLATED &&
+           strcmp(s->pattern, pattern) == 0;
 }
 
 /* Return the next space that begins a piece: one behind another character or, if `each`, any. */

@@ -29,6 +29,21 @@ enum split_kind {
     SPLIT_SPACE,   /* a split before each space */
 };
 
+/* Use of the matches of a pattern and of the text between them; a match of an inverted split is
+ * the text between matches, and the other way round. */
+enum split_behavior {
+    BEHAVIOR_ISOLATED,   /* each match is a piece of its own */
+    BEHAVIOR_REMOVED,    /* matches are left out */
+    BEHAVIOR_PREVIOUS,   /* a match joins the text before it */
+    BEHAVIOR_NEXT,       /* a match joins the text after it */
+    BEHAVIOR_CONTIGUOUS, /* matches without text between them are one piece */
+};
+
+struct split_rule {
+    enum split_behavior behavior;
+    bool invert;
+};
+
 struct split_budget {
     unsigned long retries;
     long looks;
@@ -38,13 +53,18 @@ struct split {
     enum split_kind kind;
     int digits; /* WORDS, DIGITS: maximum number of digits in a piece; 0: no limit */
     struct re_pattern_buffer *code;
-    char *pattern; /* PATTERN: the pattern as the file spells it */
+    char *pattern;          /* PATTERN: the pattern as the file spells it */
+    struct split_rule rule; /* PATTERN: use of its matches */
 };
 
 /* Make a split from a pattern as the file spells it. Return 0 or NJ_E_UNSUPPORTED. */
-int split_from_pattern(const char *pattern, size_t bytes, struct split *out);
+int split_from_pattern(const char *pattern, size_t bytes, struct split_rule rule,
+                       struct split *out);
+/* Make a split that matches a text literally. */
+int split_from_text(const char *text, size_t bytes, struct split_rule rule, struct split *out);
 void split_free(struct split *s);
-/* Return whether s is the split that split_from_pattern() makes of the pattern. */
+/* Return whether s is the split that split_from_pattern() makes of the pattern, with matches
+ * isolated. */
 bool split_is(const struct split *s, const char *pattern);
 /* Return the end of the piece that starts at `at` < bytes: 0 at first, then each end in turn;
  * negative: an error code. Not for PREFIX. *budget: how often PATTERN may still backtrack in a
@@ -52,6 +72,8 @@ bool split_is(const struct split *s, const char *pattern);
  * by split_free_place(). */
 long split_next(const struct split *s, struct split_place **place, struct split_budget *budget,
                 const char *text, size_t bytes, size_t at);
+/* Return whether the piece that split_next() has just found is left out. */
+bool split_removes(const struct split *s, const struct split_place *place);
 struct split_budget split_budget(size_t bytes);
 void split_free_place(struct split_place *place);
 /* Return whether a piece ends wherever a space (words) or the end of a line (lines) follows an

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/tokenizer-{qwen2,llama3,gpt2}.json, what each makes of some texts (-ids.json), and of others after
+"""Writes tests/golden/tokenizer-{qwen2,llama3,gpt2,llama2,gemma}.json, what each makes of some texts (-ids.json), and of others after
 edits (tokenizer-cases.json).
 
 The vocabularies are trained on the sentences below, the ids come from the `tokenizers` library:
@@ -141,6 +141,7 @@ def make():
     d["post_processor"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}
     out["gpt2"] = d
     out["llama2"] = spaces()
+    out["gemma"] = gemma()
     return out
 
 
@@ -159,6 +160,34 @@ def spaces():
     d["decoder"] = {"type": "Sequence", "decoders": [
         {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
         {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    return d
+
+
+def gemma():
+    """As Gemma's: nothing before a text, runs of spaces and of line feeds are tokens, which are merged first; always a token before a text."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Replace(" ", "\u2581")
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split("\n", "isolated"), pre_tokenizers.Metaspace(prepend_scheme="never")])
+    special = ["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{i:02X}>" for i in range(256)]
+    trainer = trainers.BpeTrainer(vocab_size=900, special_tokens=special, limit_alphabet=160, initial_alphabet=["\n", "\u2581"], show_progress=False)
+    t.train_from_iterator([SENTENCES] * 3, trainer)
+    d = document(t)
+    vocab, merges = d["model"]["vocab"], []
+    for part in ["\n", "\u2581"]:
+        for n in range(2, 9):
+            vocab[part * n] = len(vocab)
+            merges += [[part * k, part * (n - k)] for k in range(1, n)]
+    d["model"]["merges"] = merges + d["model"]["merges"]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    d["added_tokens"] = [{"id": vocab[t], "content": t, **flags, "special": True} for t in special[:4]]
+    d["added_tokens"] += [{"id": len(vocab) + i, "content": t, **flags, "special": special} for i, (t, special) in enumerate(
+        [("<start_of_turn>", True), ("<end_of_turn>", True), ("<tool>", False), ("<left>", False)])]
+    d["pre_tokenizer"] = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}
+    d["post_processor"] = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                           "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                           "special_tokens": {"<bos>": {"id": "<bos>", "ids": [2], "tokens": ["<bos>"]}}}
+    d["decoder"] = {"type": "Sequence", "decoders": [
+        {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]}
     return d
 
 

@@ -8,6 +8,7 @@
     llama_cpp.py split IN OUT          OUT-00001-of-0000N.gguf and so on, of five tensors each
     llama_cpp.py tokenizer PRE IN OUT  the tokenizer.json IN as models of that pre-tokenizer have it, without the added tokens whose
                                        flags GGUF has no place for
+    llama_cpp.py rename IN OUT PRE     the same file, with the name of another pre-tokenizer
     llama_cpp.py tokens FILE TEXT      the ids that llama.cpp gives the text, one per line
     llama_cpp.py continue FILE PROMPT COUNT    the prompt, and COUNT tokens of greedy decoding after it, as text
 
@@ -86,7 +87,7 @@ def folders(out):
 
 
 # ---- files, by gguf ----
-def rewrite(source, out, convert, **how):
+def rewrite(source, out, convert, pre=None, **how):
     """The same metadata, but no tokenizer of bytes: the package writes no empty list of merges. convert(name, tensor) -> (array, type)."""
     import gguf
     reader = gguf.GGUFReader(source)
@@ -96,7 +97,9 @@ def rewrite(source, out, convert, **how):
     for key, field in reader.fields.items():
         if key.startswith(dropped):
             continue
-        if field.types[0] == gguf.GGUFValueType.ARRAY:
+        if key == "tokenizer.ggml.pre" and pre:
+            writer.add_string(key, pre)
+        elif field.types[0] == gguf.GGUFValueType.ARRAY:
             writer.add_array(key, field.contents())
         else:
             writer.add_key_value(key, field.contents(), field.types[0])
@@ -274,6 +277,29 @@ TEKKEN = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo
           r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
+CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+WORDS = CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+HAN = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+# The patterns of a file in turn.
+PATTERNS = {
+    "smaug-bpe": [WORDS], "tekken": [TEKKEN],
+    "qwen35": [WORDS.replace(r"\p{N}{1,3}", r"\p{N}").replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"?[^\s\p{L}\p{N}]", r"?[^\s\p{L}\p{M}\p{N}]")],
+    "gpt-4o": [TEKKEN.replace("|[^", CONTRACTIONS + "?|[^", 1).replace(r"*|\p{N}|", r"*" + CONTRACTIONS + r"?|\p{N}{1,3}|")],
+    "deepseek-v3": [r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+                    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
+                    "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"],
+    "deepseek-coder": ["[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", HAN, r"\p{N}"],
+    "minicpm5": [r"\p{N}{1,3}", WORDS.replace(r"\p{N}{1,3}", r"\p{N}+")],
+    "superbpe": [r"\p{N}+", r"(?=(\d{3})+(?!\d))"],
+}
+
+
+def split_parts(patterns):
+    splits = [{"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False} for p in patterns]
+    return {"type": "Sequence", "pretokenizers": [*splits, {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+                                                            "use_regex": False}]}
+
+
 def tokenizer(pre, source, out):
     with open(source, encoding="utf-8") as f:
         root = json.load(f)
@@ -282,13 +308,19 @@ def tokenizer(pre, source, out):
     if pre == "smollm":
         digits = {"type": "Digits", "individual_digits": True}
         root["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [digits, root["pre_tokenizer"]]}
-    if pre == "smaug-bpe":
-        root["model"]["ignore_merges"] = False
+    if pre == "olmo":
+        root["normalizer"] = {"type": "NFC"}
+    if pre in PATTERNS:
+        root["pre_tokenizer"] = split_parts(PATTERNS[pre])
+    if pre not in ("llama-bpe", "tekken", "qwen2", "gemma4"):
+        root["model"]["ignore_merges"] = pre == "minicpm5"
         root["post_processor"] = None
-    if pre == "tekken":
-        root["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = TEKKEN
     with open(out, "w", encoding="utf-8") as f:
         json.dump(root, f)
+
+
+def rename(source, out, pre):
+    rewrite(source, out, lambda name, t: (t.data, t.tensor_type), pre)
 
 
 def tokens(path, text):
@@ -307,5 +339,5 @@ if __name__ == "__main__":
     if command == "compare":
         compare(arguments[0], arguments[1], int(arguments[2]), [int(x) for x in arguments[3:]])
     else:
-        {"folders": folders, "requantise": requantise, "split": split, "tokenizer": tokenizer, "tokens": tokens,
+        {"folders": folders, "requantise": requantise, "split": split, "tokenizer": tokenizer, "rename": rename, "tokens": tokens,
          "continue": carry_on}[command](*arguments)

@@ -27,7 +27,14 @@
     "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*|"       \
     "\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|"
 
-/* A golden tokenizer for each row of the table, edited if there is none. */
+#define SPLIT(pattern)                                                                             \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" pattern "\"},\"behavior\":\"Isolated\","       \
+    "\"invert\":false}"
+#define SEQUENCE(splits)                                                                           \
+    "{\"type\":\"Sequence\",\"pretokenizers\":[" splits ",{\"type\":\"ByteLevel\","                \
+    "\"add_prefix_space\":false,\"use_regex\":false}]}"
+
+/* A golden tokenizer for rows of the table, edited if there is none. */
 static const struct variant {
     const char *pre, *golden, *from, *to;
 } variants[] = {
@@ -37,7 +44,14 @@ static const struct variant {
     {"smollm", "gpt2", BYTE_LEVEL, DIGITS},
     {"gpt-2", "gpt2", NULL, NULL},
     {"tekken", "llama3", THREE_DIGITS, TEKKEN},
-    {"gpt-2", "gpt2", "\"\xc4\x84\"", "\"\xc4\x80\xc4\x80\""}, /* byte 4 has no token */
+    {"olmo", "gpt2", "\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}"},
+    {"superbpe", "gpt2", BYTE_LEVEL,
+     SEQUENCE(SPLIT("\\\\p{N}+") "," SPLIT("(?=(\\\\d{3})+(?!\\\\d))"))},
+    {"deepseek-coder", "gpt2", BYTE_LEVEL,
+     SEQUENCE(SPLIT("[\\r\\n]") "," SPLIT("\\\\s?\\\\p{L}+") "," SPLIT("\\\\s?\\\\p{P}+") "," SPLIT(
+         "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+") "," SPLIT("\\\\p{N}"))},
+    {"", "gemma", NULL, NULL}, /* the model gemma4 has no name of a pre-tokenizer */
+    {"gpt-2", "gpt2", "\"\xc4\x84\"", "\"\xc4\x80\xc4\x80\""},            /* byte 4 has no token */
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
@@ -289,7 +303,9 @@ static void what_llama_cpp_lacks_is_refused(void **state)
         {"qwen2", "?\\\\p{L}+", "?[\\\\p{L}\\\\p{M}]+", 0, "cuts texts as none of"},
         {"qwen2", "\"ignore_merges\":false", "\"ignore_merges\":true", 0, "cuts texts as none of"},
         {"gpt2", "\"add_prefix_space\":false", "\"add_prefix_space\":true", 0,
-         "pre-tokenizers qwen2, llama-bpe, smaug-bpe, smollm, gpt-2, tekken does"},
+         "pre-tokenizers qwen2, llama-bpe, smaug-bpe, smollm, gpt-2, tekken, qwen35, gpt-4o, "
+         "olmo, deepseek-v3, deepseek-coder, deepseek-llm, minicpm5, superbpe does"},
+        {"llama2", NULL, NULL, 0, "cuts texts as none of"}, /* a space before each text */
         {"qwen2", NULL, NULL, -1, "has 1264 tokens, the model 1263"},
         {"qwen2", "\"type\":\"NFC\"", "\"type\":\"NFD\"", 0, "normalizer is"},
     };
@@ -380,7 +396,7 @@ static void gguf_tokenizers_that_are_not_supported_are_named(void **state)
     } cases[] = {
         {{.model = "bert"}, "tokenizer.ggml.model is 'bert'; byte-level BPE, gpt2, and"},
         {{.pre = ""}, "tokenizer.ggml.pre, which says how texts are cut into words, is"},
-        {{.pre = "qwen35"}, "tokenizer.ggml.pre is 'qwen35', and qwen2, llama-bpe, "},
+        {{.pre = "kimi-k2"}, "tokenizer.ggml.pre is 'kimi-k2', and qwen2, llama-bpe, "},
         {{.pre = "qwen"}, "tokenizer.ggml.pre is 'qwen', and"},
         {{.types_more = 1}, "tokens has 257 entries, tokenizer.ggml.token_type 258; fetch"},
         {{.more = {"x"}, .type = {1}}, "tokens 120 and 257 are both 'x'; fetch the file"},
@@ -450,11 +466,11 @@ static void lists_are_held_against_each_other(void **state)
 static void names_of_pre_tokenizers_share_rows(void **state)
 {
     (void)state;
-    static const char *const same[][2] = {{"llama3", "llama-bpe"},
-                                          {"llama-v3", "llama-bpe"},
-                                          {"deepseek-r1-qwen", "qwen2"},
-                                          {"starcoder", "smollm"},
-                                          {"phi-2", "gpt-2"}};
+    static const char *const same[][2] = {
+        {"llama3", "llama-bpe"},     {"llama-v3", "llama-bpe"}, {"deepseek-r1-qwen", "qwen2"},
+        {"starcoder", "smollm"},     {"phi-2", "gpt-2"},        {"granite-docling", "gpt-2"},
+        {"exaone", "smollm"},        {"llama4", "gpt-4o"},      {"hunyuan-dense", "deepseek-v3"},
+        {"chatglm-bpe", "smaug-bpe"}};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         const struct gguf_pre *pre =
             gguf_pre_find((struct gguf_text){same[i][0], strlen(same[i][0])});

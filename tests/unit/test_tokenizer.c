@@ -28,6 +28,7 @@ static const struct variant {
      "," BYTE_LEVEL "]}"},
     {"qwen2-marks", "qwen2", MARKS_FROM, MARKS_TO}, /* a pattern for Oniguruma */
     {"llama2", "llama2", NULL, NULL},
+    {"gemma", "gemma", NULL, NULL},
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 

@@ -57,6 +57,7 @@ static void texts_come_back_from_their_ids(void **state)
     (void)state;
     check_texts("gpt2", 0);
     check_texts("llama2", 1);
+    check_texts("gemma", 0);
 }
 
 /* ---- long texts ---- */

@@ -20,6 +20,17 @@ size_t spaces_fold(const char *text, size_t bytes, char *out)
     return n;
 }
 
+size_t spaces_spell(const char *text, size_t bytes, char *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        const bool space = text[i] == ' ';
+        memcpy(out + n, space ? SPACE : text + i, space ? SPACE_BYTES : 1);
+        n += space ? SPACE_BYTES : 1;
+    }
+    return n;
+}
+
 int spaces_byte(const char *text, size_t bytes)
 {
     static const char digits[] = "0123456789ABCDEF";

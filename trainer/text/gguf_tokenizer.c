@@ -27,10 +27,11 @@ struct metadata {
     struct gguf_text *token, *merge;
     int32_t *type;
     size_t tokens, merges;
-    const struct gguf_pre *pre; /* pre-tokenizer; NULL: the vocabulary has scores */
-    bool prefix;                /* with scores: whether texts get a space in front */
+    const struct gguf_pre *pre; /* pre-tokenizer; NULL: U+2581 stands for spaces */
+    bool scored;                /* whether scores take the place of merges */
+    bool prefix;                /* without a pre-tokenizer: whether texts get a space in front */
     int64_t bos, eos, padding;  /* ids of the special tokens; -1: none */
-    bool begins;
+    bool begins;                /* whether texts begin with bos */
     json_t *root, *vocab, *added, *list; /* root owns the others; list: that of merges */
 };
 
@@ -48,21 +49,13 @@ bool gguf_tokenizer_is(const struct gguf *g)
 
 /* ---- metadata ---- */
 
-static int read_kind(struct metadata *m)
+/* Read how texts are cut into words. */
+static int read_pre(struct metadata *m)
 {
     const char *path = m->g->path;
-    struct gguf_text model, pre;
-    char names[128];
-    TRY(gguf_string(m->g, KEY("model"), &model));
+    struct gguf_text pre;
+    char names[PRE_LIST_BYTES];
     TRY(gguf_string(m->g, KEY("pre"), &pre));
-    if (is(model, "llama") && !m->g->apr)
-        return gguf_bool(m->g, KEY("add_space_prefix"), true, &m->prefix);
-    if (!is(model, "gpt2"))
-        return fail(NJ_E_UNSUPPORTED,
-                    "%s: %s is '%.*s'; byte-level BPE, gpt2,%s supported: make token files with "
-                    "another program",
-                    path, metadata_name(m->g, KEY("model")), gguf_shown(model), model.text,
-                    m->g->apr ? " is" : " and SentencePiece with scores, llama, are");
     if (!pre.text)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: " KEY("pre") ", which says how texts are cut into words, is missing; "
@@ -75,7 +68,26 @@ static int read_kind(struct metadata *m)
                     "or make token files with another program",
                     path, metadata_name(m->g, KEY("pre")), gguf_shown(pre), pre.text,
                     gguf_pre_names(names, sizeof names));
+    m->begins = m->pre->begins;
     return 0;
+}
+
+static int read_kind(struct metadata *m)
+{
+    struct gguf_text model;
+    TRY(gguf_string(m->g, KEY("model"), &model));
+    m->scored = is(model, "llama");
+    m->begins = m->scored;
+    if ((m->scored || is(model, "gemma4")) && !m->g->apr)
+        return gguf_bool(m->g, KEY("add_space_prefix"), m->scored, &m->prefix);
+    if (is(model, "gpt2"))
+        return read_pre(m);
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: %s is '%.*s'; byte-level BPE, gpt2,%s supported: make token files with "
+                "another program",
+                m->g->path, metadata_name(m->g, KEY("model")), gguf_shown(model), model.text,
+                m->g->apr ? " is"
+                          : " and SentencePiece with scores, llama, or merges, gemma4, are");
 }
 
 static int read_lists(struct metadata *m)
@@ -83,9 +95,9 @@ static int read_lists(struct metadata *m)
     size_t types;
     TRY(gguf_strings(m->g, KEY("tokens"), &m->token, &m->tokens));
     TRY(gguf_ints(m->g, KEY("token_type"), &m->type, &types));
-    if (m->pre)
+    if (!m->scored)
         TRY(gguf_strings(m->g, KEY("merges"), &m->merge, &m->merges));
-    if (!m->token || !m->type || (m->pre && !m->merge))
+    if (!m->token || !m->type || (!m->scored && !m->merge))
         return fail(NJ_E_FORMAT, "%s: %s is missing; " AGAIN, m->g->path,
                     metadata_name(m->g, !m->token  ? KEY("tokens")
                                         : !m->type ? KEY("token_type")
@@ -157,7 +169,7 @@ static int read_metadata(struct metadata *m)
     TRY(read_id(m, KEY("bos_token_id"), &m->bos));
     TRY(read_id(m, KEY("eos_token_id"), &m->eos));
     TRY(read_id(m, KEY("padding_token_id"), &m->padding));
-    TRY(gguf_bool(m->g, KEY("add_bos_token"), !m->pre || m->pre->begins, &m->begins));
+    TRY(gguf_bool(m->g, KEY("add_bos_token"), m->begins, &m->begins));
     TRY(check_end(m));
     if (m->begins && m->bos < 0)
         return fail(NJ_E_FORMAT, "%s: texts begin with a token, and %s is missing; " AGAIN,
@@ -249,11 +261,11 @@ static json_t *pre_tokenizer(const struct gguf_pre *pre)
     if (pre->digits)
         json_array_append_new(list,
                               json_pack("{s:s,s:b}", "type", "Digits", "individual_digits", 1));
-    if (pre->pattern)
+    for (int i = 0; i < PRE_PATTERNS_MOST && pre->pattern[i]; i++)
         json_array_append_new(list, json_pack("{s:s,s:{s:s},s:s,s:b}", "type", "Split", "pattern",
-                                              "Regex", pre->pattern, "behavior", "Isolated",
+                                              "Regex", pre->pattern[i], "behavior", "Isolated",
                                               "invert", 0));
-    json_array_append_new(list, byte_level(!pre->pattern));
+    json_array_append_new(list, byte_level(!pre->pattern[0]));
     return sequence("pretokenizers", list);
 }
 
@@ -355,7 +367,7 @@ static int build(struct metadata *m, json_t **config)
     if (rc == 0)
         rc = put_tokens(m);
     if (rc == 0)
-        rc = m->pre ? put_merges(m) : put_joins(m);
+        rc = m->scored ? put_joins(m) : put_merges(m);
     if (rc == 0)
         rc = put_config(m, config);
     const bool spent = json_memory_spent();
@@ -400,7 +412,7 @@ int gguf_tokenizer_read(const struct gguf *g, struct bpe **out, int *eos)
     snprintf(name, sizeof name, "%s (%s)", g->path, g->apr ? "tokenizer" : "tokenizer.ggml");
     if (rc == 0)
         rc = bpe_from(name, tokenizer, out);
-    if (rc == 0 && !m.pre)
+    if (rc == 0 && m.scored)
         rc = gguf_scores_rank(g, *out);
     json_decref(tokenizer);
     json_decref(config);

@@ -5,6 +5,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "text/bpe.h"
+#include "text/bpe_spaces.h"
 #include "text/byte_alphabet.h"
 #include "text/chat.h"
 #include "text/generation.h"
@@ -17,7 +18,8 @@
 
 #define KEY(name) "tokenizer.ggml." name
 
-enum { NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, PADDING_BYTES = 24 };
+enum { NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6 };
+enum { PADDING_BYTES = 24, SPELLED_BYTES = 3 /* most bytes of the spelling of one */ };
 
 /* Texts of a list of strings, stored in sequence in one block. */
 struct texts {
@@ -68,6 +70,19 @@ static bool looks_special(const char *text, size_t bytes)
     return false;
 }
 
+/* Spell bytes as the vocabulary does; return the length. */
+static size_t spell(const struct bpe *b, const struct alphabet *a, const char *text, size_t bytes,
+                    char *out)
+{
+    return b && b->spaces ? spaces_spell(text, bytes, out) : alphabet_spell(a, text, bytes, out);
+}
+
+/* Return whether the token is that of a byte, beside those of code points. */
+static bool is_byte(const struct bpe *b, int32_t id, const char *text, size_t bytes)
+{
+    return b && b->spaces && b->falls_back && bytes == 1 && b->of_byte[(unsigned char)*text] == id;
+}
+
 /* Append a token to the texts; return its type. Tokens that no text contains are written
  * unchanged. */
 static int32_t put_token(const struct tokenizer *t, const struct alphabet *a, int32_t id,
@@ -82,8 +97,12 @@ static int32_t put_token(const struct tokenizer *t, const struct alphabet *a, in
         return UNUSED;
     }
     const bool added = t->bpe ? t->bpe->added[id] : special;
+    if (!added && is_byte(t->bpe, id, text, bytes)) {
+        end_text(out, (size_t)snprintf(to, PADDING_BYTES, "<0x%02X>", (unsigned char)*text));
+        return BYTE;
+    }
     if (!added && (!t->bpe || bpe_find(t->bpe, text, bytes) == id)) {
-        end_text(out, alphabet_spell(a, text, bytes, to));
+        end_text(out, spell(t->bpe, a, text, bytes, to));
         return NORMAL;
     }
     memcpy(to, text, bytes);
@@ -99,7 +118,7 @@ static int put_tokens(struct gguf_writer *w, const struct tokenizer *t, const st
     bool special;
     for (int32_t id = 0; id < vocab_size; id++) {
         (void)tokenizer_token(t, id, &bytes, &special);
-        total += 2 * bytes + PADDING_BYTES;
+        total += SPELLED_BYTES * bytes + PADDING_BYTES;
     }
     int32_t *types = calloc((size_t)vocab_size + 1, sizeof *types);
     int rc = make_texts(&texts, (size_t)vocab_size, total);
@@ -133,9 +152,9 @@ static void put_merge(const struct bpe *b, const struct alphabet *a, const struc
                       struct texts *out)
 {
     char *to = out->block + out->used;
-    size_t n = alphabet_spell(a, b->text + b->start[m->left], token_bytes(b, m->left), to);
+    size_t n = spell(b, a, b->text + b->start[m->left], token_bytes(b, m->left), to);
     to[n++] = ' ';
-    n += alphabet_spell(a, b->text + b->start[m->right], token_bytes(b, m->right), to + n);
+    n += spell(b, a, b->text + b->start[m->right], token_bytes(b, m->right), to + n);
     end_text(out, n);
 }
 
@@ -152,7 +171,7 @@ static struct bpe_merge *list_merges(const struct bpe *b, size_t *count, size_t 
         if (m->left < 0)
             continue;
         list[n++] = *m;
-        *bytes += 2 * (token_bytes(b, m->left) + token_bytes(b, m->right)) + 1;
+        *bytes += SPELLED_BYTES * (token_bytes(b, m->left) + token_bytes(b, m->right)) + 1;
     }
     if (list)
         qsort(list, n, sizeof *list, by_rank);
@@ -291,12 +310,38 @@ static int put_template(struct gguf_writer *w, const char *dir)
 
 /* ---- the tokenizer ---- */
 
-/* Find the name of the pre-tokenizer; without merges each byte is a token with any of them. */
+/* Return whether a merge joins line breaks with other characters: llama.cpp never does. */
+static bool merges_lines(const struct bpe *b)
+{
+    bool found = false;
+    for (size_t i = 0; i < b->merge_slots && !found; i++) {
+        const struct bpe_merge *m = &b->merge[i];
+        const size_t bytes = m->left < 0 ? 0 : token_bytes(b, m->id);
+        const char *text = b->text + (bytes > 0 ? b->start[m->id] : 0);
+        size_t breaks = 0;
+        for (size_t k = 0; k < bytes; k++)
+            breaks += text[k] == '\n';
+        found = breaks > 0 && breaks < bytes;
+    }
+    return found;
+}
+
+/* Return whether texts are cut as those of the vocabulary that llama.cpp calls gemma4: U+2581
+ * stands for spaces, and nothing is put before a text. */
+static bool cuts_like_gemma(const struct bpe *b)
+{
+    const bool whole = b->stages == 0 || (b->stages == 1 && b->stage[0].kind == SPLIT_SPACES);
+    return b->spaces && b->early && b->prefix == PREFIX_NEVER && b->falls_back &&
+           !b->ignore_merges && whole && !merges_lines(b);
+}
+
+/* Find the name of the pre-tokenizer; without merges each byte is a token with any of them, and
+ * gemma4 needs none. */
 static int find_pre(const struct tokenizer *t, const char **name)
 {
-    char names[128];
+    char names[PRE_LIST_BYTES];
     *name = "gpt-2";
-    if (!t->bpe)
+    if (!t->bpe || cuts_like_gemma(t->bpe))
         return 0;
     const struct gguf_pre *pre = gguf_pre_of(t->bpe);
     if (!pre)
@@ -331,8 +376,12 @@ int gguf_put_tokenizer(struct gguf_writer *w, const struct tokenizer *t, int voc
     if (rc != 0)
         return rc;
     alphabet_make(&a);
-    gguf_put_string(w, KEY("model"), "gpt2");
-    gguf_put_string(w, KEY("pre"), pre);
+    const bool spaces = t->bpe && t->bpe->spaces;
+    gguf_put_string(w, KEY("model"), spaces ? "gemma4" : "gpt2");
+    if (spaces)
+        gguf_put_bool(w, KEY("add_space_prefix"), false);
+    else
+        gguf_put_string(w, KEY("pre"), pre);
     rc = put_tokens(w, t, &a, vocab_size);
     if (rc == 0 && t->bpe)
         rc = put_merges(w, t->bpe, &a);

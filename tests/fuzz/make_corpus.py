@@ -1274,6 +1274,7 @@ write_all("gguf_tokenizer", {
     "valid_no_vocab": gguf_tokenizer(model=text_of("no_vocab")),
     **{f"valid_{pre}": gguf_tokenizer(pre=text_of(pre), bos_token_id=whole(261)) for pre in ("llama-bpe", "smaug-bpe", "smollm", "gpt-2", "tekken", "gpt-4o", "deepseek-v3", "deepseek-llm", "superbpe")},
     "valid_gemma": gguf_scores(model=text_of("gemma4"), merges=texts(["b c", "a b", "c ab", "\u2581 a"])),
+    "valid_gemma_spaces": gguf_scores(["  "], types=[1] * 9 + [4], model=text_of("gemma4"), merges=texts(["\u2581 \u2581", "\u2581 a"])),
     "gemma_without_merges": gguf_scores(model=text_of("gemma4")),
     "gemma_merge_unknown": gguf_scores(model=text_of("gemma4"), merges=texts(["b \u2581"])),
     "valid_without_tokenizer": gguf_file(data=b""),

@@ -180,6 +180,7 @@ def gemma():
     d["model"]["merges"] = merges + d["model"]["merges"]
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     d["added_tokens"] = [{"id": vocab[t], "content": t, **flags, "special": True} for t in special[:4]]
+    d["added_tokens"] += [{"id": vocab[p * n], "content": p * n, **flags, "special": False} for p in ["\n", "\u2581"] for n in range(2, 9)]
     d["added_tokens"] += [{"id": len(vocab) + i, "content": t, **flags, "special": special} for i, (t, special) in enumerate(
         [("<start_of_turn>", True), ("<end_of_turn>", True), ("<tool>", False), ("<left>", False)])]
     d["pre_tokenizer"] = {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}

@@ -63,6 +63,26 @@ static void ids_are_those_of_llama_cpp(void **state)
     tokenizer_close(&t);
 }
 
+/* Merges take the place of scores: bc is merged before ab. */
+static void merges_of_gemma_are_read(void **state)
+{
+    (void)state;
+    static const int32_t merged[TEXTS][IDS] = {{260, 264},
+                                               {264, 260, 264},
+                                               {259, 265, 268, 265},
+                                               {263, 233, 191, 165, 260},
+                                               {1, 260, 259, 259, 261}};
+    struct tokenizer t = open_scores(CORPUS "valid_gemma");
+    for (int i = 0; i < TEXTS; i++)
+        check_ids(&t, texts[i], merged[i]);
+    assert_int_equal(tokenizer_begin_of_text(&t), -1);
+    tokenizer_close(&t);
+    /* two spaces are a token of their own, which stands for U+2581 in the merges */
+    t = open_scores(CORPUS "valid_gemma_spaces");
+    check_ids(&t, "<s>a  b   a", (int32_t[IDS]){1, 260, 268, 261, 268, 267});
+    tokenizer_close(&t);
+}
+
 static void a_folder_has_the_same_table(void **state)
 {
     (void)state;
@@ -89,6 +109,8 @@ static void what_is_not_supported_is_named(void **state)
         {"scores_token_too_long", "token 268 has 600 bytes; at most 512"},
         {"scores_character_missing", "token 268, 'az', has a character that is not a token"},
         {"scores_byte_missing", "1 of the 256 bytes have no token"},
+        {"gemma_without_merges", "tokenizer.ggml.merges is missing"},
+        {"gemma_merge_unknown", "an entry of model.merges is "},
         {"ends_with_eos", "tokenizer.ggml.add_eos_token is true"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -107,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_those_of_llama_cpp),
+        cmocka_unit_test(merges_of_gemma_are_read),
         cmocka_unit_test(a_folder_has_the_same_table),
         cmocka_unit_test(what_is_not_supported_is_named),
     };

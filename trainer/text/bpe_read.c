@@ -166,6 +166,16 @@ static long bytes_of(const struct reading *r, const struct alphabet *a, const ch
     return 1;
 }
 
+/* Write the bytes that a token of the table stands for to out; -1: those that the file has. An
+ * added token that is not special has spaces for U+2581, as decoders write them. */
+static long bytes_shown(const struct reading *r, const struct alphabet *a, const struct source *s,
+                        char *out)
+{
+    if (!s->added)
+        return bytes_of(r, a, s->text, s->bytes, out);
+    return r->bpe->spaces && !s->special ? (long)spaces_fold(s->text, s->bytes, out) : -1;
+}
+
 /* Fill text, start, present and special from the sources. */
 static int build_table(struct reading *r, const struct alphabet *a, const struct source *source)
 {
@@ -190,7 +200,7 @@ static int build_table(struct reading *r, const struct alphabet *a, const struct
         b->added[i] = s->added;
         if (!s->text)
             continue;
-        const long n = s->added ? -1 : bytes_of(r, a, s->text, s->bytes, b->text + at);
+        const long n = bytes_shown(r, a, s, b->text + at);
         if (n < 0)
             memcpy(b->text + at, s->text, s->bytes);
         at += n < 0 ? s->bytes : (size_t)n;

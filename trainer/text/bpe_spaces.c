@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define SPACE "\xe2\x96\x81"
-enum { SPACE_BYTES = 3, BYTE_TOKEN = 6 };
+enum { BYTE_TOKEN = 6 };
 
 size_t spaces_fold(const char *text, size_t bytes, char *out)
 {

@@ -9,6 +9,8 @@
 
 #include "text/bpe.h"
 
+enum { SPACE_BYTES = 3 /* bytes of U+2581 */ };
+
 /* Convert a token as such a file spells it to its bytes in out (as long as text). Return their
  * number, or -1 for a token that cannot occur in a text because it has a space. */
 long spaces_bytes(const char *text, size_t bytes, char *out);
@@ -16,8 +18,8 @@ long spaces_bytes(const char *text, size_t bytes, char *out);
 int spaces_byte(const char *text, size_t bytes);
 /* Copy a text to out, as long as text, with a space for each U+2581; return the number of bytes. */
 size_t spaces_fold(const char *text, size_t bytes, char *out);
-/* Spell bytes with U+2581 for each space into out, which has room for three times as many. Return
- * the length. */
+/* Spell bytes with U+2581 for each space into out, which has room for SPACE_BYTES times as
+ * many. Return the length. */
 size_t spaces_spell(const char *text, size_t bytes, char *out);
 /* Return whether a token has a space behind another character, so that words cannot be cut
  * before spaces. */

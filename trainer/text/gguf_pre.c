@@ -16,8 +16,8 @@
 #define O200K LOWER_LAST CONTRACTION "?|" UPPER_FIRST CONTRACTION "?|\\p{N}{1,3}" SIGNS
 #define QWEN35                                                                                     \
     CONTRACTION                                                                                    \
-        "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|"      \
-        "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+    "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|"          \
+    "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 /* Han, Hiragana and Katakana, as DeepSeek-V3 has them, and what DeepSeek's older models have. */
 #define KANA "[\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-\xe3\x83\xbf]+"

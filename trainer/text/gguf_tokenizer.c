@@ -8,6 +8,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "text/bpe_read.h"
+#include "text/bpe_spaces.h"
 #include "text/gguf_pre.h"
 #include "text/gguf_scores.h"
 #include "text/metadata.h"
@@ -179,6 +180,27 @@ static int read_metadata(struct metadata *m)
 
 /* ---- tokens and merges ---- */
 
+/* Return whether a token that is searched for has the spaces of texts, where merges have U+2581
+ * for them. */
+static bool has_spaces(const struct metadata *m, size_t id)
+{
+    const struct gguf_text *t = &m->token[id];
+    return !m->pre && !m->scored && !m->prefix && m->type[id] == USER_DEFINED &&
+           memchr(t->text, ' ', t->bytes);
+}
+
+/* Copy the text of a token as a tokenizer.json has it; NULL if memory runs out. */
+static char *copy_token(const struct metadata *m, size_t id)
+{
+    const struct gguf_text *t = &m->token[id];
+    if (!has_spaces(m, id))
+        return strndup(t->text, t->bytes);
+    char *text = malloc(SPACE_BYTES * t->bytes + 1);
+    if (text)
+        text[spaces_spell(t->text, t->bytes, text)] = '\0';
+    return text;
+}
+
 static int put_token(struct metadata *m, size_t id, const char *text)
 {
     const json_t *same = json_object_get(m->vocab, text);
@@ -189,10 +211,10 @@ static int put_token(struct metadata *m, size_t id, const char *text)
     json_object_set_new(m->vocab, text, json_integer((json_int_t)id));
     if (type == NORMAL || type == BYTE)
         return 0;
-    json_array_append_new(m->added,
-                          json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", (json_int_t)id,
-                                    "content", text, "single_word", 0, "lstrip", 0, "rstrip", 0,
-                                    "normalized", 0, "special", type != USER_DEFINED));
+    json_array_append_new(m->added, json_pack("{s:I,s:s,s:b,s:b,s:b,s:b,s:b}", "id", (json_int_t)id,
+                                              "content", text, "single_word", 0, "lstrip", 0,
+                                              "rstrip", 0, "normalized", has_spaces(m, id),
+                                              "special", type != USER_DEFINED));
     return 0;
 }
 
@@ -207,7 +229,7 @@ static int put_tokens(struct metadata *m)
             continue;
         if (!unicode_is_text(m->token[id].text, m->token[id].bytes))
             return fail(NJ_E_FORMAT, "%s: token %zu is not UTF-8 text; " AGAIN, m->g->path, id);
-        char *text = strndup(m->token[id].text, m->token[id].bytes);
+        char *text = copy_token(m, id);
         if (!text)
             return fail(NJ_E_NOMEM, "%s: out of memory for its tokens", m->g->path);
         rc = put_token(m, id, text);

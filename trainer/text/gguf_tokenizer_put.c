@@ -19,7 +19,7 @@
 #define KEY(name) "tokenizer.ggml." name
 
 enum { NORMAL = 1, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5, BYTE = 6 };
-enum { PADDING_BYTES = 24, SPELLED_BYTES = 3 /* most bytes of the spelling of one */ };
+enum { PADDING_BYTES = 24, SPELLED_BYTES = SPACE_BYTES /* most bytes of the spelling of one */ };
 
 /* Texts of a list of strings, stored in sequence in one block. */
 struct texts {
@@ -83,6 +83,14 @@ static bool is_byte(const struct bpe *b, int32_t id, const char *text, size_t by
     return b && b->spaces && b->falls_back && bytes == 1 && b->of_byte[(unsigned char)*text] == id;
 }
 
+/* Return whether an added token with spaces is one of the vocabulary, too. Merges make it, and
+ * llama.cpp, which knows an added token by its spaces, would not let them. */
+static bool is_run(const struct bpe *b, int32_t id, const char *text, size_t bytes)
+{
+    return b->spaces && !b->special[id] && memchr(text, ' ', bytes) &&
+           bpe_find(b, text, bytes) == id;
+}
+
 /* Append a token to the texts; return its type. Tokens that no text contains are written
  * unchanged. */
 static int32_t put_token(const struct tokenizer *t, const struct alphabet *a, int32_t id,
@@ -96,7 +104,7 @@ static int32_t put_token(const struct tokenizer *t, const struct alphabet *a, in
         end_text(out, (size_t)snprintf(to, PADDING_BYTES, "[PAD%d]", id));
         return UNUSED;
     }
-    const bool added = t->bpe ? t->bpe->added[id] : special;
+    const bool added = t->bpe ? t->bpe->added[id] && !is_run(t->bpe, id, text, bytes) : special;
     if (!added && is_byte(t->bpe, id, text, bytes)) {
         end_text(out, (size_t)snprintf(to, PADDING_BYTES, "<0x%02X>", (unsigned char)*text));
         return BYTE;

@@ -238,6 +238,8 @@ def spaces_cases():
     yield "llama2", [['"vocab":{', '"vocab":{"e\u2581":1000,'], ['"merges":[', '"merges":[["e","\u2581"],']]
     yield "llama2", [['"byte_fallback":true', '"byte_fallback":false']]
     yield "llama2", [['"byte_fallback":true', '"byte_fallback":false'], ['"fuse_unk":true', '"fuse_unk":false']]
+    # A whole text that is a token, and words that are tokens without a merge.
+    yield "llama2", [[prepend, ""], ['"vocab":{', '"vocab":{"naïve":1000,"▁theatre":1001,'], ['"ignore_merges":false', '"ignore_merges":true']]
 
 
 def behaviors():

@@ -360,6 +360,11 @@ static void texts_begin_and_end(void **state)
     assert_int_equal(t.end_of_text, tokenizer_added(&t, "<|end_of_text|>"));
     assert_int_equal(t.end_of_turn, tokenizer_added(&t, "<|eot_id|>"));
     tokenizer_close(&t);
+    t = open_golden("gemma", NULL, NULL);
+    assert_int_equal(tokenizer_begin_of_text(&t), tokenizer_added(&t, "<bos>"));
+    assert_int_equal(t.end_of_text, tokenizer_added(&t, "<eos>"));
+    assert_int_equal(t.end_of_turn, tokenizer_added(&t, "<end_of_turn>"));
+    tokenizer_close(&t);
 
     /* eos_token_id of config.json ends documents, unless it ends turns. */
     static const struct {

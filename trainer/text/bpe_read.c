@@ -466,7 +466,8 @@ static int read_root(struct reading *r)
     r->bpe->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
     TRY(read_tokens(r, &a, json_object_get(model, "vocab")));
     TRY(read_merges(r, &a, json_object_get(model, "merges")));
-    if (r->bpe->spaces && !r->within)
+    /* Merges decide nothing across words, unless a whole text may be a token. */
+    if (r->bpe->spaces && !r->within && !r->bpe->ignore_merges)
         r->bpe->stage[r->bpe->stages++] = (struct split){.kind = SPLIT_SPACES};
     if (r->bpe->begin_of_text >= r->bpe->ids)
         return fail(NJ_E_UNSUPPORTED,

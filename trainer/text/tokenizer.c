@@ -59,15 +59,16 @@ static int read_said(const char *dir, struct said *out)
  * documents still end with the other token. */
 static void find_ends(struct tokenizer *t)
 {
-    static const char *const turns[] = {"<|im_end|>", "<|eot_id|>"};
-    static const char *const documents[] = {"<|endoftext|>", "<|end_of_text|>"};
+    static const char *const turns[] = {"<|im_end|>", "<|eot_id|>", "<|eot|>",      "<end_of_turn>",
+                                        "<turn|>",    "<|return|>", "[|endofturn|]"};
+    static const char *const documents[] = {"<|endoftext|>", "<|end_of_text|>", "<eos>"};
     int turn = -1;
-    for (size_t i = 0; i < 2 && turn < 0; i++)
+    for (size_t i = 0; i < sizeof turns / sizeof *turns && turn < 0; i++)
         turn = tokenizer_added(t, turns[i]);
     t->end_of_turn = turn;
     if (t->end_of_text >= 0 && t->end_of_text != turn)
         return;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++) {
         const int id = tokenizer_added(t, documents[i]);
         if (id >= 0) {
             t->end_of_text = id;

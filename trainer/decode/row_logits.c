@@ -73,13 +73,13 @@ static void expand(const struct engine *e, const char *from, float *to)
 void logits_to_host(struct work *r, const struct engine *e, const char *logits, int count,
                     float *const *to)
 {
-    const size_t bytes = row_bytes(e), apart = (size_t)e->shape.ld * dtype_bytes(e->student.T);
+    const size_t bytes = row_bytes(e), stride = (size_t)e->shape.ld * dtype_bytes(e->student.T);
     const int most = (int)(e->mem.transfer_bytes / bytes);
     for (int i = 0; i < count; i += most) {
         const int piece = count - i < most ? count - i : most;
         for (int k = 0; k < piece; k++)
             OP(r, nj_copy(r->s, e->mem.transfer + (size_t)k * bytes,
-                          logits + (size_t)(i + k) * apart, bytes));
+                          logits + (size_t)(i + k) * stride, bytes));
         OP(r, nj_stream_sync(r->s));
         for (int k = 0; k < piece && r->rc == 0; k++)
             expand(e, e->mem.transfer + (size_t)k * bytes, to[i + k]);

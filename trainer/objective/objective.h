@@ -45,7 +45,7 @@ enum teacher_form {
 #define OBJECTIVE_HAS_E5M2(word)
 #define OBJECTIVE_NO_E5M2(word) ", with --objective " #word
 
-/* What is minimized: a row of the table, or cross-entropy alone, of which no option speaks. */
+/* The objectives: the rows of the table, and cross-entropy alone, that of a run without a teacher. */
 enum objective { OBJECTIVES(OBJECTIVE_ID) OBJECTIVE_CE };
 
 /* The numbers of an objective that the user chooses. */

@@ -167,8 +167,8 @@ static bool passes_several(const struct teacher *t)
 static void carve_pass_rows(struct teacher *t, struct carve *c, size_t end)
 {
     struct live *l = live_of(t);
-    const size_t one = (size_t)t->sizes.batch_size * (size_t)t->sizes.seq_len;
-    const size_t rows = size_mul((size_t)t->schedule.batches, one);
+    const size_t rows = size_product((size_t)t->schedule.batches, (size_t)t->sizes.batch_size,
+                                     (size_t)t->sizes.seq_len);
     (void)end;
     l->pass.y =
         carve_take(c, size_product(rows, (size_t)t->net.c.hidden_size, dtype_bytes(t->net.T)));

@@ -74,6 +74,7 @@ check "but its training is compared" test -z "$(apart loss)"
 "$nojit" report "$d/other-tokens" "$d/first" "$d/other-objective" "$d/second" --out "$page" >"$scratch/log"
 check "other tokens are drawn apart" test "$(apart eval_ce_loss)" = '{"groups":[[0],[1,2,3]],"why":["their tokenizers differ"]'
 check "another divergence is, too" test "$(apart kd_loss)" = '{"groups":[[0],[1,3],[2]],"why":["their tokenizers differ","their divergences differ"]'
+check "a divergence without a unit is called so" test -n "$(page_data | grep -o '"units":{"kl":"nats","tvd":"no unit"')"
 "$nojit" report "$d/policy" "$d/policy" "$d/first" --out "$page" >"$scratch/log"
 check "on-policy losses stand alone" test "$(apart loss)" = '{"groups":[[0],[1],[2]],"why":["an on-policy run is measured on answers of its own"]'
 check "their held-out losses do not" test -z "$(apart eval_ce_loss)"

@@ -7,9 +7,7 @@
 
 #include "base/checked.h"
 #include "net/f8.h"
-#include "net/quant.h"
 #include "net/student_f8.h"
-#include "net/teacher_shard.h"
 #include "objective/objective.h"
 
 enum { TRANSFER_BYTES = 32 << 20 };

@@ -3,12 +3,11 @@
  * config_write.c: the config.json of a model, for transformers 4 and 5.
  */
 #include "base/families.h"
+#include "base/try.h"
 #include "io/error.h"
 #include "io/json_text.h"
 #include "io/path.h"
 #include "model/config.h"
-
-#include "base/try.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +90,7 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
     if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     TRY(config_check(c, path));
-    return refuse_layers(c, path);
+    TRY(refuse_layers(c, path));
     json_memory_begin();
     json_t *root = config_object(c, family_find(c->model_type), dtype);
     return json_write_file(path, root, JSON_INDENT(2) | JSON_SORT_KEYS);

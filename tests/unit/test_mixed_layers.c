@@ -107,6 +107,7 @@ static void open_model(struct model *m, enum recompute recompute)
     check_ok(nj_context_create(&m->ctx, &options), "context");
     check_ok(nj_stream_create(m->ctx, &m->stream), "stream");
     check_ok(net_place(n, PARAMS_ALL), "net");
+    n->trained = &n->p;
     float *w = zeros(m, 0, (size_t)n->p.count * sizeof *w);
     net_connect(n, (char *)w, zeros(m, 1, (size_t)n->p.count * sizeof *w));
     for (size_t i = 0; i < n->p.specs; i++)

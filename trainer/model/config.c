@@ -5,6 +5,7 @@
  */
 #include "model/config.h"
 
+#include "base/check.h"
 #include "base/families.h"
 #include "base/try.h"
 #include "io/error.h"
@@ -351,12 +352,15 @@ int config_check_pair(const struct model_config *student, const struct model_con
 /* Return the size of the heads that a table serves; 0: it is not used. */
 static int rotated_size(const struct model_config *c, int rope)
 {
+    int size = 0;
     for (int l = 0; l < c->layers; l++) {
         const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
-        if (b && b->rope == rope)
-            return b->head_dim;
+        if (!b || b->rope != rope)
+            continue;
+        CHECK(size == 0 || size == b->head_dim);
+        size = b->head_dim;
     }
-    return 0;
+    return size;
 }
 
 int config_frequencies(const struct model_config *c, int rope)

@@ -4,6 +4,7 @@
  */
 #include "net/net.h"
 
+#include "base/check.h"
 #include "base/try.h"
 #include "io/error.h"
 
@@ -55,6 +56,7 @@ static void describe_layer(const struct net *n, int layer)
     for (int b = 0; b < l->blocks; b++) {
         struct matrix *m = net_block_matrices(n, layer, b);
         const enum block_kind kind = l->block[b].kind;
+        CHECK(block_index(n, layer, kind) == b);
         for (int i = 0; i < block_matrices[kind].count; i++) {
             m[i].in_block = &block_matrices[kind].matrix[i];
             if (n->f8_refused)

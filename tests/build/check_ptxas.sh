@@ -47,7 +47,7 @@ says "the table has the first release's registers, barriers and instructions" 0 
 says "the table has another release's registers" 0 '^sm_120 +1 +13\.1\.2 +2 +68 '
 check 13.2.3
 says "a kernel that lost its MMAs is named" 1 '^  attn.lp sm_89, 13.2.3 -O3: has no MMA, and another run has 2$'
-says "what differs is listed beside the first release" 1 '^  attn.lp sm_120, 13.2.3 -O3: registers 32 -> 32, instructions 7 -> 4 \(-42.9 %\), MMA 2 -> 0$'
+says "differences are listed beside the first release" 1 '^  attn.lp sm_120, 13.2.3 -O3: registers 32 -> 32, instructions 7 -> 4 \(-42.9 %\), MMA 2 -> 0$'
 check 13.3.4
 says "a kernel that spills more than by the first release is named" 1 '^  attn.lp sm_120, 13.3.4 -O1: spills 16 bytes, 13.0.1 0$'
 check 13.4.5

@@ -56,9 +56,9 @@ if command -v script >/dev/null; then
     ok_if "a command that does not exist is not sent" "$(cat "$d/screen")" grep -q '^\(> \)*no such command; /new begins a new conversation, Ctrl-D ends$' "$d/screen"
     ok_if "a line feed ends the last prompt" "$(cat -A "$d/screen")" test "$(tail -c 1 "$d/screen" | od -An -c | tr -d ' ')" = '\n'
     (sleep 1 && printf 'q\nq\nq\n/new\nq\n' && sleep 3 && printf '\004') | typed --seq-len 24 >"$d/screen"
-    ok_if "a conversation that is too long goes on without the last message" "$(cat "$d/screen")" \
+    ok_if "a conversation that is too long continues without the last message" "$(cat "$d/screen")" \
         grep -q 'and --seq-len is 24; raise it, or begin a new one by /new; this message is left out$' "$d/screen"
-    ok_if "and /new begins another one after it" "$(cat "$d/screen")" test "$(grep -c '^\(> \)*yes$' "$d/screen")" = 2
+    ok_if "/new begins another conversation after one that is too long" "$(cat "$d/screen")" test "$(grep -c '^\(> \)*yes$' "$d/screen")" = 2
 else
     skip "a conversation on a terminal" "there is no \`script\`"
 fi

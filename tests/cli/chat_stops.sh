@@ -29,7 +29,7 @@ ok_if "the token that ends turns joins eos_token_id of a checkpoint" "$(cat "$d/
 ok_if "other fields of generation_config.json stay" "$(cat "$d/run/generation_config.json")" grep -q '"do_sample": false' "$d/run/generation_config.json"
 say() { "$nojit" generate --chat --prompt q --temperature 0 --max-tokens 20 --device cpu "$@" 2>/dev/null; }
 ok_if "texts of the saved student end with the turn" "$(say --model "$d/run")" test "$(say --model "$d/run")" = yes
-ok_if "its GGUF file names the token that ends turns" "$d/run" grep -aq tokenizer.ggml.eot_token_id "$d/run/model-q8_0.gguf"
+ok_if "the GGUF file of a run names the token that ends turns" "$d/run" grep -aq tokenizer.ggml.eot_token_id "$d/run/model-q8_0.gguf"
 ok_if "texts of the GGUF file end with the turn" "$(say --model "$d/run/model-q8_0.gguf")" test "$(say --model "$d/run/model-q8_0.gguf")" = yes
 
 train --student "$d/run" --data "$d/chats.jsonl" --steps 1 --out "$d/again"
@@ -42,7 +42,7 @@ ok_if "texts teach no turns" "$(cat "$d/texts/generation_config.json")" cmp -s "
 cp -r "$d/new" "$d/bare"
 rm "$d/bare/generation_config.json"
 train --student "$d/bare" --data "$d/chats.jsonl" --steps 1 --out "$d/made"
-ok_if "where there is no generation_config.json, it is made of config.json" "$(cat "$d/made/generation_config.json")" \
+ok_if "a missing generation_config.json is made from config.json" "$(cat "$d/made/generation_config.json")" \
     test "$(ends "$d/made")" = '"eos_token_id":[1256,1263]'
 train --student "$d/new" --data "$d/chats.jsonl" --steps 40 --lora-r 8 --lr 5e-2 --merge --out "$d/lora"
 ok_if "adapters carry the token that ends turns, and give it to the merged model" "$(cat "$d/lora/generation_config.json" "$d/lora/merged/generation_config.json")" \

@@ -53,7 +53,7 @@ options_file "a --config that is too large is refused" 'options.yaml: .* the lim
 mkfifo "$d/pipe.yaml"
 refuses "a --config that is a pipe is refused" 2 'pipe.yaml: not a regular file; name a YAML file' train "$d/student" --config "$d/pipe.yaml"
 if [ "$("$nojit" help train)" = "$("$nojit" train --help)" ]; then ok "help COMMAND is COMMAND --help"; else not_ok "help COMMAND is COMMAND --help" "$("$nojit" help train | head -2)"; fi
-if "$nojit" help eval | grep -q 'adapters.*training goes on'; then not_ok "help of eval says of --adapter nothing about training" "speaks of training"; else ok "help of eval says of --adapter nothing about training"; fi
+if "$nojit" help eval | grep -q 'adapters.*training continues'; then not_ok "help of eval says of --adapter nothing about training" "speaks of training"; else ok "help of eval says of --adapter nothing about training"; fi
 long=$(for c in $("$nojit" --help | awk '/^  [a-z]/ { print $1 }'); do "$nojit" "$c" --help; done | awk 'length > 100')
 if [ -z "$long" ]; then ok "the help of every command fits 100 columns"; else not_ok "the help of every command fits 100 columns" "$long"; fi
 refuses "init by --preset and by --like at once is refused" 2 '--preset nojit-tiny and --like .*/student: .*; leave the other out' \

@@ -52,7 +52,7 @@ first() {
 }
 succeeds "a run leaves a receipt" first
 repeated() { "$nojit" distill --config "$d/first/receipt.json" --out "$d/again" && cmp "$d/first/adapter_model.safetensors" "$d/again/adapter_model.safetensors"; }
-succeeds "its receipt as --config repeats the run to the bit" repeated
+succeeds "a receipt as --config repeats its run to the bit" repeated
 options() { sed -n '/^  "options": {$/,/^  }/p' "$d/$1/receipt.json" | grep -vE '"(out|config|batch-size)": '; }
 succeeds "the receipt of a repeated run has the same options" diff <(options first) <(options again)
 applied() { sed -n '/^  "applied": {$/,/^  }/p' "$d/$1/receipt.json"; }
@@ -85,13 +85,13 @@ succeeds "anchors are read" file 'lr: &rate 1e-4\nweight_decay: *rate\n'
 succeeds "a folded value is read" file 'lr: >-\n  1e-4\n'
 refuses "a value of several lines where a number belongs" 2 'run.yaml:1: --lr 1e-4.2' file 'lr: |\n  1e-4\n  2\n'
 plan_of_run() { printf 'student: nojit-tiny\ndata: [a, b]\nout: x\nsave_every: 5\nseq_len: 64\n' >"$d/run.yaml" && "$nojit" plan --config "$d/run.yaml" --gpu h100; }
-succeeds "a plan passes over options of the run that it does not need" plan_of_run
+succeeds "a plan ignores options of the run that it does not need" plan_of_run
 plan_by_command() {
     "$nojit" plan --student nojit-tiny --data a b --eval-data=c --out x --save-every 5 --seq-len 64 --gpu h100 2>"$scratch/said" >"$scratch/log" &&
         grep -q '^nojit plan: ignored, since a plan does not need them: --data, --eval-data, --out, --save-every$' "$scratch/said"
 }
-succeeds "a plan takes the command line of its run, and says what it passes over" plan_by_command
-refuses "a plan checks what it passes over" 2 '^nojit plan: --save-every x: not a whole number' "$nojit" plan --student nojit-tiny --save-every x --gpu h100
+succeeds "a plan takes the command line of its run, and names the options that it ignores" plan_by_command
+refuses "a plan checks the values of options that it ignores" 2 '^nojit plan: --save-every x: not a whole number' "$nojit" plan --student nojit-tiny --save-every x --gpu h100
 misspelt() { printf 'save_evry: 5\n' >"$d/run.yaml" && "$nojit" plan --config "$d/run.yaml" --student nojit-tiny --gpu h100; }
-refuses "but not over a name that is none" 2 'run.yaml:1: unknown option --save_evry; see' misspelt
+refuses "an unknown name in the file of a plan is refused" 2 'run.yaml:1: unknown option --save_evry; see' misspelt
 finish

@@ -149,7 +149,7 @@ else
     not_ok "--chat writes a text" "$(cat "$d/err")"
 fi
 mkdir -p "$d/run/checkpoint-20" "$d/run/checkpoint-100"
-refuses "a checkpoint that is not there: those that are" 1 'run/checkpoint-40: no such folder; .*/run has checkpoint-20, checkpoint-100$' \
+refuses "a missing checkpoint is refused with the names of those present" 1 'run/checkpoint-40: no such folder; .*/run has checkpoint-20, checkpoint-100$' \
     "$nojit" generate --model "$d/run/checkpoint-40" --device cpu --prompt x
 refuses "--chat of a model without tokens for it is refused" 1 "^nojit generate: $d/model: it has no chat template, and its tokenizer has neither the tokens of ChatML" \
     "$nojit" generate --model "$d/model" --device cpu --chat --prompt x
@@ -157,11 +157,11 @@ refuses "--chat of a model without tokens for it is refused" 1 "^nojit generate:
 # ---- what is left out
 generate --prompts "$d/prompts.jsonl" --max-tokens 9 --seq-len 74 --skip-unusable >"$d/most"
 ok_if "--skip-unusable: prompts without room are left out, and others keep their numbers" "$(cat "$d/most")" test "$(column id <"$d/most" | tr '\n' ' ')" = '"first" 17 2 4 '
-ok_if "and counted, with the first by its line" "$(cat "$d/err")" \
+ok_if "unusable prompts are counted, and the first is named by its line" "$(cat "$d/err")" \
     grep -qE "^1 of 5 rows could not be used and was left out; the first: $d/prompts.jsonl:5: the prompt and --max-tokens make 75 tokens, more than --seq-len 74; " "$d/err"
 { cat "$d/prompts.jsonl"; echo '{"text": "no prompt"}'; } >"$d/mixed.jsonl"
 generate --prompts "$d/mixed.jsonl" --skip-unusable >"$d/most"
-ok_if "--skip-unusable: so is a line without a prompt" "$(cat "$d/err")" \
+ok_if "--skip-unusable: a line without a prompt is left out" "$(cat "$d/err")" \
     test "$(wc -l <"$d/most")" = 5 -a -n "$(grep "^1 of 6 rows could not be used and was left out; the first: $d/mixed.jsonl:7: the object has neither prompt nor messages" "$d/err")"
 
 # ---- what is refused

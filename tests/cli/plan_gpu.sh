@@ -91,7 +91,7 @@ shared() { # two GPUs, a micro-batch each, make twice the tokens in the time of 
         'BEGIN { exit !(b > 1.95 * a && b < 2.1 * a) }'
 }
 succeeds "GPUs that share a step are counted" shared
-succeeds "and their exchange is said to be left out" grep -q 'without what the GPUs exchange$' <(plan --gpu h100 --gpus 2)
+succeeds "a plan for several GPUs says that it leaves out their exchange" grep -q 'without what the GPUs exchange$' <(plan --gpu h100 --gpus 2)
 succeeds "on-policy training has no estimate, and a line says why" grep -q '^time is not estimated with --on-policy' <(plan --gpu h100 --on-policy 1 --max-new 8)
 refuses "--data-tokens without a GPU" 2 'name a GPU by --gpu' plan --data-tokens 5
 refuses "--data-tokens beside --steps" 2 'leave one of them out' plan --gpu h100 --data-tokens 5 --steps 5

@@ -59,7 +59,7 @@ fi
 
 # ---- quantised on loading, and quantised files
 distill --teacher-dtype q4_k --save-every 3 --out "$d/q4"
-says "what quantising costs is said" 'q4_k teacher: KL\(float32 \|\| q4_k\) 0\.[0-9]+ nats/token, '
+says "the cost of quantising is reported" 'q4_k teacher: KL\(float32 \|\| q4_k\) 0\.[0-9]+ nats/token, '
 is() { # NAME GOT WANTED
     if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
 }

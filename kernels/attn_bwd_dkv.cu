@@ -3,8 +3,7 @@
 
 #include <type_traits>
 
-// Adds the sums of the upper half of the block's warps to those of the lower half, through shared
-// memory.
+// Add the sums of the upper half of the block's warps to those of the lower half, through shared memory.
 template <typename T, int D>
 static __device__ __forceinline__ void add_halves(acc16<T, D> &acc, float *shared)
 {
@@ -24,14 +23,14 @@ static __device__ __forceinline__ void add_halves(acc16<T, D> &acc, float *share
     }
 }
 
-// What the queries of a tile have one of each.
+// Values that the queries of a tile have one of each.
 template <int N> struct query_columns {
     float lse[N], delta[N];
     int32_t start[N];
 };
 
-// Queries [key0, result), all before the limit, see some of the keys: document starts never decrease
-// along a sequence. All threads must call it.
+// Return the end of the queries from key0 on, below the limit, that see some of the keys: document starts never
+// decrease along a sequence. All threads must call it.
 static __device__ __forceinline__ int query_end(const int32_t *starts, int key0, int keys,
                                                 int limit)
 {
@@ -47,8 +46,8 @@ static __device__ __forceinline__ int query_end(const int32_t *starts, int key0,
     return end;
 }
 
-// For keys from `key` and queries from i0 + n0, n0 counting within the tile: turns p from products
-// q.k into probabilities and ds from products dout.v into gradients of the scores.
+// Turn products q.k into probabilities p, and products dout.v into gradients of the scores ds, for keys from `key` and
+// queries from i0 + n0, where n0 counts within the tile.
 template <int N, int Q>
 static __device__ __forceinline__ void
 score_gradients(float (&p)[N][4], float (&ds)[N][4], const query_columns<Q> &columns, int i0,
@@ -79,10 +78,9 @@ score_gradients(float (&p)[N][4], float (&ds)[N][4], const query_columns<Q> &col
     }
 }
 
-// One block takes 64 keys of one key head and goes through the query tiles of all query heads of
-// its group. Four warps own 16 keys each; four more own the same keys and take the other half of
-// each query tile, so that the few blocks there are keep the device busy. Scores are transposed:
-// rows are keys, columns queries.
+// Compute the gradients of 64 keys of one key head per block, over the query tiles of all query heads of its group.
+// Four warps own 16 keys each; four more own the same keys and take the other half of each query tile, so that the few
+// blocks keep the device busy. Scores are transposed: rows are keys, columns queries.
 template <typename T, int D>
 static __device__ __forceinline__ void
 attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const float *lse, const float *delta,
@@ -90,8 +88,8 @@ attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const float *lse, const float
 {
     constexpr int BK = NJ_THREADS / 4, BQ = 8192 / D / sizeof(T), TILE = BQ * D, HALF = BQ / 2;
     constexpr int STEP = sizeof(T) == 4 ? 8 : D == 64 ? 32 : 16;
-    constexpr bool V_SHARED = sizeof(T) == 2 && D == 128; // registers are short
-    // [2 buffers][query, dout][BQ][D]; values [BK][D] if V_SHARED; columns of the 2 buffers
+    constexpr bool V_SHARED = sizeof(T) == 2 && D == 128; // registers are scarce
+    // layout: [2 buffers][query, dout][BQ][D]; values [BK][D] if V_SHARED; columns of the 2 buffers
     extern __shared__ __align__(256) uint4 nj_shared[];
     T *tiles = reinterpret_cast<T *>(nj_shared), *values = tiles + 4 * TILE;
     auto columns = reinterpret_cast<query_columns<BQ> *>(values + (V_SHARED ? BK * D : 0));
@@ -137,7 +135,7 @@ attn_bwd_dkv(T *dqkv, const T *dout, const T *qkv, const float *lse, const float
     const float scale_log2 = scale * LOG2_E;
     for (int step = 0; step < group * tiles_a_head; step++) {
         cp_wait();
-        __syncthreads(); // this tile is there, and nobody reads the other buffer any more
+        __syncthreads(); // this tile has arrived, and no thread reads the other buffer any more
         if (step + 1 < group * tiles_a_head)
             load(step + 1);
         const int i0 = (tile_first + step % tiles_a_head) * BQ, buffer = step % 2;

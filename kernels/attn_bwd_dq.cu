@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mma.cuh"
 
-// Works out delta for a lane's two rows of one head, and stores it. The four lanes of a row, which take
-// every fourth 16 bytes, get the same. Rows beyond S repeat the last one.
+// Compute delta for a lane's two rows of one head, and store it. The four lanes of a row, which each read every fourth
+// 16 bytes, get the same delta. Rows beyond S repeat the last one.
 template <typename T, int D>
 static __device__ __forceinline__ void row_deltas(float (&row_delta)[2], float *delta,
                                                   const T *dout, const T *o, int ld, int row, int S)
 {
     constexpr int N = vec<T>::N;
     const int g = lane_id() / 4, t = lane_id() % 4;
-    __syncwarp(); // ptxas lets the copies of tiles, which come before, wait for these loads otherwise
+    // without this ptxas makes the copies of tiles, which come before, wait for these loads
+    __syncwarp();
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const int64_t at = (int64_t)min(row + g + 8 * r, S - 1) * ld + t * N;
@@ -32,16 +33,16 @@ static __device__ __forceinline__ void row_deltas(float (&row_delta)[2], float *
     }
 }
 
-// Laid out like attn_fwd: 128 query rows a block, key and value tiles through two buffers. The
-// probabilities of a few keys at a time live in registers. delta, which attn_bwd_dkv reads, is
-// worked out while the first tiles are on their way.
+// Compute the gradient of queries, laid out like attn_fwd: 128 query rows per block, key and value tiles through two
+// buffers. The probabilities of a few keys at a time are in registers. delta, which attn_bwd_dkv reads, is computed
+// while the first tiles arrive.
 template <typename T, int D>
 static __device__ __forceinline__ void
 attn_bwd_dq(T *dqkv, float *delta, const T *dout, const T *qkv, const T *o, const float *lse,
             const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 128 / sizeof(T), TILE = BN * D, STEP = 32 / sizeof(T);
-    extern __shared__ __align__(256) uint4 nj_shared[]; // [2 buffers][key, value][BN][D]
+    extern __shared__ __align__(256) uint4 nj_shared[]; // layout: [2 buffers][key, value][BN][D]
     T *tiles = reinterpret_cast<T *>(nj_shared);
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
     const int row = first + threadIdx.x / 32 * 16, g = lane_id() / 4, t = lane_id() % 4;
@@ -77,7 +78,7 @@ attn_bwd_dq(T *dqkv, float *delta, const T *dout, const T *qkv, const T *o, cons
     acc.zero();
     for (int tile = tile_first; tile < tile_end; tile++) {
         cp_wait();
-        __syncthreads(); // this tile is there, and nobody reads the other buffer any more
+        __syncthreads(); // this tile has arrived, and no thread reads the other buffer any more
         if (tile + 1 < tile_end)
             load(tile + 1);
         const T *keys = tiles + tile % 2 * 2 * TILE;

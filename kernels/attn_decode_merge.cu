@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode.cuh"
 
-// Each thread has two neighbours of a row and adds up its chunks in their order.
+// Add up the chunks of a row in their order; each thread has two adjacent elements.
 template <typename T, int D>
 static __device__ __forceinline__ void attn_decode_merge(T *o, const float *part,
                                                          const int32_t *slot, const int32_t *pos,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mma.cuh"
 
-// Online softmax of a warp's 16 rows: running maximum and this lane's share of the sum, rows g and
-// g+8.
+// Online softmax of a warp's 16 rows: running maximum and this lane's share of the sum, for rows g and g+8.
 struct softmax16 {
     float top[2], sum[2];
 
-    // Turns scores into exp(scale * (s - top)) and gives the factors for what was accumulated
-    // before.
+    // Turn scores into exp(scale * (s - top)), and return the factors that earlier sums and outputs are multiplied by.
     template <int N>
     __device__ __forceinline__ void step(float (&s)[N][4], float scale_log2, float (&factor)[2])
     {
@@ -18,7 +16,7 @@ struct softmax16 {
             for (int n = 0; n < N; n++)
                 next = fmaxf(next, fmaxf(s[n][2 * r], s[n][2 * r + 1]));
             next = fmaxf(top[r], quad_max(next));
-            const float base = next == -INFINITY ? 0 : next * scale_log2; // nothing allowed yet
+            const float base = next == -INFINITY ? 0 : next * scale_log2; // no key is visible yet
             factor[r] = ex2(top[r] * scale_log2 - base);
             top[r] = next;
             sum[r] *= factor[r];
@@ -34,16 +32,15 @@ struct softmax16 {
     }
 };
 
-// One block takes 128 query rows of one head, a warp 16 of them; key and value tiles go through two
-// buffers, the next one on its way while this one is used. Blocks start with the last rows, which
-// have the most keys.
+// Compute 128 query rows of one head per block, 16 per warp; key and value tiles go through two buffers, one arriving
+// while the other is used. Blocks start with the last rows, which have the most keys.
 template <typename T, int D>
 static __device__ __forceinline__ void attn_fwd(T *o, float *lse, const T *qkv,
                                                 const int32_t *doc_start, int B, int S, int H,
                                                 int K, int window, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 128 / sizeof(T), TILE = BN * D;
-    extern __shared__ __align__(256) uint4 nj_shared[]; // [2 buffers][key, value][BN][D]
+    extern __shared__ __align__(256) uint4 nj_shared[]; // layout: [2 buffers][key, value][BN][D]
     T *tiles = reinterpret_cast<T *>(nj_shared);
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
     const int row = first + threadIdx.x / 32 * 16, g = lane_id() / 4, t = lane_id() % 4;
@@ -67,7 +64,7 @@ static __device__ __forceinline__ void attn_fwd(T *o, float *lse, const T *qkv,
     const float scale_log2 = scale * LOG2_E;
     for (int tile = tile_first; tile < tile_end; tile++) {
         cp_wait();
-        __syncthreads(); // this tile is there, and nobody reads the other buffer any more
+        __syncthreads(); // this tile has arrived, and no thread reads the other buffer any more
         if (tile + 1 < tile_end)
             load(tile + 1);
         const int j0 = tile * BN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attn_tile.h"
 
-/* The share of query head a in the gradients of keys j0.. (dk, dv: row stride a->ld). */
+/* Add the part of query head a in the gradients of keys from j0 on (dk, dv: row stride a->ld). */
 static void add_head(const struct attn_head *a, int32_t S, int32_t j0, int keys, const real *dout,
                      int ldo, const real *lse, const real *delta, real *dk, real *dv)
 {

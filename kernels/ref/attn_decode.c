@@ -2,7 +2,7 @@
 #include "decode_part.h"
 #include "kv_cache.h"
 
-/* One query over the keys of a chunk, one head of the cache. */
+/* Compute one query over the keys of a chunk, in one head of the cache. */
 static void chunk(int D, real *part, const real *q, const real *k, const real *v,
                   struct chunk_keys keys, real scale)
 {
@@ -45,7 +45,8 @@ void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const rea
             const struct chunk_keys keys = chunk_keys(c, pos[r], window);
             real *its = c > first ? one : total;
             real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : its;
-            const int64_t from = at + (int64_t)keys.first * D; /* of a block of values */
+            /* offset of the chunk in a block of values */
+            const int64_t from = at + (int64_t)keys.first * D;
             chunk(D, to, q, k + from, v + from, keys, (real)scale);
             if (C == 1 && c > first)
                 part_add(total, one, D);

@@ -2,7 +2,7 @@
 #include "decode_part.h"
 #include "kv_cache_q8.h"
 
-/* One query over the keys of a chunk, one head of the cache, TILE_K keys at a time. */
+/* Compute one query over the keys of a chunk, in one head of the cache, TILE_K keys at a time. */
 static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_t *v,
                   const real *scales, struct chunk_keys keys, real scale)
 {
@@ -53,7 +53,8 @@ void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, 
             const struct chunk_keys keys = chunk_keys(c, pos[r], window);
             real *its = c > first ? one : total;
             real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : its;
-            const int64_t from = at + (int64_t)keys.first * D; /* of a block of values */
+            /* offset of the chunk in a block of values */
+            const int64_t from = at + (int64_t)keys.first * D;
             chunk(D, to, q, (const int8_t *)k + from, (const int8_t *)v + from,
                   kv_scale + 2 * (from / D), keys, (real)scale);
             if (C == 1 && c > first)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attn_tile.h: what the attention references share. Scores exist as one tile of TILE_Q rows by
- * TILE_K keys, on the stack of the thread; nothing of size S x S does. A tile's products are small
- * enough that OpenBLAS, in any of its threading builds, runs them on the calling thread: rows *
- * keys * D <= 262,144.
+ * attn_tile.h: functions that the references of attention share. Scores exist as one tile of TILE_Q rows by TILE_K
+ * keys, on the stack of the thread; nothing of size S x S does. A tile's products are small enough that OpenBLAS, in
+ * any of its threading builds, runs them on the calling thread: rows * keys * D <= 262,144.
  */
 #ifndef NOJIT_ATTN_TILE_H
 #define NOJIT_ATTN_TILE_H
@@ -30,7 +29,7 @@ static inline int32_t max_i32(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
-/* Row-major C[m,n] = alpha op(A) op(B) + beta C, as in NJ_GEMM_NT, _NN, _TN. */
+/* Compute row-major C[m,n] = alpha op(A) op(B) + beta C, as in NJ_GEMM_NT, _NN, _TN. */
 static inline void tile_nt(int m, int n, int k, real alpha, const real *a, int lda, const real *b,
                            int ldb, real beta, real *c, int ldc)
 {
@@ -49,13 +48,13 @@ static inline void tile_tn(int m, int n, int k, real alpha, const real *a, int l
     GEMM(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* One head in the fused array: rows of ld elements. */
+/* One head in the fused array, whose rows have ld elements. */
 struct attn_head {
     const real *q, *k, *v;
     int ld, D;
     real scale;
-    const int32_t *doc_start; /* of this sequence, or NULL */
-    int32_t window;           /* keys that a row sees at most; 0: no bound */
+    const int32_t *doc_start; /* document starts of this sequence, or NULL */
+    int32_t window;           /* maximum number of keys that a row sees; 0: no limit */
 };
 
 /* Return the first key that row i sees. */
@@ -80,7 +79,7 @@ static inline int32_t first_key(const struct attn_head *a, int32_t i0, int32_t r
     return first / TILE_K * TILE_K;
 }
 
-/* Head h of H, grouped over K, of the sequence whose rows start at qkv. */
+/* Return head h of H, grouped over K, of the sequence whose rows start at qkv. */
 static inline struct attn_head attn_head_of(const real *qkv, const int32_t *doc_start, int h, int H,
                                             int K, int D, int32_t window, float scale)
 {
@@ -95,8 +94,7 @@ static inline struct attn_head attn_head_of(const real *qkv, const int32_t *doc_
                               .window = window};
 }
 
-/* s[rows, keys] = scale q k^T for rows from i0 and keys from j0; row stride TILE_K. Nothing is
- * masked yet. */
+/* Set s[rows, keys] = scale q k^T for rows from i0 and keys from j0, with row stride TILE_K. Nothing is masked yet. */
 static inline void tile_scores(const struct attn_head *a, int32_t i0, int rows, int32_t j0,
                                int keys, real *s)
 {
@@ -104,8 +102,8 @@ static inline void tile_scores(const struct attn_head *a, int32_t i0, int rows, 
             a->k + (int64_t)j0 * a->ld, a->ld, 0, s, TILE_K);
 }
 
-/* Rows i0.. of one head: o (stride ldo) and, unless NULL, lse[rows]. Online softmax over key tiles.
- */
+/* Compute the rows from i0 on of one head: o (stride ldo) and, unless NULL, lse[rows], by online softmax over key
+ * tiles. */
 static inline void attn_rows(const struct attn_head *a, int32_t i0, int rows, real *o, int ldo,
                              real *lse)
 {
@@ -125,7 +123,7 @@ static inline void attn_rows(const struct attn_head *a, int32_t i0, int rows, re
             for (int j = 0; j < keys; j++) {
                 if (!visible(a, i0 + r, j0 + j))
                     row[j] = -(real)INFINITY;
-                else if (!(row[j] <= top)) /* takes a NaN, too */
+                else if (!(row[j] <= top)) /* true for NaN, too */
                     top = row[j];
             }
             const real base = top == -(real)INFINITY ? 0 : top; /* the row sees no key yet */
@@ -149,8 +147,7 @@ static inline void attn_rows(const struct attn_head *a, int32_t i0, int rows, re
     }
 }
 
-/* For the backward pass: p[rows, keys] = exp(s - lse), 0 where masked, and ds = p (dout v^T -
- * delta). */
+/* Compute, for the backward pass, p[rows, keys] = exp(s - lse), 0 where masked, and ds = p (dout v^T - delta). */
 static inline void tile_probabilities(const struct attn_head *a, int32_t i0, int rows, int32_t j0,
                                       int keys, const real *dout, int ldo, const real *lse,
                                       const real *delta, real *p, real *ds)

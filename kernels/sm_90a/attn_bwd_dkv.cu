@@ -2,31 +2,32 @@
 #include "../attn_bwd_dkv.cu"
 #include "wgmma.cuh"
 
-// What a warpgroup has in shared memory. Of its chunks of BQ queries one is summed while the next is
-// multiplied, and two are on their way.
+// Shared memory of a warpgroup. Of its chunks of BQ queries, one is summed while the next is multiplied, and two more
+// are arriving.
 constexpr int BUFFERS = 4;
 template <int D> struct query_chunks {
     static constexpr int BQ = 4096 / D;
-    lp keys[64 * D]; // of the first warpgroup; of the second: values
+    lp keys[64 * D]; // keys in the first warpgroup; values in the second
     lp query[BUFFERS][BQ * D], dout[BUFFERS][BQ * D];
 };
 
 template <int D> struct block_memory {
-    query_chunks<D> chunks[2]; // of the two warpgroups
+    query_chunks<D> chunks[2]; // chunks of the two warpgroups
     query_columns<query_chunks<D>::BQ> columns[2][BUFFERS];
 };
 static_assert(sizeof(block_memory<64>) == 153600 && sizeof(block_memory<128>) == 166912,
               "these are arch_smem in the contract");
 
-// Where the next chunk of a warpgroup comes from. All queries of all heads of the group are one row
-// of chunks, of which a warpgroup takes every second one.
+// Source of a warpgroup's next chunk. All queries of all heads of the group make one list of chunks, of which a
+// warpgroup takes every second one.
 template <int D> struct query_source {
     static constexpr int BQ = query_chunks<D>::BQ, ROWS = WARPGROUP / (D / 8);
     const lp *query, *dout; // this thread's 16 bytes of the first of its rows
     const float *column;    // lse or delta of one query
     const int32_t *starts;
-    int i0, end, length; // its first query; of the queries of a head that see keys
-    int S, left;         // left: chunks still to load
+    // first query of the chunk; end and number of a head's queries that see keys
+    int i0, end, length;
+    int S, left; // left: number of chunks still to load
     int query_row, dout_row;
 
     __device__ __forceinline__ void load(query_chunks<D> &to, query_columns<BQ> (&columns)[BUFFERS],
@@ -59,11 +60,11 @@ template <int D> struct query_source {
             dout += (int64_t)2 * BQ * dout_row;
             column += 2 * BQ;
         }
-        panels_commit(); // an empty group at the end, so that counting them goes on
+        panels_commit(); // an empty group at the end keeps the count of groups right
     }
 };
 
-// What a lane's columns of a chunk have one of each.
+// Values that a lane's columns of a chunk have one of each.
 template <int BQ> struct lane_columns {
     float lse[BQ / 4], delta[BQ / 4];
     int last_start;
@@ -83,7 +84,7 @@ template <int BQ> struct lane_columns {
     }
 };
 
-// Products of keys from `key` on with queries from i0 on become probabilities.
+// Turn products of keys from `key` on with queries from i0 on into probabilities.
 template <int BQ>
 static __device__ __forceinline__ void
 probabilities(float (&p)[BQ / 8][4], const lane_columns<BQ> &lane, const query_columns<BQ> &columns,
@@ -116,7 +117,7 @@ probabilities(float (&p)[BQ / 8][4], const lane_columns<BQ> &lane, const query_c
     }
 }
 
-// Products of dout and values become gradients of the scores.
+// Turn products of dout and values into gradients of the scores.
 template <int BQ>
 static __device__ __forceinline__ void
 gradients(float (&ds)[BQ / 8][4], const float (&p)[BQ / 8][4], const lane_columns<BQ> &lane)
@@ -129,7 +130,7 @@ gradients(float (&ds)[BQ / 8][4], const float (&p)[BQ / 8][4], const lane_column
     }
 }
 
-// Leaves sums for the other warpgroup, ...
+// Store sums for the other warpgroup, which calls add().
 template <int D> static __device__ __forceinline__ void leave(lp *shared, const acc16<lp, D> &acc)
 {
     float *mine = reinterpret_cast<float *>(shared) + threadIdx.x % WARPGROUP;
@@ -137,7 +138,7 @@ template <int D> static __device__ __forceinline__ void leave(lp *shared, const 
     for (int n = 0; n < D / 2; n++)
         mine[n * WARPGROUP] = acc.c[n / 4][n % 4];
 }
-// ... which adds them to its own.
+// Add the sums that the other warpgroup has stored.
 template <int D> static __device__ __forceinline__ void add(acc16<lp, D> &acc, const lp *shared)
 {
     const float *mine = reinterpret_cast<const float *>(shared) + threadIdx.x % WARPGROUP;
@@ -146,8 +147,7 @@ template <int D> static __device__ __forceinline__ void add(acc16<lp, D> &acc, c
         acc.c[n / 4][n % 4] += mine[n * WARPGROUP];
 }
 
-// Stores a warp's rows row + 0..15 that lie below the limit, through shared memory, so that lanes
-// write 16 bytes each.
+// Store a warp's rows row + 0..15 below the limit, through shared memory, so that lanes write 16 bytes each.
 template <int D>
 static __device__ __forceinline__ void store_rows(const acc16<lp, D> &acc, lp *shared, lp *dst,
                                                   int ld, int row, int limit)
@@ -171,9 +171,9 @@ static __device__ __forceinline__ void store_rows(const acc16<lp, D> &acc, lp *s
     }
 }
 
-// Adds what `count` chunks of queries, the first of them from i0 on, give keys and values. It is
-// there, as keys and values are, and two more are on their way. While this warpgroup works out
-// probabilities of one chunk, tensor cores add up the one before.
+// Add the contributions of `count` chunks of queries, the first of them from i0 on, to the gradients of keys and
+// values. The first chunk, keys and values have arrived, and two more chunks are on their way. While this warpgroup
+// computes the probabilities of one chunk, tensor cores multiply the one before.
 template <int D>
 static __device__ __forceinline__ void
 sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chunks<D> &mine,
@@ -181,7 +181,7 @@ sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chu
            int warpgroup, int count, int i0, int key, int window, float scale_log2)
 {
     constexpr int BK = 64, BQ = query_chunks<D>::BQ;
-    constexpr uint32_t STEP = sizeof mine.query[0] >> 4; // from buffer to buffer
+    constexpr uint32_t STEP = sizeof mine.query[0] >> 4; // step from buffer to buffer
     const uint32_t query = panels<BQ>(mine.query[0]), dout = panels<BQ>(mine.dout[0]);
     float p[BQ / 8][4], ds[BQ / 8][4];
     uint32_t a[BQ / 16][4], c[BQ / 16][4];
@@ -214,7 +214,7 @@ sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chu
         const uint32_t before = buffer * STEP;
         buffer = (buffer + 1) % BUFFERS;
         panels_wait_for<BUFFERS - 3>();
-        warpgroup_sync(warpgroup); // this chunk is there, and nobody reads the one two before
+        warpgroup_sync(warpgroup); // this chunk has arrived, and no warp reads the one two before
         wgmma_fence();
         start_product<D, BK, BQ>(p, k, query + buffer * STEP);
         start_sum(dv.c, a, dout + before);
@@ -225,7 +225,8 @@ sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chu
         keep(p);
         to_probabilities();
         keep(p);
-        // Its branches also keep ptxas from moving exponentials behind the wait for all products.
+        // Besides loading, the branches of this call keep ptxas from moving exponentials behind the wait for all
+        // products.
         source.load(mine, columns, (buffer + BUFFERS - 2) % BUFFERS);
         wgmma_wait<0>();
         keep(ds);
@@ -238,12 +239,11 @@ sum_chunks(acc16<lp, D> &dk, acc16<lp, D> &dv, uint32_t k, uint32_t v, query_chu
     start_sum(dk.c, c, query + buffer * STEP);
 }
 
-// As in the common source a block takes 64 keys of one key head. Both of its warpgroups own all of
-// them and take turns at the chunks of queries of all heads of the group, each at its own pace, so
-// that one multiplies while the other works out exponentials. At the end the first adds the sums of
-// both for values, the second those for keys.
-// K and V stay in shared memory: a left factor in registers through the whole loop was overwritten
-// by ptxas 13.0.
+// Compute the gradients of 64 keys of one key head per block, as the common source does. Both of its warpgroups own all
+// of these keys and take turns at the chunks of queries of all heads of the group, each at its own pace, so that one
+// multiplies while the other computes exponentials. At the end the first adds the sums of both for values, the second
+// those for keys. K and V stay in shared memory: ptxas 13.0 overwrote a left factor that was kept in registers through
+// the whole loop.
 template <int D>
 static __device__ __forceinline__ void
 attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
@@ -253,8 +253,8 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
     extern __shared__ __align__(1024) unsigned char nj_dynamic[];
     auto &memory = *reinterpret_cast<block_memory<D> *>(nj_dynamic);
     const int b = blockIdx.y, key0 = blockIdx.z * BK, group = H / K;
-    // ptxas knows votes and maxima to be the same in a warp: counters and descriptors of the loop
-    // stay in uniform registers, which wgmma takes without a copy.
+    // ptxas knows that votes and maxima are uniform in a warp: counters and descriptors of the loop stay in uniform
+    // registers, which wgmma reads without a copy.
     const int warpgroup = __any_sync(0xffffffffu, threadIdx.x >= WARPGROUP);
     const int key = key0 + threadIdx.x % WARPGROUP / 32 * 16;
     auto &mine = memory.chunks[warpgroup];
@@ -293,18 +293,18 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
     for (int n = 0; n < BUFFERS - 1; n++)
         source.load(mine, columns, n);
     panels_wait_for<BUFFERS - 2>();
-    __syncthreads(); // keys and values are there, and the first chunk
+    __syncthreads(); // keys, values and the first chunk have arrived
     if (count > 0)
         sum_chunks<D>(dk, dv, panels<BK>(memory.chunks[0].keys), panels<BK>(memory.chunks[1].keys),
                       mine, columns, source, warpgroup, count, i0, key, window, scale * LOG2_E);
     wgmma_wait<0>();
     keep(dv.c);
     keep(dk.c);
-    // Both pass as many barriers, though the first may have had a chunk more: racecheck counts
-    // them, and would report the exchange below.
+    // Let both warpgroups pass equally many barriers, though the first may have one chunk more: racecheck counts them,
+    // and would report the exchange below.
     if (warpgroup == 1 && count > 0 && chunks % 2 == 1)
         warpgroup_sync(warpgroup);
-    warpgroup_sync(warpgroup); // nobody reads the chunks of this warpgroup any more
+    warpgroup_sync(warpgroup); // no warp reads the chunks of this warpgroup any more
     if (warpgroup == 0)
         leave<D>(mine.query[0], dk);
     else

@@ -6,7 +6,7 @@
 #undef NJ_MIN_BLOCKS
 #define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
 
-// b once more, where keeping it would cost a register too many.
+// Return b, which is computed again, since keeping it would cost one register too many.
 static __device__ __forceinline__ int block_y()
 {
     int y;
@@ -14,7 +14,7 @@ static __device__ __forceinline__ int block_y()
     return y;
 }
 
-// Turns scores into probabilities; lse is in powers of two.
+// Turn scores into probabilities; lse is a logarithm to base 2.
 template <int N>
 static __device__ __forceinline__ void probabilities(float (&s)[N][4], float scale_log2,
                                                      const float (&lse)[2])
@@ -27,7 +27,7 @@ static __device__ __forceinline__ void probabilities(float (&s)[N][4], float sca
     }
 }
 
-// As in the common source a block takes 128 query rows of one head; a warpgroup takes 64 of them.
+// Compute 128 query rows of one head per block, as the common source does, 64 per warpgroup.
 template <int D>
 static __device__ __forceinline__ void
 attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout, const lp *qkv, const lp *o,
@@ -35,9 +35,10 @@ attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout, const lp *qkv, const l
                   int window, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 4096 / D, TILE = BN * D;
-    // [2 buffers][keys, values][BN][D]; heads of 128: query rows
+    // layout: [2 buffers][keys, values][BN][D]; with heads of 128: query rows
     extern __shared__ __align__(1024) lp tiles[];
-    __shared__ __align__(1024) lp rows[D == 64 ? 2 : 1][BM * D]; // heads of 64: of queries; of dout
+    // heads of 64: rows of queries; rows of dout
+    __shared__ __align__(1024) lp rows[D == 64 ? 2 : 1][BM * D];
     lp *queries = D == 64 ? rows[0] : tiles + 4 * TILE, *douts = rows[D == 64];
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
     const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
@@ -47,7 +48,7 @@ attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout, const lp *qkv, const l
     const key_starts start_of = {doc_start, b, S, window};
     const auto key_tile = [&](int tile) { return tiles + (tile & 1) * 2 * TILE; };
     const int tile_first = start_of(first) / BN, tile_end = (min(first + BM, S) + BN - 1) / BN;
-    const int mine_first = start_of(row64) / BN; // of this warpgroup
+    const int mine_first = start_of(row64) / BN; // first key tile of this warpgroup
     const auto load = [&](int tile) {
         const lp *keys = qkv + at.k + (int64_t)(tile * BN) * at.row;
         panels_load<D, BN>(key_tile(tile), keys, at.row, S - tile * BN);
@@ -74,7 +75,7 @@ attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout, const lp *qkv, const l
     acc.zero();
     for (int tile = tile_first; tile < tile_end; tile++) {
         panels_wait();
-        __syncthreads(); // this tile is there, and nobody reads the other buffers any more
+        __syncthreads(); // this tile has arrived, and no thread reads the other buffers any more
         if (tile + 1 < tile_end)
             load(tile + 1);
         if (tile < mine_first || tile * BN >= row64 + 64)

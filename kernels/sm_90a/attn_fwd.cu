@@ -6,17 +6,17 @@
 #undef NJ_MIN_BLOCKS
 #define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
 
-// Softmax as in the common source, except that the maximum that scores are taken relative to stays
-// while they exceed it by little: then nothing has to be scaled again.
+// Softmax as in the common source, except that the maximum that scores are relative to is kept while they exceed it
+// only slightly: earlier sums and outputs then need no scaling.
 struct lazy_softmax {
     float top[2], sum[2];
 
-    // Whether what was accumulated before must be multiplied by the factors; the same in a warp.
+    // Return whether earlier sums and outputs must be multiplied by the factors; uniform in a warp.
     template <int N>
     __device__ __forceinline__ bool raise(const float (&s)[N][4], float scale_log2,
                                           float (&factor)[2])
     {
-        constexpr float SLACK = 8; // in powers of two
+        constexpr float SLACK = 8; // as a power of two
         float next[2];
 #pragma unroll
         for (int r = 0; r < 2; r++) {
@@ -38,13 +38,14 @@ struct lazy_softmax {
         }
         return true;
     }
-    // Turns scores into exp(scale * (s - top)).
+    // Turn scores into exp(scale * (s - top)).
     template <int N>
     __device__ __forceinline__ void exponentials(float (&s)[N][4], float scale_log2)
     {
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            const float base = top[r] == -INFINITY ? 0 : top[r] * scale_log2; // nothing allowed yet
+            // no key is visible yet
+            const float base = top[r] == -INFINITY ? 0 : top[r] * scale_log2;
 #pragma unroll
             for (int n = 0; n < N; n++) {
 #pragma unroll
@@ -57,15 +58,15 @@ struct lazy_softmax {
     }
 };
 
-// As in the common source a block takes 128 query rows of one head, here 64 a warpgroup. While one
-// block of an SM multiplies, the other works out exponentials.
+// Compute 128 query rows of one head per block, as the common source does, 64 per warpgroup. While one block of an SM
+// multiplies, the other computes exponentials.
 template <int D>
 static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const lp *qkv,
                                                       const int32_t *doc_start, int B, int S, int H,
                                                       int K, int window, float scale)
 {
     constexpr int BM = NJ_THREADS / 2, BN = 64, TILE = BN * D;
-    extern __shared__ __align__(1024) lp tiles[]; // [2 buffers][keys, values][BN][D]
+    extern __shared__ __align__(1024) lp tiles[]; // layout: [2 buffers][keys, values][BN][D]
     __shared__ __align__(1024) lp queries[BM * D];
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
     const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
@@ -74,7 +75,7 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
     qkv += (int64_t)b * S * at.row;
     const key_starts start_of = {doc_start, b, S, window};
     const int tile_first = start_of(first) / BN, tile_end = (min(first + BM, S) + BN - 1) / BN;
-    const int mine_first = start_of(row64) / BN; // of this warpgroup
+    const int mine_first = start_of(row64) / BN; // first key tile of this warpgroup
     const auto key_tile = [&](int tile) { return tiles + (tile & 1) * 2 * TILE; };
     const lp *next = qkv + at.k + (int64_t)tile_first * BN * at.row;
     const auto load = [&](int tile) {
@@ -93,7 +94,7 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
     lazy_softmax soft = {{-INFINITY, -INFINITY}, {0, 0}};
     for (int tile = tile_first; tile < tile_end; tile++) {
         panels_wait();
-        __syncthreads(); // this tile is there, and nobody reads the one before any more
+        __syncthreads(); // this tile has arrived, and no thread reads the one before any more
         if (tile + 1 < tile_end)
             load(tile + 1);
         if (tile < mine_first || tile * BN >= row64 + 64)

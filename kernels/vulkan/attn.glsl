@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// attn.glsl: what the attention shaders share. A block has ROWS rows of one side (queries, or keys
-// for the gradient of keys and values) and goes through the other side in tiles of TILE. Scores
-// exist as one tile in shared memory; nothing of size S x S does. GROUP threads share four rows.
+// attn.glsl: functions that the attention shaders share. A block has ROWS rows of one side (queries, or keys for the
+// gradient of keys and values) and goes through the other side in tiles of TILE. Scores exist as one tile in shared
+// memory; nothing of size S x S does. GROUP threads share four rows.
 
 const int TILE = 16, GROUP = NJ_THREADS * 4 / ROWS, SCORES = TILE / GROUP, COLUMNS = D / GROUP;
-const int PITCH = TILE + 1; // of a row in shared memory, so that rows begin in different banks
+// pitch of a row in shared memory, so that rows begin in different banks
+const int PITCH = TILE + 1;
 
 shared float nj_own[ROWS * PITCH], nj_other[TILE * PITCH];
 
-int own_row() // the first of this thread's four
+int own_row() // returns the first of this thread's four rows
 {
     return thread() / GROUP * 4;
 }
@@ -32,7 +33,7 @@ float head_element(head_rows a, int r, int d)
     return get(from_t(a.base, int64_t(a.first + r) * a.pitch), d);
 }
 
-// Dot products of this thread's rows of a with its rows of b, summed in the order of d.
+// Compute the dot products of this thread's rows of a with its rows of b, summed in the order of d.
 void tile_dot(head_rows a, head_rows b, out float s[4][SCORES])
 {
     NJ_UNROLL
@@ -71,8 +72,8 @@ bool is_visible(int row, int key, int sequence)
     return row < S && key <= row && key >= first_row_seen(row, sequence);
 }
 
-// First tile of keys that some of the block's query rows sees: rows see no key before that of the
-// first of them, as documents follow one another and windows move on.
+// Return the first tile of keys that some of the block's query rows see: rows see no key before the first key that the
+// first of them sees, since documents follow one another and windows move on.
 int first_tile(int row, int sequence)
 {
     return first_row_seen(row, sequence) / TILE * TILE;

@@ -5,7 +5,7 @@
 shared float nj_probabilities[ROWS * PITCH], nj_slopes[ROWS * PITCH];
 shared float nj_queries[TILE * D], nj_gradients[TILE * D];
 
-// Probabilities and gradients of scores of the block's keys, as rows, and a tile of query rows.
+// Compute probabilities and gradients of scores for the block's keys, as rows, and a tile of query rows.
 void slope_tile(int sequence, int head, int group, int i0, int j0)
 {
     const int64_t place = (int64_t(sequence) * H + head) * S;
@@ -64,7 +64,7 @@ void nj_attn_bwd_dkv()
     for (int head = group * heads; head < (group + 1) * heads; head++)
         for (int i0 = j0; i0 < S; i0 += TILE) { // no earlier row sees j0
             if (first_row_seen(i0, sequence) >= j0 + ROWS)
-                break; // nor does a later one
+                break; // no later row sees j0 either
             slope_tile(sequence, head, group, i0, j0);
             load_tiles(sequence, head, i0);
             barrier();

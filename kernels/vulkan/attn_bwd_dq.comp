@@ -4,7 +4,7 @@
 
 shared float nj_slopes[ROWS * PITCH], nj_keys[TILE * D], nj_lse[ROWS], nj_delta[ROWS];
 
-// Row sums of the output times its gradient.
+// Compute the row sums of the output times its gradient.
 void delta_row(int row, int sequence, int head, int i0)
 {
     const int64_t at = ((int64_t(sequence) * S + i0 + row) * H + head) * D;
@@ -18,7 +18,7 @@ void delta_row(int row, int sequence, int head, int i0)
     from(delta, place).v[row] = sum;
 }
 
-// Gradients of the scores of a tile of keys.
+// Compute the gradients of the scores of a tile of keys.
 void slope_tile(int sequence, int head, int group, int i0, int j0)
 {
     float s[4][SCORES], dp[4][SCORES];

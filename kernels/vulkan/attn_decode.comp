@@ -12,7 +12,8 @@ float with_bias(int64_t row, int column)
     return given(bias) ? x + get(bias, column) : x;
 }
 
-// Element d of a query or key head in the row at element `row`, as the projection left it, with its bias and rotated.
+// Return element d of a query or key head in the row at element `row`, as the projection left it, with its bias and
+// rotated.
 float turned(int64_t row, int head, int d, int position)
 {
     const int half_d = D / 2, i = d % half_d, lo = head * D + i;
@@ -32,7 +33,7 @@ void put_new(int64_t row, int of_slot, int position, int group)
     }
 }
 
-// Scores of a head with the keys from `begin` on of a chunk, as exponentials.
+// Compute the scores of a head with the keys from `begin` on of a chunk, as exponentials.
 part_stats score_chunk(nj_cache keys, int begin, int count)
 {
     float top = MINUS_INFINITY, sum = 0.0;
@@ -53,7 +54,7 @@ part_stats score_chunk(nj_cache keys, int begin, int count)
     return part_stats(top * LOG2_E, block_sum(sum));
 }
 
-// This thread's element of the values, weighted.
+// Return this thread's element of the weighted values.
 float weigh_values(nj_cache values, int begin, int count)
 {
     float sum = 0.0;
@@ -97,7 +98,7 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
     }
 }
 
-// A block has the query heads of one key head, of one row and, with C > 1, of one chunk.
+// Compute the query heads of one key head per block, for one row and, with C > 1, one chunk.
 void nj_attn_decode()
 {
     const int group = block_x(), r = block_z(), heads = H / K;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decode.glsl"
 
-const int ELEMENTS = 256; // of a block
+const int ELEMENTS = 256; // elements per block
 
 void merge_element(int r, int e)
 {

@@ -5,15 +5,15 @@
 shared float nj_scores[ROWS * PITCH], nj_values[TILE * D], nj_top[ROWS], nj_sum[ROWS],
     nj_keep[ROWS];
 
-// Scores of the tile of keys from j0 on become probabilities, relative to the largest score so far.
-// nj_keep is what earlier sums and outputs are to be multiplied by. A row is one thread's.
+// Turn the scores of the tile of keys from j0 on into probabilities relative to the largest score so far. nj_keep is
+// the factor for earlier sums and outputs. One thread computes a row.
 void softmax_tile(int row)
 {
     const float before = nj_top[row];
     float top = before, sum = 0.0;
     for (int j = 0; j < TILE; j++) {
         const float x = nj_scores[row * PITCH + j];
-        top = x <= top ? top : x; // takes a NaN, too
+        top = x <= top ? top : x; // true for NaN, too
     }
     const float base = top == MINUS_INFINITY ? 0.0 : top; // the row sees no key yet
     for (int j = 0; j < TILE; j++) {

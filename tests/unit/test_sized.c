@@ -106,7 +106,7 @@ static void sizes_that_no_struct_has_are_refused(void **state)
     assert_true(info.sm == 7 && embedded.keys == 7);
 }
 
-/* Whoever changes one of these raises the number in the names at the top of nojit.h, once that number was released. */
+/* A change of one of these raises the number in the names at the top of nojit.h, once that number was released. */
 static void structs_without_a_size_keep_the_layout_of_abi_1(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
  *
  * ids-of: prints the ids of texts, a line for each, for a comparison with other programs.
  *
- *   ids-of MODEL [spans] <TEXTS
+ *   ids-of MODEL [whole | spans] <TEXTS
  * TEXTS: before each text a line with its number of bytes. With `spans`, a text is cut at each position at which it
  * may be.
  */
@@ -50,14 +50,14 @@ int main(int argc, char **argv)
 {
     struct tokenizer t;
     if (argc < 2) {
-        fprintf(stderr, "usage: ids-of MODEL [spans] <TEXTS\n");
+        fprintf(stderr, "usage: ids-of MODEL [whole | spans] <TEXTS\n");
         return 2;
     }
     int rc = tokenizer_open(argv[1], &t);
     if (rc == 0 && t.vocab_size == 0)
         rc = fail(NJ_E_UNSUPPORTED, "%s", t.refusal);
     if (rc == 0)
-        rc = print_texts(&t, argc > 2);
+        rc = print_texts(&t, argc > 2 && strcmp(argv[2], "spans") == 0);
     if (rc != 0)
         fprintf(stderr, "ids-of: %s\n", fail_text());
     tokenizer_close(&t);

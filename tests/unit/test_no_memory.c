@@ -22,6 +22,7 @@
 #include "text/generation.h"
 #include "text/gguf_tokenizer.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_split.h"
 
 #include <omp.h>
 #include <sys/stat.h>
@@ -87,6 +88,7 @@ static int load_gguf_model(void)
     return rc;
 }
 
+#define GEMMA_FILE "tests/fuzz/corpus/gguf_tokenizer/valid_gemma_spaces"
 #define APR_FILE "tests/fuzz/corpus/apr/valid_tokenizer"
 
 static int load_apr_model(void)
@@ -207,6 +209,14 @@ static int load_gguf_tokenizer(void)
     return rc;
 }
 
+static int load_split(void)
+{
+    struct split s;
+    TRY(split_from_text("a.b", 3, (struct split_rule){BEHAVIOR_NEXT, false}, &s));
+    split_free(&s);
+    return 0;
+}
+
 static int copy_gguf_tokenizer(void)
 {
     remove_folder(path_of("copied"));
@@ -218,7 +228,7 @@ static int put_gguf_tokenizer(const char *from, const char *to)
 {
     struct tokenizer t;
     struct gguf_writer *w = NULL;
-    int rc = tokenizer_open(path_of(from), &t);
+    int rc = tokenizer_open(from, &t);
     if (rc == 0)
         rc = gguf_write_begin(path_of(to), &w);
     if (rc == 0)
@@ -235,8 +245,17 @@ static int put_gguf_tokenizer(const char *from, const char *to)
 
 static int write_gguf_tokenizer(void)
 {
-    const int rc = put_gguf_tokenizer("small", "out.gguf");
-    return rc != 0 ? rc : put_gguf_tokenizer("small.gguf", "out.gguf");
+    char small[PATH_BYTES];
+    snprintf(small, sizeof small, "%s", path_of("small"));
+    TRY(put_gguf_tokenizer(small, "out.gguf"));
+    snprintf(small, sizeof small, "%s", path_of("small.gguf"));
+    return put_gguf_tokenizer(small, "out.gguf");
+}
+
+/* Read and write tokens of spaces, which are spelled anew. */
+static int write_gemma_tokenizer(void)
+{
+    return put_gguf_tokenizer(GEMMA_FILE, "out.gguf");
 }
 
 static int load_data(const char *name, const struct tokenizer *t, enum packing packing)
@@ -408,9 +427,11 @@ static const struct {
     {"adapter config", load_lora_config},
     {"tokenizer", load_tokenizer},
     {"tokenizer of a GGUF file", load_gguf_tokenizer},
+    {"split at a text", load_split},
     {"tokenizer of an APR file", load_apr_tokenizer},
     {"tokenizer.json of a GGUF file", copy_gguf_tokenizer},
     {"GGUF file of a tokenizer", write_gguf_tokenizer},
+    {"GGUF file of tokens of spaces", write_gemma_tokenizer},
     {"token file", load_token_file},
     {"text", load_text},
     {"jsonl", load_jsonl},

@@ -1321,6 +1321,7 @@ write_all("encode", {
     "valid_truncated_utf8": b"abc \xf0\x9f\x98",
     "valid_overlong_utf8": b"\xc0\x80 \xe0\x80\x80 \xf4\x90\x80\x80 \xed\xa0\x80",
     "valid_added_tokens_touch": "<left><right> <left> <right>word words wordword <tool><\u00e9><|endoftext",
+    "valid_marks_of_spaces": "\u2581 a\u2581\u2581b  c   \u2581\n\n <bos>x<end_of_turn>\n<0x41> \u2581",
     "valid_many_marks": "a" + "\u0301\u0323" * 400,
     "valid_spaces": " \t\n\r\u2003\u00a0" * 40,
     "valid_one_long_word": "the" * 700,

@@ -128,12 +128,13 @@ static void a_vocabulary_of_bytes_is_read_as_bytes(void **state)
 static void another_vocabulary_is_read_from_token_files_alone(void **state)
 {
     (void)state;
-    static const char *const others[] = {"tekken.json", "tokenizer.model", "vocab.json", NULL};
+    static const char *const others[] = {"tekken.json", "tokenizer.model", "vocab.json",
+                                         "qwen.tiktoken", NULL};
     struct tokenizer t;
     int32_t *ids = NULL;
     size_t count = 0, capacity = 0;
     char name[64];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         open_bare("{\"vocab_size\":1280,\"eos_token_id\":[7,8]}", &t);
         snprintf(name, sizeof name, "model/%s", others[i] ? others[i] : "README.md");
         write_text(at(name), "{}");

@@ -129,8 +129,9 @@ static bool holds(const char *dir, const char *name)
 /* Find a file of another kind of tokenizer; NULL: there is none. */
 static const char *find_other(const char *dir)
 {
-    static const char *const others[] = {"tekken.json", "tokenizer.model", "vocab.json",
-                                         "tokenizer.tiktoken", "spiece.model"};
+    static const char *const others[] = {"tekken.json",        "tokenizer.model", "vocab.json",
+                                         "tokenizer.tiktoken", "qwen.tiktoken",   "hy.tiktoken",
+                                         "spiece.model"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (holds(dir, others[i]))
             return others[i];

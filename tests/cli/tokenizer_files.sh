@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# tokenizer_files.sh: ids of published tokenizers, from Python packages that hold them (kept in the build folder): Mistral's, as three kinds
+# tokenizer_files.sh: ids of published tokenizers, from Python packages that hold them (kept in the build folder): Mistral's, as four kinds
 # of tokenizer.json and as GGUF files with scores, OLMo's, DeepSeek's, Llama's, Qwen's and SmolLM2's are those of the tokenizers library,
 # sentencepiece or llama.cpp; texts that are cut have the same. Without the packages nothing is tried.
 set -eu

@@ -1154,12 +1154,17 @@ write_all("vocab_files", {
     "nul": b"a b\0\n",
 })
 
+doubled = {"type": "Sequence", "normalizers": [{"type": "Replace", "pattern": {kind: text}, "content": to}
+                                              for kind, text, to in [("String", " ", "\u2581"), ("Regex", "\\A\u2581", "\u2581\u2581")]]}
 write_all("tokenizer", {
     "valid_spaces": spaces(),
     "valid_spaces_first": spaces(normalizer=None, pre_tokenizer=metaspace()),
     "valid_spaces_always_split": spaces(normalizer=None, pre_tokenizer=metaspace(prepend_scheme="always", split=True)),
     "valid_spaces_over_words": spaces(model__merges=[["e", "\u2581"]], model__vocab={
         **{f"<0x{i:02X}>": i for i in range(256)}, "e": 256, "\u2581": 257, "e\u2581": 258}),
+    "valid_spaces_doubled": spaces(normalizer=doubled, pre_tokenizer={"type": "Sequence", "pretokenizers": [
+        metaspace(prepend_scheme="always"), {"type": "Split", "pattern": {"Regex": "\\[a\\]|<b>"}, "behavior": "Isolated"}]}, model__ignore_merges=True),
+    "spaces_doubled_alone": spaces(normalizer=doubled),
     "spaces_beside_bytes": pipeline(normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}),
     "spaces_prefix_alone": pipeline(normalizer={"type": "Prepend", "prepend": "\u2581"}),
     "spaces_twice_prefixed": spaces(pre_tokenizer=metaspace()),

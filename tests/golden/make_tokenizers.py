@@ -238,6 +238,11 @@ def spaces_cases():
     yield "llama2", [['"vocab":{', '"vocab":{"e\u2581":1000,'], ['"merges":[', '"merges":[["e","\u2581"],']]
     yield "llama2", [['"byte_fallback":true', '"byte_fallback":false']]
     yield "llama2", [['"byte_fallback":true', '"byte_fallback":false'], ['"fuse_unk":true', '"fuse_unk":false']]
+    # As transformers 5 writes a tokenizer.model: U+2581 before each stretch of text, one that begins with U+2581 too; symbols apart.
+    twice = '{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"String":" "},"content":"\u2581"},{"type":"Replace","pattern":{"Regex":"\\\\A\u2581"},"content":"\u2581\u2581"}]}'
+    apart = '{"type":"Sequence","pretokenizers":[{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always","split":false},' \
+            '{"type":"Split","pattern":{"Regex":"\\\\$5|he"},"behavior":"Isolated","invert":false}]}'
+    yield "llama2", [[normalizer, twice], ['"pre_tokenizer":null', '"pre_tokenizer":' + apart], ['"ignore_merges":false', '"ignore_merges":true']]
     # A whole text that is a token, and words that are tokens without a merge.
     yield "llama2", [[prepend, ""], ['"vocab":{', '"vocab":{"naïve":1000,"▁theatre":1001,'], ['"ignore_merges":false', '"ignore_merges":true']]
 

@@ -75,21 +75,23 @@ def document(model, normalizer, splitter, decoder, extra):
 
 
 def sentencepiece_json(path, form):
-    """As the converters of transformers: `legacy` puts U+2581 before each stretch of text, `first` before a text, `gemma` nowhere."""
+    """As the converters of transformers: `legacy` puts U+2581 before each stretch of text, as version 5 does in another way (`five`);
+    `first` before a text, `gemma` nowhere."""
     p = pieces(path)
     vocab = {p.id_to_piece(i): i for i in range(p.vocab_size())}
     plain = {t: -p.get_score(i) for t, i in vocab.items() if not (p.is_control(i) or p.is_unknown(i) or p.is_byte(i))}
     merges = joins(plain, lambda pair: (-len(pair[0]), -len(pair[1])))
     replace = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
     normalizer = {"legacy": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": SPACE}, replace]},
+                  "five": {"type": "Sequence", "normalizers": [replace, {"type": "Replace", "pattern": {"Regex": r"\A" + SPACE}, "content": SPACE * 2}]},
                   "first": None, "gemma": replace}[form]
-    splitter = {"legacy": None, "first": {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "first", "split": False},
+    splitter = {"legacy": None, "five": {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": False}, "first": {"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "first", "split": False},
                 "gemma": {"type": "Split", "pattern": {"String": " "}, "behavior": "MergedWithPrevious", "invert": False}}[form]
     back = [{"type": "Replace", "pattern": {"String": SPACE}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}]
     strip = [] if form == "gemma" else [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]
     extra = [added(i, t) for t, i in vocab.items() if p.is_control(i) or p.is_unknown(i)]
     return document({"unk_token": p.id_to_piece(p.unk_id()), "fuse_unk": True, "byte_fallback": True, "vocab": vocab,
-                     "merges": merges}, normalizer, splitter, {"type": "Sequence", "decoders": back + strip}, extra)
+                     "merges": merges, "ignore_merges": form == "five"}, normalizer, splitter, {"type": "Sequence", "decoders": back + strip}, extra)
 
 
 def sentencepiece_gguf(path, out):
@@ -167,7 +169,7 @@ def sources(site):
     out = {}
     for name, file in MISTRAL.items():
         path = mistral / file
-        for form in ("legacy", "first", "gemma"):
+        for form in ("legacy", "five", "first", "gemma"):
             out[f"mistral-{name}-{form}"] = (lambda path=path, form=form: sentencepiece_json(path, form), None)
         out[f"mistral-{name}-scores"] = (path, "sentencepiece")
     for day in ("240718", "240911"):

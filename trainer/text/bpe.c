@@ -321,10 +321,8 @@ static long spell_spaces(struct bpe_work *w, int which, const char *text, size_t
 /* Return whether a stretch of text, with its spaces as spaces, gets a space in front. */
 static bool takes_prefix(const struct bpe_work *w, const char *text, size_t bytes)
 {
-    char first[4] = "";
-    const size_t n = spaces_fold(text, bytes < 3 ? bytes : 3, first);
     const enum bpe_prefix prefix = w->follows ? PREFIX_NEVER : w->bpe->prefix;
-    return n > 0 && first[0] != ' ' &&
+    return bytes > 0 && !spaces_begin(text, bytes) &&
            (prefix == PREFIX_LACKING || (prefix == PREFIX_FIRST && w->first));
 }
 
@@ -352,7 +350,9 @@ static int encode_raw(void *work, const char *text, size_t bytes)
     const struct added_visitor v = {w, encode_text, encode_token};
     size_t count;
     if (w->bpe->early) {
-        const bool prefix = w->bpe->prefix == PREFIX_EACH && !w->follows;
+        const bool each =
+            w->bpe->prefix == PREFIX_EACH || (w->bpe->doubled && spaces_begin(text, bytes));
+        const bool prefix = each && !w->follows;
         const long spelt = spell_spaces(w, 0, text, bytes, prefix);
         return spelt < 0 ? (int)spelt
                          : added_split(&w->bpe->normalized, w->text[0], (size_t)spelt, &v);

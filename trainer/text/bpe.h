@@ -64,6 +64,7 @@ struct bpe {
     enum unicode_form form; /* normalization form of texts that are encoded */
     bool spaces;            /* whether symbols are code points: SentencePiece (bpe_spaces.h) */
     enum bpe_prefix prefix; /* texts that get a space, for that kind */
+    bool doubled;    /* whether a stretch that begins with a space gets another, for that kind */
     bool early;      /* whether the normalizer adds spaces before `normalized` tokens are found */
     bool falls_back; /* whether a code point without a token becomes its bytes, of_byte */
     struct added_set raw, normalized; /* tokens found before and after normalization */

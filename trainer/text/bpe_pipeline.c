@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "io/json_text.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,19 @@ static bool replaces(const json_t *part, const char *from, const char *to)
            strcmp(text_of(part, "content"), to) == 0;
 }
 
+/* Return whether a Replace writes two of U+2581 for one at the beginning of a stretch of text. */
+static bool doubles(const json_t *part)
+{
+    return strcmp(text_of(json_object_get(part, "pattern"), "Regex"), "\\A" SPACE) == 0 &&
+           strcmp(text_of(part, "content"), SPACE SPACE) == 0;
+}
+
 static int read_replace(struct reading *r, const json_t *part)
 {
+    if (r->bpe->early && doubles(part)) {
+        r->bpe->doubled = true;
+        return 0;
+    }
     if (!replaces(part, " ", SPACE))
         return bpe_refuse(r, "normalizer", part, "only spaces can be replaced, by U+2581");
     r->bpe->spaces = r->bpe->early = true;
@@ -141,6 +153,18 @@ static int read_rule(struct reading *r, const json_t *part, struct split_rule *o
     return bpe_refuse(r, "pre_tokenizer", part, "its behavior is not known");
 }
 
+/* Return whether a pattern is a list of texts without spaces or U+2581: any other sees spaces here
+ * where the library has U+2581. */
+static bool is_literal(const char *pattern)
+{
+    static const char special[] = ".*?+^$()[]{} ";
+    const char *c = pattern;
+    for (; c && *c && !strchr(special, *c); c++)
+        if (*c == '\\' && !ispunct((unsigned char)*++c))
+            return false;
+    return c && !*c && !strstr(pattern, SPACE);
+}
+
 static int read_split(struct reading *r, const json_t *part)
 {
     const json_t *pattern = json_object_get(part, "pattern");
@@ -151,11 +175,11 @@ static int read_split(struct reading *r, const json_t *part)
     TRY(read_rule(r, part, &rule));
     const bool removes_all = rule.behavior == BEHAVIOR_REMOVED && rule.invert;
     if (r->bpe->spaces && strcmp(text_of(pattern, "String"), " ") == 0 && !removes_all)
-        return 0;       /* no space is left to split at */
-    if (r->bpe->spaces) /* a pattern would see spaces here, and U+2581 in the library */
+        return 0; /* no space is left to split at */
+    if (r->bpe->spaces && !is_literal(json_string_value(regex)))
         return bpe_refuse(r, "pre_tokenizer", part,
-                          "where U+2581 stands for spaces, it may only "
-                          "split at a space");
+                          "where U+2581 stands for spaces, it may only split at a space, or at "
+                          "texts without one");
     if (!json_is_string(regex) && json_string_length(text) == 0)
         return bpe_refuse(r, "pre_tokenizer", part, "its pattern must be a Regex or a String");
     int rc =
@@ -287,7 +311,9 @@ static int check_kind(const struct reading *r)
 {
     const struct bpe *b = r->bpe;
     const char *field = r->byte_level || b->form ? "normalizer" : "pre_tokenizer";
-    if (b->spaces ? !r->byte_level && !b->form && (b->prefix != PREFIX_EACH || b->early)
+    const bool prefixed =
+        (b->prefix != PREFIX_EACH || b->early) && (b->prefix == PREFIX_LACKING || !b->doubled);
+    if (b->spaces ? !r->byte_level && !b->form && prefixed
                   : r->byte_level && b->prefix == PREFIX_NEVER)
         return 0;
     return bpe_refuse(r, field, json_object_get(r->root, field),

@@ -111,7 +111,9 @@ static char *searched_text(const struct bpe *b, const char *text, size_t *bytes,
     char *out = NULL;
     if (normalized && unicode_normalize(b->form, text, *bytes, &out, bytes, &(size_t){0}) != 0)
         return out;
-    const bool early = normalized && b->early, prefix = early && b->prefix == PREFIX_EACH;
+    const bool early = normalized && b->early;
+    const bool prefix =
+        early && (b->prefix == PREFIX_EACH || (b->doubled && spaces_begin(text, *bytes)));
     out = malloc(*bytes + 2);
     if (!out)
         return NULL;

@@ -20,6 +20,12 @@ size_t spaces_fold(const char *text, size_t bytes, char *out)
     return n;
 }
 
+bool spaces_begin(const char *text, size_t bytes)
+{
+    return (bytes > 0 && text[0] == ' ') ||
+           (bytes >= SPACE_BYTES && memcmp(text, SPACE, SPACE_BYTES) == 0);
+}
+
 size_t spaces_spell(const char *text, size_t bytes, char *out)
 {
     size_t n = 0;

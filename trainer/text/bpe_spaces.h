@@ -18,6 +18,8 @@ long spaces_bytes(const char *text, size_t bytes, char *out);
 int spaces_byte(const char *text, size_t bytes);
 /* Copy a text to out, as long as text, with a space for each U+2581; return the number of bytes. */
 size_t spaces_fold(const char *text, size_t bytes, char *out);
+/* Return whether a text begins with a space or U+2581. */
+bool spaces_begin(const char *text, size_t bytes);
 /* Spell bytes with U+2581 for each space into out, which has room for SPACE_BYTES times as
  * many. Return the length. */
 size_t spaces_spell(const char *text, size_t bytes, char *out);

@@ -2,8 +2,8 @@
  *
  * fuzz_encode.c: any bytes as text, for five tokenizers: GPT-2's, Llama 3's and Qwen2's words, a
  * pattern for Oniguruma, and Gemma's code points. Bytes become ids and the same bytes again, where no
- * composition, no U+2581 and no added token that takes spaces with it comes between. The ids of a text do not depend on where it was
- * cut. Run from the root of the tree.
+ * composition, no U+2581 and no added token that takes spaces with it comes between. The ids of a text do
+ * not depend on where it was cut. Run from the root of the tree.
  */
 #include "fuzz.h"
 #include "golden_tokenizer.h"

@@ -45,7 +45,7 @@ refuses "curve.sh refuses a batch that cannot be halved" 2 'cannot be halved' en
 refuses "curve.sh refuses a Python without torch" 2 'PYTHON=false does not import torch' env WORK="$scratch/w" PYTHON=false bench/curve.sh
 refuses "curve.sh refuses a GPU that is not there" 2 '^curve.sh: .*doctor' env WORK="$scratch/w" PYTHON=true NOJIT_CUBLASLT=/absent bench/curve.sh
 if [ -e "$scratch/w" ]; then not_ok "a refused curve.sh makes nothing" "$(ls "$scratch/w")"; else ok "a refused curve.sh makes nothing"; fi
-for script in bench/curve.sh bench/gpu.sh bench/quality.sh bench/defaults.sh scripts/demo.sh; do
+for script in bench/curve.sh bench/gpu.sh bench/quality.sh bench/defaults.sh bench/objectives.sh scripts/demo.sh; do
     if $script --help | grep -q "^$(basename $script): "; then ok "$script --help describes the script"; else not_ok "$script --help describes the script" "$($script --help 2>&1)"; fi
 done
 

@@ -60,7 +60,7 @@ torch_rate() { # ROW
 # Seconds that all operations of a step would take at the rate of one large product of their type.
 floor_seconds() {
     awk -v s="$(number student_flops "$1")" -v t="$(number teacher_flops "$1")" -v e="$(number teacher_f8_flops "$1")" \
-        -v se="$(number student_f8_flops "$1")" \
+        -v se="$(number student_fp8_flops "$1")" \
         -v lp="$(number product_lp_gflops "$WORK/kbench.json")" -v f32="$(number product_f32_gflops "$WORK/kbench.json")" \
         -v f8="$(number product_f8_gflops "$WORK/kbench.json")" 'BEGIN {
             rate = lp > 0 ? lp : f32

@@ -81,7 +81,7 @@ class Trainer:
         self.pairs = list(zip(self.student.parameters(), master.parameters()))
         decayed = [m for _, m in self.pairs if m.ndim >= 2]
         plain = [m for _, m in self.pairs if m.ndim < 2]
-        self.optimiser = torch.optim.AdamW(
+        self.optimizer = torch.optim.AdamW(
             [{"params": decayed, "weight_decay": applied["weight_decay"]}, {"params": plain, "weight_decay": 0.0}],
             lr=applied["lr"], betas=(applied["beta1"], applied["beta2"]), eps=applied["eps"])
 
@@ -108,10 +108,10 @@ class Trainer:
         if most > 0 and norm > most:
             for _, master in self.pairs:
                 master.grad.mul_(most / norm)
-        for group in self.optimiser.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = lr
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
         with torch.no_grad():
             for used, master in self.pairs:
                 if used is not master:

@@ -26,7 +26,7 @@ def reverse_kl(student, teacher, ids, prompt):
     return (got.exp() * (got - wanted)).sum()
 
 
-def step(student, teacher, optimiser, prompts, tokens, micro):
+def step(student, teacher, optimizer, prompts, tokens, micro):
     torch.cuda.synchronize()
     start = time.perf_counter()
     student.eval()
@@ -40,8 +40,8 @@ def step(student, teacher, optimiser, prompts, tokens, micro):
     for part in ids.split(micro):
         (reverse_kl(student, teacher, part, prompts.shape[1]) / (len(ids) * tokens)).backward()
     torch.nn.utils.clip_grad_norm_(student.parameters(), 1.0)
-    optimiser.step()
-    optimiser.zero_grad(set_to_none=True)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
     torch.cuda.synchronize()
     return ids.numel(), written - start, time.perf_counter() - written
 
@@ -51,9 +51,9 @@ def main():
     with open(prompts) as f:
         ids = torch.tensor([list(json.loads(line)["prompt"].encode()) for line in f]).cuda()
     student, teacher = load(folder), load(teacher).eval().requires_grad_(False)
-    optimiser = torch.optim.AdamW(student.parameters(), lr=1e-6, fused=True)
-    step(student, teacher, optimiser, ids, 8, micro)
-    print(*step(student, teacher, optimiser, ids, tokens, micro))
+    optimizer = torch.optim.AdamW(student.parameters(), lr=1e-6, fused=True)
+    step(student, teacher, optimizer, ids, 8, micro)
+    print(*step(student, teacher, optimizer, ids, tokens, micro))
 
 
 if __name__ == "__main__":

@@ -163,8 +163,8 @@ def grad_sumsq(s, make):
 def adamw(s, make):
     weight = make(s["n"], dtype=torch.float32, grad=True)
     weight.grad = torch.randn_like(weight)
-    optimiser = torch.optim.AdamW([weight], lr=1e-4, fused=True)
-    return optimiser.step
+    optimizer = torch.optim.AdamW([weight], lr=1e-4, fused=True)
+    return optimizer.step
 
 
 def kd_head(s, make):

@@ -8,7 +8,7 @@ LINKED := trainer/*/*.c bench/*.c $(addprefix tests/,unit/*.c harness/*.c tools/
 $(call objects,$(LINKED)): INCLUDES := -I. -Iruntime -Ikernels -Itrainer -Itests -Itests/harness -Iruntime/selftest -I$(B)/gen $(OPENMP)
 # It is there before the first of them; then those that include it follow it (-MMD).
 $(call objects,$(LINKED)): | $(B)/gen/nojit_ops.h
-# The bytes of quantised blocks must not depend on the host: with the fused multiply-add that gcc makes of x * y + z where the machine has
+# The bytes of quantized blocks must not depend on the host: with the fused multiply-add that gcc makes of x * y + z where the machine has
 # one (aarch64), sums differ from ggml's, and with them some levels. gcc heeds no pragma for it. -O3: loops over a block become vectors.
 $(B)/obj/trainer/formats/quantize.o $(B)/obj/trainer/formats/quantize_k.o: INCLUDES += -O3 -ffp-contract=off
 $(B)/obj/trainer/formats/tensor_rows.o: INCLUDES += -O3

@@ -6,7 +6,7 @@
 # was interrupted continues where it was, if it is run again with the same settings and program.
 #   SEED=1   first weights, order of the data, samples      DEVICE=auto|cpu|cuda
 #   TEXT='a.txt b/*.txt'   other files than licence texts and copyright notices
-#   TEACHER_STEPS, STUDENT_STEPS   optimiser steps
+#   TEACHER_STEPS, STUDENT_STEPS   optimizer steps
 set -eu
 export LC_ALL=C
 : "${BUILD:=build}" "${SEED:=1}" "${DEVICE:=auto}" "${TEACHER_STEPS:=680}" "${STUDENT_STEPS:=500}"

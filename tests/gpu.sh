@@ -51,7 +51,7 @@ if [ "$part" = all ]; then
     for h in "$BUILD"/foreign/*/harness; do
         if [ -x "$h" ]; then step "harness with PTX of $(basename "$(dirname "$h")")" "$h" --device cuda; fi
     done
-    for t in test_device:"memory, copies, products, graphs" test_f8_rows:"rows of e4m3" test_f8:"products of e4m3" \
+    for t in test_device:"memory, copies, products, graphs" test_fp8_rows:"rows of e4m3" test_fp8:"products of e4m3" \
         test_head_e5m2:"gradients of logits as e5m2" test_gemm_table:"choices of products in a file" test_activation:"activations at the largest numbers" \
         test_attn_decode:"rows decoded alone and in a batch"; do
         if [ -x "$BUILD/tests/${t%%:*}" ]; then program "${t#*:}" "${t%%:*}" env REQUIRE_GPU=1 "$BUILD/tests/${t%%:*}"; fi

@@ -36,7 +36,7 @@ targets() {
     harness* | gpu-harness | gpu-*check) echo build/harness ${NOJIT_SIM_DEVICE:+"${simulation[@]}"} ;;
     test_* | gpu-test_*) echo "build/tests/${1#gpu-}" ;;
     gpu-run) echo build/nojit build/cupti_modules.so ;;
-    device_f8_scales) echo build/nojit build/tests/test_f8_scales "${simulation[@]}" ;;
+    device_fp8_scales) echo build/nojit build/tests/test_fp8_scales "${simulation[@]}" ;;
     device_*) echo build/nojit build/gguf-of build/harness build/sim/proc.so "${simulation[@]}" ;;
     kbench*) echo build/kbench ;;
     gen_*) echo build/gen-bin/gen ;;

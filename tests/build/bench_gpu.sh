@@ -36,7 +36,7 @@ check "gpu.sh runs PyTorch once for each shape and pair" [ "$(tr '\n' ';' <"$scr
 ours=$(value distill:2x32 tokens_per_second) ratio=$(value distill:2x32 ratio)
 check "the ratio of gpu.sh is nojit's rate over PyTorch's" holds "$ours > 0 && ($ratio - $ours / 32000)^2 <= 0.005^2 * 1.01"
 check "an fp8 row of gpu.sh has its pair's PyTorch rate" [ "$(value fp8:2x32 torch_tokens_per_second)" = 32000 ]
-check "a quantised row of gpu.sh has its pair's PyTorch rate" [ "$(value q4:2x32 torch_tokens_per_second)" = 32000 ]
+check "a quantized row of gpu.sh has its pair's PyTorch rate" [ "$(value q4:2x32 torch_tokens_per_second)" = 32000 ]
 check "a row of gpu.sh without a counterpart has no ratio" [ "$(value train:2x32 torch_tokens_per_second)$(value train:2x32 ratio)" = nullnull ]
 check "gpu.sh keeps what the PyTorch script said" grep -q '"row": "qwen3:2x32".*"torch": {"tok_s": 32000, "first_step_s": 7}' "$WORK/bench.json"
 rate=$(sed -nE 's/.*"product_f32_gflops": ([0-9.e+]+).*/\1/p' "$WORK/kbench.json")

@@ -75,17 +75,17 @@ for type in Q4_K Q4 Q8; do
 done
 init "$d/tiny-llama-Q8.apr" blocks-a --layers 1 --dtype float32
 init "$d/expanded-Q8" blocks-b --layers 1 --dtype float32
-same_files "init --like expands layers of quantised weights" "$d/blocks-a/model.safetensors" "$d/blocks-b/model.safetensors"
+same_files "init --like expands layers of quantized weights" "$d/blocks-a/model.safetensors" "$d/blocks-b/model.safetensors"
 "$nojit" train --student "$d/tiny-llama-Q8.apr" --data "$d/text.txt" "${small[@]}" --steps 2 --lr 0.05 --lora-r 2 \
     --lora-target-modules q_proj --out "$d/adapters" >"$scratch/out" 2>&1 || cat "$scratch/out"
-same "training from quantised weights is said once" "$(grep -c 'weights of .*Q8.apr (APR_Q8) are expanded to float32: training starts from them' "$scratch/out")" 1
+same "training from quantized weights is said once" "$(grep -c 'weights of .*Q8.apr (APR_Q8) are expanded to float32: training starts from them' "$scratch/out")" 1
 runs "$nojit" merge --model "$d/tiny-llama-Q8.apr" --adapter "$d/adapters" --out "$d/merged-a" >/dev/null
 runs "$nojit" merge --model "$d/expanded-Q8" --adapter "$d/adapters" --out "$d/merged-b" >/dev/null
 for m in merged-a merged-b; do init "$d/$m" "short-$m" --layers 0,1 --dtype bfloat16; done
 same_files "adapters merged into an APR file's weights are as in its folder" "$d/short-merged-a/model.safetensors" "$d/short-merged-b/model.safetensors"
 type_of() { sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/$1/config.json"; }
 init "$d/tiny-llama-Q8.apr" layers-a --layers 1
-same "models made of quantised APR weights are written as bfloat16" "$(type_of merged-a) $(type_of layers-a) $(type_of merged-b)" "bfloat16 bfloat16 float32"
+same "models made of quantized APR weights are written as bfloat16" "$(type_of merged-a) $(type_of layers-a) $(type_of merged-b)" "bfloat16 bfloat16 float32"
 
 # ---- a tokenizer that came from a GGUF file
 cp -r "$d/tiny" "$d/words"

@@ -19,7 +19,7 @@ for example in examples/*.yaml; do
     which=$(basename "$example" .yaml)
     pair=(--student qwen2.5-0.5b --teacher qwen2.5-1.5b)
     gpu=h100
-    if [ "$which" = quantised-teacher ]; then pair=(--student qwen2.5-0.5b --teacher qwen2.5-7b) gpu=t4; fi
+    if [ "$which" = quantized-teacher ]; then pair=(--student qwen2.5-0.5b --teacher qwen2.5-7b) gpu=t4; fi
     succeeds "$which.yaml fits on $gpu" "$nojit" plan --config "$example" "${pair[@]}" --gpu "$gpu"
     data=(--data "$d/text.txt")
     if [ "$which" = on-policy ]; then data=(--prompts "$d/prompts.jsonl" --max-new 8); fi
@@ -35,7 +35,7 @@ for example in examples/*.yaml; do
     succeeds "$which.yaml: its values are those of the receipt" given
 done
 succeeds "lora-chat.yaml leaves adapters and a merged model" [ -s "$d/lora-chat/adapter_model.safetensors" -a -s "$d/lora-chat/merged/model.safetensors" ]
-succeeds "quantised-teacher.yaml leaves a GGUF file" [ -s "$d/quantised-teacher/model-q4_k_m.gguf" ]
+succeeds "quantized-teacher.yaml leaves a GGUF file" [ -s "$d/quantized-teacher/model-q4_k_m.gguf" ]
 documented() { for example in examples/*.yaml; do grep -qF "($(printf '../%s' "$example"))" docs/config.md || { echo "$example" && return 1; }; done; }
 succeeds "docs/config.md names each example" documented
 full_example() { # the file in docs/config.md

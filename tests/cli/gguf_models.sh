@@ -80,7 +80,7 @@ runs "$nojit" merge --model "$d/tiny-llama.gguf" --adapter "$d/adapters" --out "
 runs "$nojit" merge --model "$d/tiny-llama" --adapter "$d/adapters" --out "$d/merged-b" >/dev/null
 same_files "adapters merged into a GGUF file's weights are as in its folder" "$d/merged-a/model.safetensors" "$d/merged-b/model.safetensors"
 
-# ---- quantised weights, expanded: the model of a folder that holds the expanded ones
+# ---- quantized weights, expanded: the model of a folder that holds the expanded ones
 "$nojit" init --like "$d/tiny-llama" --hidden-size 256 --intermediate-size 256 --heads 4 --kv-heads 2 --head-dim 64 --dtype float32 --seed 6 \
     --out "$d/new-wide" >/dev/null
 "$nojit" train --student "$d/new-wide" --data "$d/text.txt" "${small[@]}" --steps 1 --lr 0.03 --out "$d/wide" >"$scratch/out" 2>&1 ||
@@ -93,11 +93,11 @@ for m in tiny:Q8_0 wide:Q4_K wide:Q6_K; do
     same "eval of a file in $type gives the numbers of its expanded weights" "$(measured "$file")" "$(measured "$d/expanded-$type")"
     if [ "$(measured "$file")" = "$(measured "$d/${m%:*}")" ]; then not_ok "a file in $type has rounded weights" "its losses are those of F32"; fi
 done
-distill quantised Q8_0.gguf Q4_K.gguf
-same "training from a quantised GGUF file is said once" "$(grep -c 'weights of .*Q8_0.gguf (Q8_0) are expanded to float32: training starts from them' "$scratch/out")" 1
+distill quantized Q8_0.gguf Q4_K.gguf
+same "training from a quantized GGUF file is said once" "$(grep -c 'weights of .*Q8_0.gguf (Q8_0) are expanded to float32: training starts from them' "$scratch/out")" 1
 distill expanded expanded-Q8_0 expanded-Q4_K
 same "training from a folder says nothing of expanded weights" "$(grep -c 'expanded to' "$scratch/out")" 0
-same_files "the student of two quantised files is that of their expanded weights" "$d/quantised/model.safetensors" "$d/expanded/model.safetensors"
+same_files "the student of two quantized files is that of their expanded weights" "$d/quantized/model.safetensors" "$d/expanded/model.safetensors"
 init "$d/Q6_K.gguf" kept-type --layers 1
 same "init --like writes bfloat16 where no type is named" "$(sed -n 's/.*"torch_dtype": "\(.*\)".*/\1/p' "$d/kept-type/config.json")" bfloat16
 

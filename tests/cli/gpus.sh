@@ -26,10 +26,10 @@ for device in cpu cuda; do
         same "--gpus $ranks on $device computes the bits of one process" virtual-$device-$ranks gpus-$device-$ranks
     done
 done
-# Nothing between the last step and the model, and a quantised teacher.
+# Nothing between the last step and the model, and a quantized teacher.
 for set in "" "--teacher-dtype q8_0 --beta 0.5"; do
     saved='--gpus 2 saves the weights of the last step'
-    if [ -n "$set" ]; then saved='--gpus 2 with a quantised teacher saves the weights of the last step'; fi
+    if [ -n "$set" ]; then saved='--gpus 2 with a quantized teacher saves the weights of the last step'; fi
     # shellcheck disable=SC2086 # options
     distill virtual-last "${models[@]}" --steps 3 --device cuda --virtual-ranks 2 $set
     # shellcheck disable=SC2086

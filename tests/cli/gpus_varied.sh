@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # gpus_varied.sh: runs on two to eight simulated GPUs, bit for bit what one process computes for as many ranks: whatever NCCL does otherwise from one run to
-# the next, with other objectives, optimisers and batches. Ranks whose GPU or NCCL is another one.
+# the next, with other objectives, optimizers and batches. Ranks whose GPU or NCCL is another one.
 set -eu
 . tests/lib/lib.sh
 . tests/lib/ranks.sh
@@ -26,7 +26,7 @@ for ranks in 4 8; do
     rm -r "$d/virtual-$ranks" "$d/gpus-$ranks"
 done
 NOJIT_SIM_DEVICE=rtx4090,rtx4090,rtx4090
-# Other objectives, optimisers and batches that are found: of a shorter text, all of whose rows they are.
+# Other objectives, optimizers and batches that are found: of a shorter text, all of whose rows they are.
 head -c 800 LICENSE >"$d/text.txt"
 while IFS="|" read -r name options; do
     for ranks in --virtual-ranks --gpus; do

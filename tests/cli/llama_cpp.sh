@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# llama_cpp.sh: GGUF files of tiny models with random weights, of every architecture and mixture, of every quantised type and in parts:
+# llama_cpp.sh: GGUF files of tiny models with random weights, of every architecture and mixture, of every quantized type and in parts:
 # llama.cpp loads what was written here, and its logits and greedy text are nojit's (tests/lib/llama_cpp.py has the tolerances).
 # Needs packages of PyPI (tests/lib/llama.sh).
 set -eu
@@ -35,7 +35,7 @@ for model in llama qwen2 qwen3 narrow; do
     done
 done
 for type in Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K IQ4_NL IQ4_XS; do
-    llama_cpp requantise "$d/llama-f32.gguf" "$type" "$d/$type.gguf"
+    llama_cpp requantize "$d/llama-f32.gguf" "$type" "$d/$type.gguf"
     same "llama.cpp has nojit's logits and text of ggml's $type" "$d/$type.gguf"
 done
 llama_cpp split "$d/llama-q4_k_m.gguf" "$d/parts"

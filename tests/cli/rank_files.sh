@@ -34,7 +34,7 @@ unread() { # NAME OPTION...
     same "$1" "$name-virtual" "$name"
 }
 unread "a float32 run does not depend on files of rank 1" --device cpu --teacher teacher
-unread "a run with a quantised teacher does not depend on files of rank 1" --device cuda --teacher teacher.gguf
+unread "a run with a quantized teacher does not depend on files of rank 1" --device cuda --teacher teacher.gguf
 unread "a run with --teacher-dtype q8_0 does not depend on files of rank 1" --device cuda --teacher teacher --teacher-dtype q8_0 --optimizer-state bf16
 unread "a run with packed rows and weights does not depend on files of rank 1" --device cuda --teacher teacher --data-weights 1,2 --data held.txt --packing bfd
 models_same() { if cmp -s "$d/$2/adapter_model.safetensors" "$d/$3/adapter_model.safetensors"; then ok "$1"; else not_ok "$1" "$(cat "$d/$3.err" "$d/$3.1.err")"; fi; }

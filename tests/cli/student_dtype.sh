@@ -32,10 +32,10 @@ else
 fi
 
 # FLOPs of all matrices are FP8; attention's are not.
-sum() { awk -v a="$(field student_flops "$d/$1/receipt.json")" -v b="$(field student_f8_flops "$d/$1/receipt.json")" 'BEGIN { printf "%.0f", a + b }'; }
+sum() { awk -v a="$(field student_flops "$d/$1/receipt.json")" -v b="$(field student_fp8_flops "$d/$1/receipt.json")" 'BEGIN { printf "%.0f", a + b }'; }
 is "the receipt counts operations once with --student-dtype" "$(sum f8)" "$(sum plain)"
-is "the receipt of a run without --student-dtype has no operations of FP8" "$(field student_f8_flops "$d/plain/receipt.json")" 0
-if [ "$(field student_f8_flops "$d/f8/receipt.json")" -gt 0 ]; then ok "the receipt counts operations of FP8"; else not_ok "the receipt counts operations of FP8" "$(cat "$d/f8/receipt.json")"; fi
+is "the receipt of a run without --student-dtype has no operations of FP8" "$(field student_fp8_flops "$d/plain/receipt.json")" 0
+if [ "$(field student_fp8_flops "$d/f8/receipt.json")" -gt 0 ]; then ok "the receipt counts operations of FP8"; else not_ok "the receipt counts operations of FP8" "$(cat "$d/f8/receipt.json")"; fi
 
 cp -r "$d/f8" "$d/again"
 rm -r "$d/again/model.safetensors" "$d/again/checkpoint-6"

@@ -57,9 +57,9 @@ else
     not_ok "eval measures the divergence of a rounded teacher" "$(kd) and $(kd --teacher-dtype fp8)"
 fi
 
-# ---- quantised on loading, and quantised files
+# ---- quantized on loading, and quantized files
 distill --teacher-dtype q4_k --save-every 3 --out "$d/q4"
-says "the cost of quantising is reported" 'q4_k teacher: KL\(float32 \|\| q4_k\) 0\.[0-9]+ nats/token, '
+says "the cost of quantizing is reported" 'q4_k teacher: KL\(float32 \|\| q4_k\) 0\.[0-9]+ nats/token, '
 is() { # NAME GOT WANTED
     if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
 }
@@ -74,7 +74,7 @@ if cmp -s "$d/q4/model.safetensors" "$d/file/model.safetensors"; then ok "a GGUF
 is "the receipt names the types of a GGUF teacher" "$(sed -nE 's/.*"teacher_dtype": "([^"]+)".*/\1/p' "$d/file/receipt.json")" "Q8_0, Q5_0, Q4_K, Q6_K"
 is "no divergence is measured of a GGUF teacher" "$(field kl "$d/file/receipt.json")" ""
 file=$(weights)
-refuses "--teacher-dtype for a GGUF file is refused" 1 "quantised already; leave --teacher-dtype out" "$nojit" eval --model "$d/student" "${pair[@]:0:2}" \
+refuses "--teacher-dtype for a GGUF file is refused" 1 "quantized already; leave --teacher-dtype out" "$nojit" eval --model "$d/student" "${pair[@]:0:2}" \
     --device cpu --data "$d/text.txt" --teacher-dtype q8_0
 pair=("${folder[@]}")
 is "a plan with --teacher-dtype q4_k is that of the GGUF file" "$(weights --teacher-dtype q4_k)" "$file"
@@ -89,7 +89,7 @@ pair=(--teacher "$d/config" "${pair[@]:2}")
 is "a plan with --teacher-dtype needs no weights" "$(weights --teacher-dtype q4_k)" "$file"
 pair=("${folder[@]}")
 "$nojit" plan "${pair[@]}" --device cpu --memory-budget 0.001 >"$scratch/out" 2>&1 || true
-says "quantising is proposed where a run does not fit" '^  --teacher-dtype q4_k  '
+says "quantizing is proposed where a run does not fit" '^  --teacher-dtype q4_k  '
 "$nojit" plan "${pair[@]}" --device cpu --memory-budget 0.001 --teacher-dtype q8_0 >"$scratch/out" 2>&1 || true
 if ! grep -q -- "--teacher-dtype q4_k" "$scratch/out"; then ok "--teacher-dtype is not advised where it is given"; else not_ok "--teacher-dtype is not advised where it is given" "$(cat "$scratch/out")"; fi
 

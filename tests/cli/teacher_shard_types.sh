@@ -8,7 +8,7 @@ set -eu
 . tests/lib/shards.sh
 . tests/lib/plant_nan.sh
 "$nojit" export --model "$d/deep" --type q8_0 --out "$d/deep.gguf" >/dev/null
-parts "a sharded quantised teacher teaches as a whole one" 3 1 --device cuda --teacher "$d/deep.gguf" --steps 2
+parts "a sharded quantized teacher teaches as a whole one" 3 1 --device cuda --teacher "$d/deep.gguf" --steps 2
 parts "a sharded expanded teacher teaches as a whole one" 3 1 --device cuda --teacher "$d/deep.gguf" --teacher-dtype bfloat16 --steps 2
 parts "a sharded float32 teacher of adapters with recomputation teaches as a whole one" 2 1 --device cuda --teacher "$d/deep" --dtype float32 --recompute block --lora-r 4 --steps 2
 parts "a sharded teacher teaches a student with a bfloat16 state as a whole one" 2 1 --device cuda --teacher "$d/deep" --optimizer-state bf16 --grad-accum 2 --steps 2

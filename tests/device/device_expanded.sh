@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_expanded.sh: on a simulated GPU, weights of a GGUF file that are quantised are expanded to what a folder with the
+# device_expanded.sh: on a simulated GPU, weights of a GGUF file that are quantized are expanded to what a folder with the
 # expanded ones holds, to the last bit: the losses are the same.
 set -eu
 . tests/lib/lib.sh
@@ -18,6 +18,6 @@ measured() {
 for dtype in float32 bfloat16; do
     got=$(measured "$d/model.gguf" $dtype)
     want=$(measured "$d/expanded" $dtype)
-    if [ -n "$got" ] && [ "$got" = "$want" ]; then ok "a quantised file in $dtype has the losses of its expanded weights"; else not_ok "a quantised file in $dtype has the losses of its expanded weights" "got '$got', expected '$want'"; fi
+    if [ -n "$got" ] && [ "$got" = "$want" ]; then ok "a quantized file in $dtype has the losses of its expanded weights"; else not_ok "a quantized file in $dtype has the losses of its expanded weights" "got '$got', expected '$want'"; fi
 done
 finish

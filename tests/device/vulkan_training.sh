@@ -63,7 +63,7 @@ of_bf16() { # NAME BESIDE OPTION...: a distillation in bfloat16 beside one by th
     fi
 }
 of_bf16 "LoRA with Jensen-Shannon divergence in bfloat16 is near the CPU" "$d/cpu-lora" --lora-r 4 --beta 0.5
-of_bf16 "a quantised teacher, recomputation and bf16 moments in bfloat16 are near the CPU" "$d/cpu-q8" --teacher-dtype q8_0 --recompute block \
+of_bf16 "a quantized teacher, recomputation and bf16 moments in bfloat16 are near the CPU" "$d/cpu-q8" --teacher-dtype q8_0 --recompute block \
     --optimizer-state bf16
 of_bf16 "losses and gradients in bfloat16 are near the CPU" "$d/cpu-tiny"
 ok_if "the receipt says bfloat16" "$(cat "$bf16/receipt.json")" grep -q '"dtype": "bfloat16"' "$bf16/receipt.json"
@@ -85,7 +85,7 @@ option "generalised Jensen-Shannon divergence on Vulkan is that of the CPU" --be
 option "total variation distance on Vulkan is that of the CPU" --objective tvd
 option "LoRA with dropout on Vulkan is that of the CPU" --lora-r 4 --lora-dropout 0.1
 # Also above, in bfloat16; a driver that runs on the CPU is slow at what these kernels do.
-[ "$EVERY" = 0 ] || option "a teacher that stays quantised on Vulkan is that of the CPU" --teacher-dtype q8_0
+[ "$EVERY" = 0 ] || option "a teacher that stays quantized on Vulkan is that of the CPU" --teacher-dtype q8_0
 
 # Train with --device auto where CUDA has no GPU, and timestamps of the Vulkan driver (tests/vkfault) make it faster than the CPU.
 auto() {

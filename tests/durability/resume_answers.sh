@@ -51,7 +51,7 @@ resumes "a run of several growing answers per prompt is resumed from each checkp
 resumes "an on-policy run of adapters is resumed from each checkpoint" --on-policy 0.5 --data "$d/text.txt" --reuse 2 --lora-r 4 --lora-dropout 0.2
 resumes "an on-policy run with a 16-bit state is resumed from each checkpoint" --on-policy 1 --optimizer-state bf16
 resumes "an on-policy run with an FP8 teacher is resumed from each checkpoint" --on-policy 0.5 --data "$d/text.txt" --teacher-dtype fp8 --reuse 3
-resumes "an on-policy run with a quantised teacher that writes is resumed from each checkpoint" --on-policy 1 --teacher-dtype q8_0 --writer teacher
+resumes "an on-policy run with a quantized teacher that writes is resumed from each checkpoint" --on-policy 1 --teacher-dtype q8_0 --writer teacher
 resumes "an on-policy run with a teacher's context is resumed from each checkpoint" --on-policy 1 --reuse 2 --teacher-prompt $'Two lines\nof context. '
 
 # ---- a run that stopped, in its own folder

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the blocks that tests/unit/test_dequantize.c holds dequantize against: make_blocks.py [OUT]
 
-Needs gguf, of PyPI. OUT (default: tests/golden/blocks.bin) receives for each quantised type of base/tensor_type.h,
+Needs gguf, of PyPI. OUT (default: tests/golden/blocks.bin) receives for each quantized type of base/tensor_type.h,
 in the order there:
 
     BLOCKS blocks of random bits, in which each half (scale, or what is added or subtracted) is one of HALVES in turn;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/gguf_ftypes.txt: the types that llama.cpp's quantiser gives to the tensors of tiny models of many shapes.
+"""Writes tests/golden/gguf_ftypes.txt: the types that llama.cpp's quantizer gives to the tensors of tiny models of many shapes.
 
     python3.11 -m venv /tmp/v && /tmp/v/bin/pip install numpy gguf==0.19.0 cyllama==0.2.18
     /tmp/v/bin/python tests/golden/make_gguf_ftypes.py > tests/golden/gguf_ftypes.txt

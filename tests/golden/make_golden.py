@@ -12,7 +12,7 @@ OUT (default: tests/golden/torch) receives
                           number: the files are small, and float32 and bfloat16 start from the very same weights
     tokens.bin            a token file (LLM.Q form): documents that end with END_OF_TEXT, a fifth of the targets ignored
     batches.safetensors   what must be cut from it: ids, target, pos, doc_start, [windows, S] each
-    cases.json            versions; for each case its pair, its options and the figures of each of ten optimiser steps;
+    cases.json            versions; for each case its pair, its options and the figures of each of ten optimizer steps;
                           the completions of the cases of ANSWERS, and, of the one step of each, the figures
     CASE.safetensors      logits of the first micro-batch: student.logits, teacher.logits, [rows, V], every ROW_STRIDE-th
                           row that has a target; and summaries of
@@ -254,7 +254,7 @@ def sums_of(student, teacher, target, o):
 
 
 def backward_of_step(student, teacher, batches, o):
-    """Leaves the gradient of one optimiser step in the student; returns its figures."""
+    """Leaves the gradient of one optimizer step in the student; returns its figures."""
     valid = sum(int((b["target"] != IGNORED).sum()) for b in batches)
     r, total = (o["kd_ratio"] if teacher else 0.0), {}
     for b in batches:

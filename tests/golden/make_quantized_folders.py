@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/golden/quantised: models of a layer whose matrices are quantised in each format of safetensors that nojit
-reads, for tests/unit/test_quantized_folder.c and tests/cli/quantised_folder.sh.
+"""Writes tests/golden/quantized: models of a layer whose matrices are quantized in each format of safetensors that nojit
+reads, for tests/unit/test_quantized_folder.c and tests/cli/quantized_folder.sh.
 
     python3 -m venv /tmp/v && /tmp/v/bin/pip install numpy && /tmp/v/bin/python tests/golden/make_quantized_folders.py [FOLDER]
 
@@ -18,7 +18,7 @@ import zlib
 import numpy as np
 
 SMALL = sys.argv[2:] != ["expanded"]
-OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantised")
+OUT = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "quantized")
 HIDDEN, INNER, WORDS = 64, 128, 24
 CONFIG = {"model_type": "llama", "hidden_size": HIDDEN, "intermediate_size": INNER, "num_hidden_layers": 1,
           "num_attention_heads": 1, "num_key_value_heads": 1, "vocab_size": WORDS, "max_position_embeddings": 128,

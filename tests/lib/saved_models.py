@@ -5,7 +5,7 @@
 For each of MODELS (by name, else all) transformers makes a small model with random weights and saves it with a tokenizer; nojit reads it,
 trains it and saves it in every form that it has. A line per check: "ok NAME", "FAIL NAME: WHY" or "skip NAME: WHY".
 
-Logits are compared in float32, whatever type a file has: 16-bit and quantised weights are expanded on both sides, without another
+Logits are compared in float32, whatever type a file has: 16-bit and quantized weights are expanded on both sides, without another
 rounding. Two programs sum the same products in different orders. A sum of n products is off by about sqrt(n) 2^-24 of its root mean
 square; the longest path to a logit has 4 such sums in each of two layers and one at its end, of 512 products at most here, so two
 programs differ by sqrt(2 * 9 * 512) 2^-24 = 5.7e-6 of it, and the largest of 60,000 differences is 4.4 times that: TIGHT.
@@ -73,7 +73,7 @@ MODELS = {
     "qwen3_tied": (Qwen3Config(**sizes(1264, 256, 320, 2, 2, rope(1e4), True, head_dim=64, eos_token_id=1258)), "qwen2", torch.float16, "5GB"),
 }  # fmt: skip
 PRESETS = ["nojit-tiny", "nojit-tiny-llama", "nojit-tiny-qwen3"]
-QUANTISED = ["nf4", "nf4-nested", "gptq", "gptq-v2", "awq", "packed", "packed-zeros", "packed-bytes", "float-tensor", "float-channel", "fp8"]
+QUANTIZED = ["nf4", "nf4-nested", "gptq", "gptq-v2", "awq", "packed", "packed-zeros", "packed-bytes", "float-tensor", "float-channel", "fp8"]
 MIXTURES = ["f32", "f16", "bf16", "q8_0", "q6_k", "q5_k_m", "q4_k_m"]
 
 build, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -124,7 +124,7 @@ def train(student, out, *more, steps=2, lr=3e-3, gpu=None):
 
 
 def our_logits(model, vocab=1000, teacher=False):
-    """Return the logits that tests/tools/logits_of.c prints: of a student, or of a teacher, whose quantised weights stay as they are."""
+    """Return the logits that tests/tools/logits_of.c prints: of a student, or of a teacher, whose quantized weights stay as they are."""
     done = subprocess.run([build / "logits-of", model, "1", *map(str, ids(vocab))], capture_output=True)
     expect(done.returncode == 0, done.stderr.decode()[-250:])
     both = np.frombuffer(done.stdout[:-4], np.float32)
@@ -384,7 +384,7 @@ def name_of(name):
 
 
 def expanded(path, config):
-    """The weights of a file as gguf dequantises them, with the names and the order of rows of transformers."""
+    """The weights of a file as gguf dequantizes them, with the names and the order of rows of transformers."""
     state, reader = {}, gguf.GGUFReader(path)
     for t in reader.tensors:
         if t.name == "rope_freqs.weight":
@@ -461,7 +461,7 @@ def files(name, d):
         check(f"{said} transformers has the logits of that", loads, d / f"trained-{mixture}")
 
 
-# ---- folders that other programs quantised ----
+# ---- folders that other programs quantized ----
 
 GROUPS = {"group of 32": dict(num_bits=4, type="int", symmetric=True, strategy="group", group_size=32),
           "group of 64, asymmetric": dict(num_bits=4, type="int", symmetric=False, strategy="group", group_size=64),
@@ -471,7 +471,7 @@ GROUPS = {"group of 32": dict(num_bits=4, type="int", symmetric=True, strategy="
 
 
 def nf4(source, out, nested):
-    """The model with the numbers of the folder that bitsandbytes quantised into out."""
+    """The model with the numbers of the folder that bitsandbytes quantized into out."""
     from bitsandbytes.functional import dequantize_4bit
     from transformers import BitsAndBytesConfig
 
@@ -521,8 +521,8 @@ def compressed(source, out, how):
     return model
 
 
-def quantisers(source, d):
-    """Test folders that the quantisers themselves write: a teacher keeps the weights, a student expands them."""
+def quantizers(source, d):
+    """Test folders that the quantizers themselves write: a teacher keeps the weights, a student expands them."""
     made = {f"bitsandbytes, {kind}": ("bitsandbytes", nf4, nested) for kind, nested in (("NF4", False), ("NF4, nested", True))}
     made |= {f"compressed-tensors, {kind}": ("compressed_tensors", compressed, how) for kind, how in GROUPS.items()}
     for i, (said, (package, function, how)) in enumerate(made.items()):
@@ -538,23 +538,23 @@ def quantisers(source, d):
         check(f"{said}: transformers has the logits of the student", lambda: expect_equal(their_logits(load(d / f"ours-{i}")), want[0]))
 
 
-# ---- quantised folders ----
+# ---- quantized folders ----
 
 
-def quantised(kind, d):
-    source, vocab = GOLDEN / "quantised" / kind, 23
+def quantized(kind, d):
+    source, vocab = GOLDEN / "quantized" / kind, 23
 
     def same(folder):
         expect_equal(our_logits(source, vocab, teacher=True), their_logits(load(folder), vocab))
         said = json.loads((folder / "config.json").read_text())
-        expect("quantization_config" not in said, "its configuration says that it is quantised")
+        expect("quantization_config" not in said, "its configuration says that it is quantized")
 
     tokens = ["--data", work / "tokens.bin"]
     how = ["--device", "cpu", "--seq-len", 32, "--batch-size", 2, "--steps", 1, "--lr", 1e-30]
     check(f"{kind} is trained", nojit, "train", "--student", source, *tokens, "--out", d / "trained", *how)
-    check(f"{kind}, trained: transformers has the logits of the quantised model", same, d / "trained")
+    check(f"{kind}, trained: transformers has the logits of the quantized model", same, d / "trained")
     check(f"{kind}: its layers are copied", nojit, "init", "--like", source, "--layers", 0, "--dtype", "float32", "--out", d / "layers")
-    check(f"{kind}, copied: transformers has the logits of the quantised model", same, d / "layers")
+    check(f"{kind}, copied: transformers has the logits of the quantized model", same, d / "layers")
     check(f"{kind}: adapters are trained", nojit, "train", "--student", source, *tokens, "--out", d / "adapters", *how, "--lora-r", 2)
     check(f"{kind}: adapters are merged", nojit, "merge", "--model", source, "--adapter", d / "adapters", "--out", d / "merged")
     check(f"{kind}, merged: transformers has its logits", loads, d / "merged", vocab)
@@ -568,7 +568,7 @@ def main():
     with open(work / "tokens.bin", "wb") as f:  # llm.c: 2,048 ids below 23
         np.array([20240520, 1, 2048] + [0] * 253, np.int32).tofile(f)
         np.array([i * i * 7 % 23 for i in range(2048)], np.uint16).tofile(f)
-    for name in sys.argv[3:] or [*PRESETS, *MODELS, *QUANTISED]:
+    for name in sys.argv[3:] or [*PRESETS, *MODELS, *QUANTIZED]:
         d = work / name
         d.mkdir()
         if name in PRESETS:
@@ -576,15 +576,15 @@ def main():
             check(f"a new {name}: transformers has its logits", loads, d / "new", 250)
             check(f"a new {name}: its generation settings are read", GenerationConfig.from_pretrained, d / "new")
             continue
-        if name in QUANTISED:
-            quantised(name, d)
+        if name in QUANTIZED:
+            quantized(name, d)
             continue
         check(f"{name} is made by transformers", make, name, d / "theirs")
         folders(name, d / "theirs", d)
         adapters(name, d)
         files(name, d)
         if name == "llama3":
-            quantisers(d / "theirs", d)
+            quantizers(d / "theirs", d)
         shutil.rmtree(d)
 
 

@@ -102,7 +102,7 @@ void sim_leave(void)
     pthread_mutex_unlock(&lock);
 }
 
-__attribute__((destructor)) static void summarise(void)
+__attribute__((destructor)) static void summarize(void)
 {
     const struct sim_control *c = &sim_control_state;
     const struct sim_counts counts = sim_counted();

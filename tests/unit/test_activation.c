@@ -88,7 +88,7 @@ static void activation_gradients_are_derivatives(void **state)
 }
 
 /* Check count elements of y against nj_ref_quantize_rows. */
-static void check_quantised(const double *q, double scale, const double *y, int count)
+static void check_quantized(const double *q, double scale, const double *y, int count)
 {
     double top = 0;
     for (int i = 0; i < count; i++)
@@ -98,7 +98,7 @@ static void check_quantised(const double *q, double scale, const double *y, int 
         assert_close(q[i], y[i] / scale, 1e-12);
 }
 
-static void quantised_activation_gradients_are_near(void **state)
+static void quantized_activation_gradients_are_near(void **state)
 {
     (void)state;
     for (int act = NJ_SILU; act <= NJ_GELU_TANH; act++) {
@@ -112,8 +112,8 @@ static void quantised_activation_gradients_are_near(void **state)
         double dtop = 0, top = 0, dmost = 0, most = 0;
         nj_ref_glu_bwd_quantize_f64(act, dq, dscale, q, scale, &dtop, &top, dy, gu, N, I);
         for (int n = 0; n < N; n++) {
-            check_quantised(dq + n * 2 * I, dscale[n], dgu + n * 2 * I, 2 * I);
-            check_quantised(q + n * I, scale[n], y + n * I, I);
+            check_quantized(dq + n * 2 * I, dscale[n], dgu + n * 2 * I, 2 * I);
+            check_quantized(q + n * I, scale[n], y + n * I, I);
             dmost = fmax(dmost, dscale[n]);
             most = fmax(most, scale[n]);
         }
@@ -122,7 +122,7 @@ static void quantised_activation_gradients_are_near(void **state)
     }
 }
 
-static void quantised_rows_are_gated_by_the_activation(void **state)
+static void quantized_rows_are_gated_by_the_activation(void **state)
 {
     (void)state;
     for (int act = NJ_GELU; act <= NJ_GELU_TANH; act++) {
@@ -131,7 +131,7 @@ static void quantised_rows_are_gated_by_the_activation(void **state)
         nj_ref_glu_fwd_f64(act, y, gu, N, I);
         nj_ref_glu_quantize_f64(act, q, scale, gu, N, I);
         for (int n = 0; n < N; n++)
-            check_quantised(q + n * I, scale[n], y + n * I, I);
+            check_quantized(q + n * I, scale[n], y + n * I, I);
     }
 }
 
@@ -203,8 +203,8 @@ int main(void)
         cmocka_unit_test_setup(gelu_is_x_times_the_normal_distribution, reset),
         cmocka_unit_test_setup(gelu_of_tanh_has_its_constants, reset),
         cmocka_unit_test_setup(activation_gradients_are_derivatives, reset),
-        cmocka_unit_test_setup(quantised_activation_gradients_are_near, reset),
-        cmocka_unit_test_setup(quantised_rows_are_gated_by_the_activation, reset),
+        cmocka_unit_test_setup(quantized_activation_gradients_are_near, reset),
+        cmocka_unit_test_setup(quantized_rows_are_gated_by_the_activation, reset),
     };
     const struct CMUnitTest devices[] = {
         cmocka_unit_test(activations_survive_extremes),

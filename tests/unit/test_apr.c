@@ -310,7 +310,7 @@ static void lying_apr_files_are_refused(void **state)
 }
 
 /* One row of 4 elements, where quantization needs 256. */
-static void apr_lists_are_not_quantised(void **state)
+static void apr_lists_are_not_quantized(void **state)
 {
     (void)state;
     static const int types[] = {APR_FILE_Q4_K, APR_FILE_Q6_K, APR_FILE_Q4, APR_FILE_Q8};
@@ -353,7 +353,7 @@ int main(void)
         cmocka_unit_test(damaged_apr_weights_are_found),
         cmocka_unit_test(cut_apr_files_are_refused),
         cmocka_unit_test(lying_apr_files_are_refused),
-        cmocka_unit_test(apr_lists_are_not_quantised),
+        cmocka_unit_test(apr_lists_are_not_quantized),
         cmocka_unit_test(apr_metadata_are_an_object),
     };
     return cmocka_run_group_tests_name("apr", tests, scratch_begin, scratch_end);

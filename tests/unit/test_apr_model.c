@@ -62,7 +62,7 @@ static void round_row(float *x, int64_t columns, int dtype)
             continue;
         const struct tensor t = {
             .dtype = types[i].type, .rank = 2, .shape = {1, columns}, .data = blocks};
-        check_ok(quantize_rows(t.dtype, x, 1, columns, blocks), "quantise");
+        check_ok(quantize_rows(t.dtype, x, 1, columns, blocks), "quantize");
         tensor_to_f32(&t, 0, columns, x);
     }
 }

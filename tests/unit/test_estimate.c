@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_estimate.c: the estimated time of a step, compared with every measured step (docs/performance.md and
- * docs/quantised-teachers.md have the measurements). If this fails, `nojit plan --gpu` predicts a speed that the same
+ * docs/quantized-teachers.md have the measurements). If this fails, `nojit plan --gpu` predicts a speed that the same
  * shapes did not have. ROWS=1 prints the rows of docs/planning.md.
  */
 #include "engine/engine.h"
@@ -81,8 +81,8 @@ static struct train_options options_of(const struct measured *m)
                                   .grad_accum = m->accum,
                                   .steps = 1,
                                   .dtype = NJ_LP,
-                                  .teacher_f8 = (m->kind & T8) != 0,
-                                  .student_f8 = m->kind & S8 ? STUDENT_F8_LEAST : 0,
+                                  .teacher_fp8 = (m->kind & T8) != 0,
+                                  .student_fp8 = m->kind & S8 ? STUDENT_FP8_LEAST : 0,
                                   .f8_scales = NJ_F8_ROWS,
                                   .recompute = m->kind & BLOCK ? RECOMPUTE_BLOCK : RECOMPUTE_NONE};
 }
@@ -192,7 +192,7 @@ static void names_are_as_users_and_drivers_write_them(void **state)
         assert_ptr_equal(gpu_of_device(g->device), g);
         assert_ptr_equal(gpu_named(g->name), g);
         assert_true(g->tflops > 0 && g->f32_tflops > 0 && g->bandwidth > 0);
-        assert_true((g->f8_tflops > 0) == (g->sm >= 89));
+        assert_true((g->fp8_tflops > 0) == (g->sm >= 89));
         assert_true(gpu_budget(g) > (size_t)(g->gib * 0.85 * (1 << 30)));
     }
 }

@@ -83,7 +83,7 @@ static void threads_change_nothing_in_loaded_weights(void **state)
         uint64_t first = 0;
         struct train_options o = small_options;
         o.steps = 0;
-        o.teacher_f8 = k / 2 == 1;
+        o.teacher_fp8 = k / 2 == 1;
         o.teacher_types = k / 2 == 2 ? types : NULL;
         for (int n = 0; n < COUNTS; n++) {
             omp_set_num_threads(threads[n]);

@@ -9,7 +9,7 @@
 #include "unit.h"
 
 static const struct step_flops STEP = {
-    .student = 989e12, .student_f8 = 989.5e12, .teacher = 494.5e12, .teacher_f8 = 1979e12};
+    .student = 989e12, .student_fp8 = 989.5e12, .teacher = 494.5e12, .teacher_fp8 = 1979e12};
 
 static struct ideal_seconds on(const char *name, enum nj_dtype dtype, const struct step_flops *f)
 {

@@ -108,10 +108,10 @@ static int load_apr_tokenizer(void)
     return rc;
 }
 
-static int load_quantised(void)
+static int load_quantized(void)
 {
     struct tensors w;
-    const int rc = source_tensors("tests/golden/quantised/nf4-nested", &w);
+    const int rc = source_tensors("tests/golden/quantized/nf4-nested", &w);
     if (rc == 0)
         tensors_close(&w);
     return rc;
@@ -420,7 +420,7 @@ static const struct {
     {"shards", load_shards},
     {"a GGUF file as a model", load_gguf_model},
     {"an APR file as a model", load_apr_model},
-    {"quantised folder", load_quantised},
+    {"quantized folder", load_quantized},
     {"a GGUF file in parts", load_gguf_parts},
     {"values of a GGUF file", load_gguf_values},
     {"config", load_config},

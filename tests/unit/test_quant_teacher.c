@@ -76,7 +76,7 @@ static void write_blocks(struct gguf_writer *w, const struct tensor_spec *s, uin
     free(data);
 }
 
-static void write_quantised(const char *name, const struct model_config *c)
+static void write_quantized(const char *name, const struct model_config *c)
 {
     const struct gguf_form form = {.vocab_size = true};
     struct st_declared declared[SPECS_MOST];
@@ -154,7 +154,7 @@ static void write_expanded(const char *name, const char *from, const struct mode
 }
 
 /* Compare the losses of two steps and an evaluation; `kept`: the teacher stays quantized. */
-static void run_both(const char *quantised, const char *whole, const struct model_config *c,
+static void run_both(const char *quantized, const char *whole, const struct model_config *c,
                      int grad_accum)
 {
     struct step_result step[2][2];
@@ -164,10 +164,10 @@ static void run_both(const char *quantised, const char *whole, const struct mode
         struct train_options o = small_options;
         o.grad_accum = grad_accum;
         if (kept)
-            ok(source_types(path_of(quantised), c, &types));
+            ok(source_types(path_of(quantized), c, &types));
         assert_true(!kept == !types);
         o.teacher_types = types;
-        struct engine *e = open_engine("student", kept ? quantised : whole, &o);
+        struct engine *e = open_engine("student", kept ? quantized : whole, &o);
         struct batch_source *d = open_tokens("masked.bin", &o, false);
         for (int i = 0; i < 2; i++) {
             ok(engine_step(e, d, &step[kept][i]));
@@ -177,7 +177,7 @@ static void run_both(const char *quantised, const char *whole, const struct mode
         batches_close(d);
         engine_destroy(e);
         o.steps = 0;
-        e = open_engine("student", kept ? quantised : whole, &o);
+        e = open_engine("student", kept ? quantized : whole, &o);
         d = open_tokens("masked.bin", &o, true);
         ok(engine_eval(e, d, &eval[kept]));
         batches_close(d);
@@ -189,24 +189,24 @@ static void run_both(const char *quantised, const char *whole, const struct mode
     assert_memory_equal(&eval[0], &eval[1], sizeof eval[0]);
 }
 
-static void a_quantised_teacher_is_its_expanded_weights(void **state)
+static void a_quantized_teacher_is_its_expanded_weights(void **state)
 {
     (void)state;
     struct model_config c = untied;
     for (int tied = 0; tied < 2; tied++) {
-        char quantised[32], whole[32];
+        char quantized[32], whole[32];
         c.tied = tied;
-        snprintf(quantised, sizeof quantised, "quantised%d.gguf", tied);
+        snprintf(quantized, sizeof quantized, "quantized%d.gguf", tied);
         snprintf(whole, sizeof whole, "whole%d", tied);
-        write_quantised(quantised, &c);
-        write_expanded(whole, quantised, &c);
-        run_both(quantised, whole, &c, 1);
-        run_both(quantised, whole, &c, 3);
+        write_quantized(quantized, &c);
+        write_expanded(whole, quantized, &c);
+        run_both(quantized, whole, &c, 1);
+        run_both(quantized, whole, &c, 3);
     }
 }
 
 /* The teacher needs memory for its blocks, norms and one scratch buffer, not for the matrices. */
-static void nothing_of_a_quantised_teacher_is_kept_expanded(void **state)
+static void nothing_of_a_quantized_teacher_is_kept_expanded(void **state)
 {
     (void)state;
     unsigned char *types;
@@ -214,7 +214,7 @@ static void nothing_of_a_quantised_teacher_is_kept_expanded(void **state)
     struct train_options o = small_options;
     struct tensor_spec *spec;
     size_t count, blocks = 0, taken = 0;
-    write_quantised("planned.gguf", &untied);
+    write_quantized("planned.gguf", &untied);
     ok(source_types(path_of("planned.gguf"), &untied, &types));
     o.teacher_types = types;
     ok(plan_make(&qwen2, &untied, &o, &plan));
@@ -240,7 +240,7 @@ static void broken_scales_are_refused(void **state)
     unsigned char *types;
     struct engine *e;
     struct train_options o = small_options;
-    write_quantised("broken.gguf", &untied);
+    write_quantized("broken.gguf", &untied);
     ok(source_types(path_of("broken.gguf"), &untied, &types));
     struct tensors tensors;
     ok(source_tensors(path_of("broken.gguf"), &tensors));
@@ -279,12 +279,12 @@ static void seven_billion_take_six_gigabytes(void **state)
 }
 
 /* The matrices are not parameters, so they cannot be given a gradient. */
-static void gradients_of_a_quantised_teacher_are_refused(void **state)
+static void gradients_of_a_quantized_teacher_are_refused(void **state)
 {
     (void)state;
     unsigned char *types;
     struct train_options o = small_options;
-    write_quantised("frozen.gguf", &untied);
+    write_quantized("frozen.gguf", &untied);
     ok(source_types(path_of("frozen.gguf"), &untied, &types));
     o.teacher_types = types;
     struct engine *e = open_engine("student", "frozen.gguf", &o);
@@ -312,14 +312,14 @@ static void gradients_of_a_quantised_teacher_are_refused(void **state)
 }
 
 /* The head runs in slices, each of whose GEMMs was prepared. */
-static void epochs_with_a_quantised_teacher_end(void **state)
+static void epochs_with_a_quantized_teacher_end(void **state)
 {
     (void)state;
     unsigned char *types;
     struct train_options o = small_options;
     struct step_result first = {0}, r;
     struct data_state at;
-    write_quantised("epochs.gguf", &untied);
+    write_quantized("epochs.gguf", &untied);
     ok(source_types(path_of("epochs.gguf"), &untied, &types));
     o.teacher_types = types;
     struct engine *e = open_engine("student", "epochs.gguf", &o);
@@ -336,7 +336,7 @@ static void epochs_with_a_quantised_teacher_end(void **state)
 }
 
 /* A folder that is quantized while it is read gives the blocks of a quantized file, whose rows lie in another order. */
-static void folders_are_quantised_like_files(void **state)
+static void folders_are_quantized_like_files(void **state)
 {
     (void)state;
     static const enum nj_tensor_type each[] = {NJ_TYPE_Q8_0, NJ_TYPE_Q5_0, NJ_TYPE_Q4_K,
@@ -383,7 +383,7 @@ static void told(void *user, double bytes, double total)
 
 /* Progress is reported for student and teacher, to the last byte, whether the teacher is kept as it is, quantized or
  * not. */
-static void the_reading_of_a_quantised_teacher_is_told(void **state)
+static void the_reading_of_a_quantized_teacher_is_told(void **state)
 {
     (void)state;
     const struct gguf_form form = {.dtype = NJ_TYPE_Q5_0};
@@ -462,15 +462,15 @@ static int open_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quantised_teacher_is_its_expanded_weights),
-        cmocka_unit_test(nothing_of_a_quantised_teacher_is_kept_expanded),
+        cmocka_unit_test(a_quantized_teacher_is_its_expanded_weights),
+        cmocka_unit_test(nothing_of_a_quantized_teacher_is_kept_expanded),
         cmocka_unit_test(broken_scales_are_refused),
         cmocka_unit_test(scales_are_where_they_are_looked_for),
-        cmocka_unit_test(folders_are_quantised_like_files),
-        cmocka_unit_test(the_reading_of_a_quantised_teacher_is_told),
+        cmocka_unit_test(folders_are_quantized_like_files),
+        cmocka_unit_test(the_reading_of_a_quantized_teacher_is_told),
         cmocka_unit_test(seven_billion_take_six_gigabytes),
-        cmocka_unit_test(gradients_of_a_quantised_teacher_are_refused),
-        cmocka_unit_test(epochs_with_a_quantised_teacher_end),
+        cmocka_unit_test(gradients_of_a_quantized_teacher_are_refused),
+        cmocka_unit_test(epochs_with_a_quantized_teacher_end),
     };
     return cmocka_run_group_tests_name("quant_teacher", tests, open_all, fixture_close);
 }

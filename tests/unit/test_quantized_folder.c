@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_quantized_folder.c: the folders of tests/golden/quantised, whose matrices are quantized in formats of
+ * test_quantized_folder.c: the folders of tests/golden/quantized, whose matrices are quantized in formats of
  * safetensors: every weight, as described in tests/golden/make_quantized_folders.py; and folders with false statements.
  */
 #include "formats/safetensors.h"
@@ -10,7 +10,7 @@
 #include "unit.h"
 #include "weights/quant_weights.h"
 
-#define FOLDERS "tests/golden/quantised/"
+#define FOLDERS "tests/golden/quantized/"
 #define DOWN "model.layers.0.mlp.down_proj."
 #define QUERY "model.layers.0.self_attn.q_proj."
 
@@ -194,7 +194,7 @@ static const struct lie {
     CONFIG("fp8", "48,", "0,", "weight_block_size is [0,64]; it must be a list of two"),
 #undef CONFIG
     {"gptq", "config.json", "\"group_size\": 64", "\"group_size\": 32", NJ_E_FORMAT,
-     QUERY "qzeros is not what quantised weights of 64 rows and 64 columns come with"},
+     QUERY "qzeros is not what quantized weights of 64 rows and 64 columns come with"},
     {"gptq", "config.json", "\"quantization_config\"", "\"task_specific_params\"", NJ_E_UNSUPPORTED,
      "is I32; F32, BF16 and F16 are supported"},
     {"gptq", "config.json", "\"desc_act\": false", "\"dynamic\": {\"x\": 1}", NJ_E_UNSUPPORTED,
@@ -215,13 +215,13 @@ static const struct lie {
      DOWN "weight_scale is not what"},
     {"fp8", "config.json", "48,", "16,", NJ_E_FORMAT, "weight_scale_inv is not what"},
     {"gptq", "config.json", "\"gptq\"", "\"fp8\"", NJ_E_UNSUPPORTED,
-     "g_idx is not part of weights that are quantised as config.json says"},
+     "g_idx is not part of weights that are quantized as config.json says"},
 #define HEADER(format, from, to, code, sentence)                                                   \
     {                                                                                              \
         format, "model.safetensors", from, to, code, sentence                                      \
     }
     HEADER("nf4", QUERY "weight.absmax", QUERY "weight.absmix", NJ_E_FORMAT,
-           QUERY "weight is quantised, and its part absmax is missing"),
+           QUERY "weight is quantized, and its part absmax is missing"),
     HEADER("nf4", "\"quant_type\": \"nf4\"", "\"quant_type\": \"nf5\"", NJ_E_FORMAT,
            "quant_state.bitsandbytes__nf4 is not what"),
     HEADER("nf4", "\"blocksize\": 64", "\"blocksize\": 32", NJ_E_UNSUPPORTED,
@@ -241,14 +241,14 @@ static const struct lie {
     HEADER("packed", QUERY "weight_shape", QUERY "weight_g_idx", NJ_E_UNSUPPORTED,
            "weight_g_idx spreads the columns of a group (actorder)"),
     HEADER("packed", QUERY "weight_packed", QUERY "weight_picked", NJ_E_UNSUPPORTED,
-           "weight_picked is not part of weights that are quantised"),
+           "weight_picked is not part of weights that are quantized"),
     HEADER("packed-bytes", "\"I8\"", "\"U8\"", NJ_E_FORMAT, "weight_zero_point is not what"),
     HEADER("float-channel", QUERY "weight_scale", QUERY "weight_scalf", NJ_E_FORMAT,
            "its part weight_scale is missing"),
 #undef HEADER
 };
 
-static void lying_quantised_folders_are_refused(void **state)
+static void lying_quantized_folders_are_refused(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
@@ -295,7 +295,7 @@ static void codes_other_than_nf4_are_refused(void **state)
 }
 
 /* Only the scale of a block can be NaN. */
-static void nan_in_a_quantised_folder_is_found(void **state)
+static void nan_in_a_quantized_folder_is_found(void **state)
 {
     (void)state;
     for (int broken = 0; broken < 2; broken++) {
@@ -332,7 +332,7 @@ static uint64_t hash_of(void)
     return hash;
 }
 
-static void every_part_of_a_quantised_folder_is_hashed(void **state)
+static void every_part_of_a_quantized_folder_is_hashed(void **state)
 {
     (void)state;
     static const char *const parts[] = {"qweight", "qzeros", "scales"};
@@ -363,13 +363,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_format),
         cmocka_unit_test(weights_keep_their_size),
-        cmocka_unit_test(lying_quantised_folders_are_refused),
+        cmocka_unit_test(lying_quantized_folders_are_refused),
         cmocka_unit_test(columns_of_a_group_must_lie_together),
         cmocka_unit_test(codes_other_than_nf4_are_refused),
-        cmocka_unit_test(nan_in_a_quantised_folder_is_found),
+        cmocka_unit_test(nan_in_a_quantized_folder_is_found),
         cmocka_unit_test(only_biases_of_zeros_are_dropped),
-        cmocka_unit_test(every_part_of_a_quantised_folder_is_hashed),
+        cmocka_unit_test(every_part_of_a_quantized_folder_is_hashed),
         cmocka_unit_test(fp8_of_weights_alone_is_read),
     };
-    return cmocka_run_group_tests_name("quantised_folder", tests, scratch_begin, scratch_end);
+    return cmocka_run_group_tests_name("quantized_folder", tests, scratch_begin, scratch_end);
 }

@@ -64,7 +64,7 @@ static void elements_of_pairs_come_in_order(void **state)
 }
 
 /* Blocks of Q8_0 with scale 1/2: ranges begin and end in the middle of a block, also in the order of pairs. */
-static void quantised_elements_are_expanded(void **state)
+static void quantized_elements_are_expanded(void **state)
 {
     (void)state;
     enum { BLOCK = 34, BLOCKS = ROWS * COLUMNS / 32, ALL = ROWS * COLUMNS };
@@ -133,7 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_pairs_come_in_order),
         cmocka_unit_test(elements_of_pairs_come_in_order),
-        cmocka_unit_test(quantised_elements_are_expanded),
+        cmocka_unit_test(quantized_elements_are_expanded),
         cmocka_unit_test(the_order_of_elements_is_hashed),
         cmocka_unit_test(the_hash_of_tensors_stays),
     };

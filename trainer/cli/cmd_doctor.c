@@ -330,7 +330,7 @@ static void print_libraries(void)
 {
     printf("compiler  %s\n", compiler_name());
     for (const struct library *l = libraries; l->name != NULL; l++)
-        printf("library   %s %s, %s\n", l->name, l->version(), l->licence);
+        printf("library   %s %s, %s\n", l->name, l->version(), l->license);
 }
 
 int cmd_version(const struct settings *s)

@@ -40,7 +40,8 @@ static void look_up_device(const struct settings *s, struct train_options *o, st
                                        .cache_folder = kept[0] != '\0' ? kept : NULL};
     nj_context *ctx = NULL;
     *out = (struct budget){.bytes = o->memory_bytes, .whose = "--memory-budget"};
-    const bool by_device = options.device == NJ_DEVICE_VULKAN || o->teacher_f8 || o->student_f8 > 0;
+    const bool by_device =
+        options.device == NJ_DEVICE_VULKAN || o->teacher_fp8 || o->student_fp8 > 0;
     if (out->bytes > 0 && !by_device)
         return;
     if (nj_context_create(&ctx, &options) == 0) {
@@ -191,7 +192,7 @@ static int read_teacher_types(struct run *r, const struct model_config *teacher)
     const enum teacher_dtype wanted = (enum teacher_dtype)r->s->teacher_dtype;
     if (r->teacher[0] != '\0')
         return run_teacher_types(r);
-    if (r->s->teacher == NULL || wanted <= TEACHER_F8)
+    if (r->s->teacher == NULL || wanted <= TEACHER_FP8)
         return 0;
     const int rc = teacher_types_as(teacher, wanted, &r->teacher_types);
     r->options.teacher_types = r->teacher_types;

@@ -71,7 +71,7 @@ static void print_option(FILE *f, const struct option *o)
 
 /* Utilization, as engine_flops() and mfu_ideal() count it. */
 static const char utilisation[] =
-    "MFU: ((student_flops + teacher_flops) / P + (student_f8_flops + teacher_f8_flops) / P8) / "
+    "MFU: ((student_flops + teacher_flops) / P + (student_fp8_flops + teacher_f8_flops) / P8) / "
     "seconds\n"
     "of the step.\n"
     "For N tokens per step in sequences of S, a forward pass takes\n"

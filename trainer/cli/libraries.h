@@ -6,7 +6,7 @@
 #define TRAINER_LIBRARIES_H
 
 struct library {
-    const char *name, *licence;   /* name, and license as an SPDX expression */
+    const char *name, *license;   /* name, and license as an SPDX expression */
     const char *(*version)(void); /* returns the version that the linked code itself reports */
 };
 

@@ -128,10 +128,10 @@ static const struct command_info *command_named(const char *word)
 static const struct {
     const char *word, *remedy;
 } other_commands[] = {
-    {"quantize", "`nojit export --type q4_k_m` writes a quantised GGUF file; `--teacher-dtype "
-                 "q4_k` quantises a teacher while it is read"},
-    {"quantise", "`nojit export --type q4_k_m` writes a quantised GGUF file; `--teacher-dtype "
-                 "q4_k` quantises a teacher while it is read"},
+    {"quantize", "`nojit export --type q4_k_m` writes a quantized GGUF file; `--teacher-dtype "
+                 "q4_k` quantizes a teacher while it is read"},
+    {"quantise", "`nojit export --type q4_k_m` writes a quantized GGUF file; `--teacher-dtype "
+                 "q4_k` quantizes a teacher while it is read"},
     {"convert",
      "`nojit export` writes a model as a GGUF file, or with --type hf as a Hugging Face folder"},
     {"finetune",

@@ -18,7 +18,7 @@ void plan_gpu_list(void)
            "GB/s");
     for (const struct gpu *g = gpu_table; g->name != NULL; g++)
         printf("%-11s %-24s sm_%-4d %10.1f %10.0f %8.0f %8.0f\n", g->name, g->device, g->sm, g->gib,
-               g->tflops, g->f8_tflops, g->bandwidth);
+               g->tflops, g->fp8_tflops, g->bandwidth);
 }
 
 static int check_options(const struct settings *s)

@@ -10,8 +10,8 @@
 #include "base/try.h"
 #include "io/error.h"
 #include "model/model_open.h"
-#include "net/f8.h"
-#include "net/student_f8.h"
+#include "net/fp8.h"
+#include "net/student_fp8.h"
 #include "nojit_ops.h"
 #include "state/cost.h"
 #include "state/engine_struct.h"
@@ -71,7 +71,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     TRY(read_config(e, 0, student_dir, &e->student.c));
     TRY(config_check_length(&e->student.c, longest(&e->o), student_dir));
     TRY(net_layout(&e->student, &e->o.lora, &e->lora));
-    TRY(student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o)));
+    TRY(student_fp8_choose(&e->student, e->o.student_fp8, train_rows(&e->o)));
     if (!teacher_dir)
         return 0;
     TRY(read_config(e, 1, teacher_dir, &teacher));
@@ -232,7 +232,7 @@ static int allocate(struct engine *e, size_t free_bytes)
     lay_out(e,
             (struct carve){.base = e->device, .cells = e->plan.cells.limit > 0 ? &e->cells : NULL},
             e->host);
-    student_f8_head_name(&e->student, &e->mem.f8_head);
+    student_fp8_head_name(&e->student, &e->mem.fp8_head);
     e->chunks_of = calloc((size_t)e->shape.slots, sizeof *e->chunks_of);
     e->scratch = calloc((size_t)e->shape.rows, sizeof *e->scratch);
     e->began = calloc((size_t)e->o.grad_accum + 1, sizeof *e->began);
@@ -255,8 +255,8 @@ static int plan_run(struct engine *e)
  * each rank finds them for itself. */
 static int check_refused(const struct engine *e)
 {
-    static const struct f8_refusals none[2];
-    if (e->o.ranks < 2 || memcmp(none, e->f8_refused, sizeof none) == 0)
+    static const struct fp8_refusals none[2];
+    if (e->o.ranks < 2 || memcmp(none, e->fp8_refused, sizeof none) == 0)
         return 0;
     return fail(NJ_E_UNSUPPORTED, "FP8: cuBLASLt has no right algorithm here for some GEMMs, which "
                                   "one GPU would run in 16 bits; with several, leave FP8 out, or "
@@ -267,14 +267,14 @@ static int check_refused(const struct engine *e)
  * and all is planned anew. */
 static int plan_and_prepare(struct engine *e)
 {
-    struct f8_refusals before[2];
+    struct fp8_refusals before[2];
     do {
-        memcpy(before, e->f8_refused, sizeof before);
-        TRY(student_f8_choose(&e->student, e->o.student_f8, train_rows(&e->o)));
+        memcpy(before, e->fp8_refused, sizeof before);
+        TRY(student_fp8_choose(&e->student, e->o.student_fp8, train_rows(&e->o)));
         TRY(teacher_choose(&e->teacher));
         TRY(plan_run(e));
         TRY(prepare(e));
-    } while (memcmp(before, e->f8_refused, sizeof before) != 0);
+    } while (memcmp(before, e->fp8_refused, sizeof before) != 0);
     return check_refused(e);
 }
 
@@ -284,7 +284,7 @@ static void append_word(char *out, size_t bytes, const char *word)
     snprintf(out + used, bytes - used, "%s%s", used > 0 ? " " : "", word);
 }
 
-static void name_refused(const struct f8_refusals *f, char *out, size_t bytes)
+static void name_refused(const struct fp8_refusals *f, char *out, size_t bytes)
 {
     *out = '\0';
     for (int kind = 0; kind < BLOCK_KINDS; kind++)
@@ -303,8 +303,8 @@ static void say_refused(struct engine *e, say_fn *say, void *user)
     const struct nj_device_info *d = nj_context_device(e->ctx);
     const size_t v = d->gemm_version;
     for (int i = 0; i < 2; i++) {
-        char *names = e->f8_refused_names[i], line[320];
-        name_refused(&e->f8_refused[i], names, sizeof e->f8_refused_names[i]);
+        char *names = e->fp8_refused_names[i], line[320];
+        name_refused(&e->fp8_refused[i], names, sizeof e->fp8_refused_names[i]);
         snprintf(line, sizeof line,
                  "FP8: cuBLASLt %zu.%zu.%zu has no right algorithm on %.100s for these GEMMs of "
                  "the %s, which run in 16 bits: %s",
@@ -404,8 +404,8 @@ int engine_create(nj_context *ctx, const char *student_dir, const char *teacher_
     e->student.T = o->dtype;
     e->student.f8_scales = e->o.f8_scales;
     e->student.recompute = (enum recompute)o->recompute;
-    e->o.f8_refused[0] = e->student.f8_refused = &e->f8_refused[0];
-    e->o.f8_refused[1] = &e->f8_refused[1];
+    e->o.fp8_refused[0] = e->student.fp8_refused = &e->fp8_refused[0];
+    e->o.fp8_refused[1] = &e->fp8_refused[1];
     const size_t free_bytes = nj_context_budget(ctx);
     int rc = read_models(e, student_dir, teacher_dir, say, user);
     e->o.objective = objective_with((enum objective)o->objective, e->teacher.form);
@@ -460,14 +460,14 @@ const struct model_config *engine_teacher(const struct engine *e)
     return teacher_model_config(&e->teacher);
 }
 
-const char *engine_student_f8(const struct engine *e)
+const char *engine_student_fp8(const struct engine *e)
 {
-    return e->student.f8_names;
+    return e->student.fp8_names;
 }
 
-const char *engine_f8_refused(const struct engine *e, bool of_teacher)
+const char *engine_fp8_refused(const struct engine *e, bool of_teacher)
 {
-    return e->f8_refused_names[of_teacher];
+    return e->fp8_refused_names[of_teacher];
 }
 
 int engine_head_chunk(const struct engine *e)
@@ -501,7 +501,8 @@ uint64_t engine_teacher_hash(const struct engine *e)
 
 struct step_flops engine_flops(const struct engine *e)
 {
-    return step_flops_count(&e->student, teacher_net(&e->teacher), &e->o, e->mem.f8_head.gradients);
+    return step_flops_count(&e->student, teacher_net(&e->teacher), &e->o,
+                            e->mem.fp8_head.gradients);
 }
 
 size_t engine_allocated_bytes(const struct engine *e)

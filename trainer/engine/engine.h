@@ -33,10 +33,10 @@ const struct model_config *engine_student(const struct engine *e);
 const struct model_config *engine_teacher(const struct engine *e); /* NULL without one */
 /* Return the student's FP8 GEMMs, "in each of the student's layers: gate_up down; in the LM head: logits", or
  * "". */
-const char *engine_student_f8(const struct engine *e);
+const char *engine_student_fp8(const struct engine *e);
 /* Return the GEMMs of the student or the teacher that were to be in FP8, but for which the device has no algorithm:
  * "gate_up logits", or "". */
-const char *engine_f8_refused(const struct engine *e, bool of_teacher);
+const char *engine_fp8_refused(const struct engine *e, bool of_teacher);
 int engine_head_chunk(const struct engine *e);             /* rows of logits at a time */
 int64_t engine_trained_parameters(const struct engine *e); /* number, of model or adapters */
 const struct plan *engine_plan(const struct engine *e);

@@ -231,8 +231,8 @@ static int check_bytes(const struct cursor *c, const struct tensor *t, const str
                        uint64_t elements)
 {
     const int64_t columns = t->shape[t->rank - 1], block = tensor_type_block(t->dtype);
-    const bool quantised = block > 1 || p->type->blocks != APR_NONE;
-    if (quantised && t->rank != 2)
+    const bool quantized = block > 1 || p->type->blocks != APR_NONE;
+    if (quantized && t->rank != 2)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: tensor %s is %s; norms and biases must be F32, F16 or BF16: import the "
                     "model again",

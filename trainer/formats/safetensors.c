@@ -80,7 +80,7 @@ const char *st_type_name(enum nj_tensor_type type)
 static int refuse_type(const char *path, const char *name, const char *type)
 {
     return fail(NJ_E_UNSUPPORTED,
-                "%s: tensor %s is %.16s; F32, BF16 and F16 are supported: use an unquantised "
+                "%s: tensor %s is %.16s; F32, BF16 and F16 are supported: use an unquantized "
                 "release of the model",
                 path, name, type);
 }

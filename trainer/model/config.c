@@ -92,11 +92,11 @@ static void note_dropout(const struct fields *f)
 /* Refuse features that would change the computation and that nojit does not compute. */
 static int refuse_features(const struct fields *f, const struct family *family)
 {
-    const json_t *quantised = field_get(f, "quantization_config");
-    struct quantised_scheme scheme;
+    const json_t *quantized = field_get(f, "quantization_config");
+    struct quantized_scheme scheme;
     TRY(config_refuse_values(f, family->model_type));
     note_dropout(f);
-    TRY(quantised ? quantised_scheme(f->file->path, quantised, &scheme) : 0);
+    TRY(quantized ? quantized_scheme(f->file->path, quantized, &scheme) : 0);
     TRY(config_check_rotary(f));
     return refuse_layer_types(f);
 }

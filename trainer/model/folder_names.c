@@ -169,7 +169,7 @@ int folder_names_check(const char *dir, const struct tensors *w)
                 "another model",
                 dir, t->name, st_type_name(t->dtype));
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: tensor %s is %s; F32, BF16 and F16 are supported: use an unquantised "
+                    "%s: tensor %s is %s; F32, BF16 and F16 are supported: use an unquantized "
                     "release of the model",
                     dir, t->name, st_type_name(t->dtype));
     }

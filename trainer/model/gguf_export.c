@@ -113,7 +113,7 @@ static void copy_rows(struct writing *x, const struct tensor_spec *s, const stru
         tensor_rows(t, row_of(x, s, first + r), 1, (char *)x->blocks + (size_t)r * bytes);
 }
 
-static int quantise_rows(struct writing *x, const struct tensor_spec *s, const struct tensor *t,
+static int quantize_part(struct writing *x, const struct tensor_spec *s, const struct tensor *t,
                          enum nj_tensor_type type, int64_t first, int64_t rows)
 {
     const int64_t columns = s->shape[1];
@@ -143,7 +143,7 @@ static int write_tensor(struct writing *x, size_t i)
         if (t->dtype == type)
             copy_rows(x, s, t, first, rows);
         else
-            rc = quantise_rows(x, s, t, type, first, rows);
+            rc = quantize_part(x, s, t, type, first, rows);
         if (rc == 0)
             rc = gguf_write_data(x->w, x->blocks, tensor_type_bytes(type, rows * columns));
         if (rc != 0)

@@ -75,10 +75,10 @@ bool source_is_folder(const char *path)
     return kind_of(path)->folder;
 }
 
-int source_may_be_quantised(const char *path, bool *out)
+int source_may_be_quantized(const char *path, bool *out)
 {
     *out = true;
-    return source_is_folder(path) ? folder_is_quantised(path, out) : 0;
+    return source_is_folder(path) ? folder_is_quantized(path, out) : 0;
 }
 
 int source_write_config(const char *path, const char *dir, const struct model_config *c,
@@ -102,7 +102,7 @@ int source_types(const char *path, const struct model_config *c, unsigned char *
     struct tensor_spec *spec;
     struct tensors w;
     size_t count;
-    bool quantised = false;
+    bool quantized = false;
     *out = NULL;
     int rc = source_tensors_again(path, &w);
     if (rc != 0)
@@ -115,11 +115,11 @@ int source_types(const char *path, const struct model_config *c, unsigned char *
         const struct tensor *t = tensors_find(&w, spec[i].name);
         rc = weights_check(path, &spec[i], t);
         types[i] = rc ? 0 : (unsigned char)t->dtype;
-        quantised = quantised || tensor_type_block((enum nj_tensor_type)types[i]) > 1;
+        quantized = quantized || tensor_type_block((enum nj_tensor_type)types[i]) > 1;
     }
     free(spec);
     tensors_close(&w);
-    if (rc == 0 && quantised)
+    if (rc == 0 && quantized)
         *out = types;
     else
         free(types);
@@ -132,7 +132,7 @@ static void append(const char *name, char *out, size_t bytes)
     snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", name);
 }
 
-int source_quantised(const char *path, char *out, size_t bytes)
+int source_quantized(const char *path, char *out, size_t bytes)
 {
     bool found[NJ_TYPES] = {false};
     struct tensors w;

@@ -27,11 +27,11 @@ int source_side_files(const char *path, const char *dir);
 int source_check_side_files(const char *path);
 /* Find whether there are weights that source_types() should look at: those of a file, or of a folder whose
  * configuration says that they are quantized. */
-int source_may_be_quantised(const char *path, bool *out);
+int source_may_be_quantized(const char *path, bool *out);
 /* Find the enum nj_tensor_type of each of tensor_specs(); free() it. NULL where nothing is quantized. Only headers are
  * read. */
 int source_types(const char *path, const struct model_config *c, unsigned char **out);
 /* Write the quantized types among the weights: "Q4_K, Q6_K", or "" where there are none. */
-int source_quantised(const char *path, char *out, size_t bytes);
+int source_quantized(const char *path, char *out, size_t bytes);
 
 #endif

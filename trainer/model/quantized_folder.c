@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 /* Read the quantization_config of a folder, a part of the object *config, which the caller must release; NULL: none. */
-static int read_quantised(const char *dir, char path[PATH_BYTES], json_t **config, json_t **out)
+static int read_quantized(const char *dir, char path[PATH_BYTES], json_t **config, json_t **out)
 {
     *config = *out = NULL;
     if (snprintf(path, PATH_BYTES, "%s/config.json", dir) >= PATH_BYTES || access(path, F_OK) != 0)
@@ -32,11 +32,11 @@ static int read_quantised(const char *dir, char path[PATH_BYTES], json_t **confi
     return rc;
 }
 
-int folder_is_quantised(const char *dir, bool *out)
+int folder_is_quantized(const char *dir, bool *out)
 {
     char path[PATH_BYTES];
     json_t *config, *value;
-    const int rc = read_quantised(dir, path, &config, &value);
+    const int rc = read_quantized(dir, path, &config, &value);
     *out = rc == 0 && value && st_is_there(dir);
     json_decref(config);
     return rc;
@@ -73,7 +73,7 @@ int folder_config(const char *dir, struct model_config *out)
 struct reading {
     const char *dir;
     const struct model_config *config;
-    const struct quantised_scheme *scheme;
+    const struct quantized_scheme *scheme;
     const struct tensors *from; /* tensors as the files have them */
     bool *used;                 /* whether each of those was used */
     struct tensors to;          /* tensors under the names of the model, with room for all */
@@ -115,9 +115,9 @@ static void drop_bias(const struct reading *r, const struct tensor_spec *spec, i
 /* Take the parts of a matrix, if the folder has them. */
 static int take_matrix(struct reading *r, const struct tensor_spec *spec)
 {
-    const struct quantised_layout *layout = quantised_layout(r->scheme->format);
+    const struct quantized_layout *layout = quantized_layout(r->scheme->format);
     const int module = (int)(strlen(spec->name) - strlen("weight"));
-    struct quantised_matrix m = {.dir = r->dir, .spec = spec, .scheme = r->scheme};
+    struct quantized_matrix m = {.dir = r->dir, .spec = spec, .scheme = r->scheme};
     struct tensor *t = &r->to.tensor[r->to.count];
     struct packed *p = &r->to.packed[r->to.count];
     char name[sizeof spec->name + 64];
@@ -164,12 +164,12 @@ static int take_rest(struct reading *r)
             continue;
         if (!is_plain(t))
             return fail(NJ_E_UNSUPPORTED,
-                        "%s: tensor %s is not part of weights that are quantised as config.json "
+                        "%s: tensor %s is not part of weights that are quantized as config.json "
                         "says; use another release of the model",
                         r->dir, t->name);
         if (tensors_find(&r->to, t->name))
             return fail(NJ_E_FORMAT,
-                        "%s: tensor %s is there both quantised and not; use another release of the "
+                        "%s: tensor %s is there both quantized and not; use another release of the "
                         "model",
                         r->dir, t->name);
         *end++ = *t;
@@ -231,7 +231,7 @@ static int plain_tensors(const char *dir, struct tensors *out)
     return rc;
 }
 
-static int quantised_tensors(const char *dir, const struct quantised_scheme *scheme,
+static int quantized_tensors(const char *dir, const struct quantized_scheme *scheme,
                              struct tensors *out)
 {
     struct model_config config;
@@ -257,14 +257,14 @@ int folder_tensors(const char *dir, struct tensors *out)
 {
     char path[PATH_BYTES];
     json_t *config, *value;
-    struct quantised_scheme scheme;
+    struct quantized_scheme scheme;
     *out = (struct tensors){0};
-    int rc = read_quantised(dir, path, &config, &value);
+    int rc = read_quantized(dir, path, &config, &value);
     if (rc == 0 && value)
-        rc = quantised_scheme(path, value, &scheme);
+        rc = quantized_scheme(path, value, &scheme);
     const bool plain = !value;
     json_decref(config);
     if (rc != 0)
         return rc;
-    return plain ? plain_tensors(dir, out) : quantised_tensors(dir, &scheme, out);
+    return plain ? plain_tensors(dir, out) : quantized_tensors(dir, &scheme, out);
 }

@@ -2,8 +2,8 @@
  *
  * quantized_folder.h: the weights of a Hugging Face folder, quantized or not.
  */
-#ifndef NOJIT_TRAINER_QUANTISED_FOLDER_H
-#define NOJIT_TRAINER_QUANTISED_FOLDER_H
+#ifndef NOJIT_TRAINER_QUANTIZED_FOLDER_H
+#define NOJIT_TRAINER_QUANTIZED_FOLDER_H
 
 #include "formats/tensors.h"
 #include "model/config.h"
@@ -18,6 +18,6 @@ int folder_config(const char *dir, struct model_config *out);
  * have in the file. */
 int folder_tensors(const char *dir, struct tensors *out);
 /* Find whether its config.json has a quantization_config, and there are weights. */
-int folder_is_quantised(const char *dir, bool *out);
+int folder_is_quantized(const char *dir, bool *out);
 
 #endif

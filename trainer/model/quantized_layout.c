@@ -22,25 +22,25 @@ enum { FLOATS = 1 << NJ_TYPE_F32 | 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
 enum { HALVES = 1 << NJ_TYPE_F16 | 1 << NJ_TYPE_BF16 };
 _Static_assert((int)ST_I64 < 31 && (int)ST_TYPES <= 63, "a set of types is an int64_t");
 
-static int refuse_part(const struct quantised_matrix *m, const struct tensor *t)
+static int refuse_part(const struct quantized_matrix *m, const struct tensor *t)
 {
     return fail(NJ_E_FORMAT,
-                "%s: tensor %s is not what quantised weights of %lld rows and %lld columns come "
+                "%s: tensor %s is not what quantized weights of %lld rows and %lld columns come "
                 "with, by quantization_config; fetch the folder again",
                 m->dir, t->name, (long long)m->spec->shape[0], (long long)m->spec->shape[1]);
 }
 
-static int need(const struct quantised_matrix *m, int part, const char *name)
+static int need(const struct quantized_matrix *m, int part, const char *name)
 {
     return m->part[part] ? 0
                          : fail(NJ_E_FORMAT,
-                                "%s: tensor %s is quantised, and its part %s is missing; fetch the "
+                                "%s: tensor %s is quantized, and its part %s is missing; fetch the "
                                 "folder again",
                                 m->dir, m->spec->name, name);
 }
 
 /* Check that a part, which must be present, has one of these types and this shape; columns 0: it is a list. */
-static int check_part(const struct quantised_matrix *m, int part, const char *name, int64_t types,
+static int check_part(const struct quantized_matrix *m, int part, const char *name, int64_t types,
                       int64_t rows, int64_t columns)
 {
     const struct tensor *t = m->part[part];
@@ -51,7 +51,7 @@ static int check_part(const struct quantised_matrix *m, int part, const char *na
 }
 
 /* Choose the largest of these blocks that groups of columns, and rows, are made of. */
-static int choose(const struct quantised_matrix *m, const enum nj_tensor_type *types, int count,
+static int choose(const struct quantized_matrix *m, const enum nj_tensor_type *types, int count,
                   struct packed *p, struct tensor *t)
 {
     for (int i = 0; i < count; i++) {
@@ -67,7 +67,7 @@ static int choose(const struct quantised_matrix *m, const enum nj_tensor_type *t
         m->dir, m->spec->name, (long long)p->columns, (long long)p->group_columns, p->elements);
 }
 
-static int choose_i4(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
+static int choose_i4(const struct quantized_matrix *m, struct packed *p, struct tensor *t)
 {
     static const enum nj_tensor_type types[] = {NJ_TYPE_I4_128, NJ_TYPE_I4_64, NJ_TYPE_I4_32};
     p->group_columns = m->scheme->columns ? m->scheme->columns : p->columns;
@@ -129,7 +129,7 @@ static int64_t size_in(const json_t *state, const char *name)
     return size > 0 && size <= INT32_MAX ? (int64_t)size : 0;
 }
 
-static int read_nf4_state(const struct quantised_matrix *m, struct packed *p)
+static int read_nf4_state(const struct quantized_matrix *m, struct packed *p)
 {
     const struct tensor *t = m->part[NF4_STATE];
     char where[4200];
@@ -154,7 +154,7 @@ static int read_nf4_state(const struct quantised_matrix *m, struct packed *p)
 }
 
 /* Check that the code is the one that NF4 blocks are read by. */
-static int check_nf4_code(const struct quantised_matrix *m)
+static int check_nf4_code(const struct quantized_matrix *m)
 {
     unsigned char block[36] = {0};
     const float one = 1;
@@ -178,7 +178,7 @@ static int check_nf4_code(const struct quantised_matrix *m)
     return 0;
 }
 
-static int open_nf4(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
+static int open_nf4(const struct quantized_matrix *m, struct packed *p, struct tensor *t)
 {
     static const enum nj_tensor_type types[] = {NJ_TYPE_NF4};
     int rc = read_nf4_state(m, p);
@@ -223,7 +223,7 @@ static void gptq_block(const struct packed *p, int64_t row, int64_t column, unsi
 }
 
 /* Check the shapes of zeros and scales by groups. */
-static int check_turned(const struct quantised_matrix *m, const struct packed *p)
+static int check_turned(const struct quantized_matrix *m, const struct packed *p)
 {
     const int64_t groups = i64_ceil_div(p->columns, p->group_columns);
     if (p->rows % 8 != 0)
@@ -233,7 +233,7 @@ static int check_turned(const struct quantised_matrix *m, const struct packed *p
 }
 
 /* Check that columns of a group lie together. */
-static int check_order(const struct quantised_matrix *m, const struct packed *p)
+static int check_order(const struct quantized_matrix *m, const struct packed *p)
 {
     const unsigned char *order = m->part[GPTQ_ORDER] ? m->part[GPTQ_ORDER]->data : NULL;
     int rc = order || m->scheme->ordered
@@ -251,7 +251,7 @@ static int check_order(const struct quantised_matrix *m, const struct packed *p)
     return rc;
 }
 
-static int open_gptq(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
+static int open_gptq(const struct quantized_matrix *m, struct packed *p, struct tensor *t)
 {
     int rc = choose_i4(m, p, t);
     if (rc == 0)
@@ -282,7 +282,7 @@ static void awq_block(const struct packed *p, int64_t row, int64_t column, unsig
                                         awq_number(p, TURNED_WEIGHT, column + e + 1, row) << 4);
 }
 
-static int open_awq(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
+static int open_awq(const struct quantized_matrix *m, struct packed *p, struct tensor *t)
 {
     int rc = choose_i4(m, p, t);
     if (rc == 0)
@@ -316,7 +316,7 @@ static void ct_block(const struct packed *p, int64_t row, int64_t column, unsign
            (size_t)p->elements / 2);
 }
 
-static int check_ct_zero(const struct quantised_matrix *m, const struct packed *p, int64_t groups)
+static int check_ct_zero(const struct quantized_matrix *m, const struct packed *p, int64_t groups)
 {
     if (!m->part[CT_ZERO])
         return m->scheme->has_zeros ? need(m, CT_ZERO, "weight_zero_point") : 0;
@@ -326,7 +326,7 @@ static int check_ct_zero(const struct quantised_matrix *m, const struct packed *
     return check_part(m, CT_ZERO, "weight_zero_point", 1 << ST_I8, p->rows, groups);
 }
 
-static int open_ct(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
+static int open_ct(const struct quantized_matrix *m, struct packed *p, struct tensor *t)
 {
     int rc = choose_i4(m, p, t);
     if (rc != 0)
@@ -351,7 +351,7 @@ static int open_ct(const struct quantised_matrix *m, struct packed *p, struct te
 enum { F8_WEIGHT, F8_SCALE, F8_SCALE_INV, F8_INPUT_SCALE };
 
 /* Make a block; the scale of one with a NaN is NaN. */
-static void f8_block(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
+static void fp8_block(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
 {
     const int64_t across = i64_ceil_div(p->columns, p->group_columns);
     const struct packed_part *scales = &p->part[p->part[F8_SCALE].data ? F8_SCALE : F8_SCALE_INV];
@@ -375,14 +375,14 @@ static int64_t shared(int64_t all, int64_t scales, int64_t said)
     return i64_ceil_div(all, said) == scales ? said : scales == all ? 1 : 0;
 }
 
-static int open_f8(const struct quantised_matrix *m, struct packed *p, struct tensor *t)
+static int open_fp8(const struct quantized_matrix *m, struct packed *p, struct tensor *t)
 {
     static const enum nj_tensor_type types[] = {NJ_TYPE_F8_128, NJ_TYPE_F8_32};
     const struct tensor *scale = m->part[F8_SCALE] ? m->part[F8_SCALE] : m->part[F8_SCALE_INV];
     TRY(check_part(m, F8_WEIGHT, "weight", 1 << ST_F8_E4M3, p->rows, p->columns));
     if (!scale)
         TRY(need(m, F8_SCALE, "weight_scale"));
-    p->block = f8_block;
+    p->block = fp8_block;
     p->group_rows = shared(p->rows, scale->rank > 0 ? scale->shape[0] : 1, m->scheme->rows);
     p->group_columns =
         shared(p->columns, scale->rank > 1 ? scale->shape[1] : 1, m->scheme->columns);
@@ -394,19 +394,19 @@ static int open_f8(const struct quantised_matrix *m, struct packed *p, struct te
 
 /* ---- the table ---- */
 
-static const struct quantised_layout layouts[] = {
-    [QUANTISED_NF4] = {{"weight.quant_state.bitsandbytes__nf4", "weight", "weight.absmax",
+static const struct quantized_layout layouts[] = {
+    [QUANTIZED_NF4] = {{"weight.quant_state.bitsandbytes__nf4", "weight", "weight.absmax",
                         "weight.quant_map", "weight.nested_absmax", "weight.nested_quant_map"},
                        open_nf4},
-    [QUANTISED_GPTQ] = {{"qweight", "qzeros", "scales", "g_idx"}, open_gptq},
-    [QUANTISED_AWQ] = {{"qweight", "qzeros", "scales"}, open_awq},
-    [QUANTISED_PACKED] = {{"weight_packed", "weight_scale", "weight_zero_point", "weight_g_idx",
+    [QUANTIZED_GPTQ] = {{"qweight", "qzeros", "scales", "g_idx"}, open_gptq},
+    [QUANTIZED_AWQ] = {{"qweight", "qzeros", "scales"}, open_awq},
+    [QUANTIZED_PACKED] = {{"weight_packed", "weight_scale", "weight_zero_point", "weight_g_idx",
                            "weight_shape"},
                           open_ct},
-    [QUANTISED_F8] = {{"weight", "weight_scale", "weight_scale_inv", "input_scale"}, open_f8},
+    [QUANTIZED_FP8] = {{"weight", "weight_scale", "weight_scale_inv", "input_scale"}, open_fp8},
 };
 
-const struct quantised_layout *quantised_layout(enum quantised_format format)
+const struct quantized_layout *quantized_layout(enum quantized_format format)
 {
     return &layouts[format];
 }

@@ -17,7 +17,7 @@
 
 struct reading {
     const char *path;
-    struct quantised_scheme *out;
+    struct quantized_scheme *out;
 };
 
 /* Refuse a field; value NULL: it is missing. */
@@ -78,7 +78,7 @@ static int read_nf4(const struct reading *r, const json_t *c)
 {
     const json_t *type = json_object_get(c, "bnb_4bit_quant_type");
     const json_t *four = either(c, "load_in_4bit", "_load_in_4bit");
-    r->out->format = QUANTISED_NF4;
+    r->out->format = QUANTIZED_NF4;
     if (!json_is_true(four))
         return refuse(r, "load_in_4bit", four, "of bitsandbytes 4 bits are read: " OTHERWISE);
     return is_text(type, "nf4")
@@ -90,7 +90,7 @@ static int read_gptq(const struct reading *r, const json_t *c)
 {
     const json_t *form = json_object_get(c, "checkpoint_format");
     const bool second = is_text(form, "gptq_v2");
-    r->out->format = QUANTISED_GPTQ;
+    r->out->format = QUANTIZED_GPTQ;
     r->out->zero_more = second ? 0 : 1;
     if (form && !json_is_null(form) && !second && !is_text(form, "gptq"))
         return refuse(r, "checkpoint_format", form, "gptq and gptq_v2 are read: " OTHERWISE);
@@ -105,17 +105,17 @@ static int read_gptq(const struct reading *r, const json_t *c)
 static int read_awq(const struct reading *r, const json_t *c)
 {
     const json_t *version = json_object_get(c, "version");
-    r->out->format = QUANTISED_AWQ;
+    r->out->format = QUANTIZED_AWQ;
     if (version && !is_text(version, "gemm") && !is_text(version, "GEMM"))
         return refuse(r, "version", version, "of AWQ the version gemm is read: " OTHERWISE);
     TRY(read_bits(r, "bits", either(c, "bits", "w_bit"), 4));
     return read_group(r, either(c, "group_size", "q_group_size"));
 }
 
-static int read_f8(const struct reading *r, const json_t *c)
+static int read_fp8(const struct reading *r, const json_t *c)
 {
     const json_t *fmt = json_object_get(c, "fmt");
-    r->out->format = QUANTISED_F8;
+    r->out->format = QUANTIZED_FP8;
     if (fmt && !is_text(fmt, "e4m3"))
         return refuse(r, "fmt", fmt, "e4m3 is read: " OTHERWISE);
     return read_block(r, "weight_block_size", json_object_get(c, "weight_block_size"));
@@ -124,7 +124,7 @@ static int read_f8(const struct reading *r, const json_t *c)
 /* Read one of config_groups. */
 static int read_weights(const struct reading *r, const json_t *w)
 {
-    const bool floats = r->out->format == QUANTISED_F8;
+    const bool floats = r->out->format == QUANTIZED_FP8;
     const json_t *type = json_object_get(w, "type"), *order = json_object_get(w, "actorder");
     r->out->ordered = json_is_true(order) || is_text(order, "group");
     r->out->has_zeros = json_is_false(json_object_get(w, "symmetric"));
@@ -157,11 +157,11 @@ static int refuse_other_steps(const struct reading *r, const json_t *c)
 /* The formats of compressed-tensors. The last one is its name for FP8 weights whose inputs stay as they are. */
 static const struct {
     const char *name;
-    enum quantised_format format;
+    enum quantized_format format;
 } compressed[] = {
-    {"pack-quantized", QUANTISED_PACKED},
-    {"float-quantized", QUANTISED_F8},
-    {"naive-quantized", QUANTISED_F8},
+    {"pack-quantized", QUANTIZED_PACKED},
+    {"float-quantized", QUANTIZED_FP8},
+    {"naive-quantized", QUANTIZED_FP8},
 };
 
 static int read_format(const struct reading *r, const json_t *name)
@@ -180,14 +180,14 @@ static int read_compressed(const struct reading *r, const json_t *c)
 {
     const json_t *group;
     json_t *groups = json_object_get(c, "config_groups");
-    const struct quantised_scheme *out = r->out;
+    const struct quantized_scheme *out = r->out;
     const char *name;
     int rc = read_format(r, json_object_get(c, "format"));
     if (rc != 0 || (rc = refuse_other_steps(r, c)))
         return rc;
     if (json_object_size(groups) == 0)
         return refuse(r, "config_groups", groups, "fetch the folder again");
-    struct quantised_scheme first = {.columns = -1};
+    struct quantized_scheme first = {.columns = -1};
     json_object_foreach(groups, name, group)
     {
         r->out->rows = r->out->columns = 0;
@@ -210,14 +210,14 @@ static const struct method {
 } methods[] = {
     {"bitsandbytes", read_nf4}, {"gptq", read_gptq},
     {"awq", read_awq},          {"compressed-tensors", read_compressed},
-    {"fp8", read_f8},
+    {"fp8", read_fp8},
 };
 
-int quantised_scheme(const char *path, const json_t *value, struct quantised_scheme *out)
+int quantized_scheme(const char *path, const json_t *value, struct quantized_scheme *out)
 {
     const struct reading r = {path, out};
     const json_t *name = json_object_get(value, "quant_method");
-    *out = (struct quantised_scheme){0};
+    *out = (struct quantized_scheme){0};
     if (!name && json_object_get(value, "load_in_4bit")) /* files older than quant_method */
         return read_nf4(&r, value);
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)

@@ -3,23 +3,23 @@
  * quantized_scheme.h: how the weights of a Hugging Face folder are quantized, by `quantization_config` of its
  * config.json.
  */
-#ifndef NOJIT_TRAINER_QUANTISED_SCHEME_H
-#define NOJIT_TRAINER_QUANTISED_SCHEME_H
+#ifndef NOJIT_TRAINER_QUANTIZED_SCHEME_H
+#define NOJIT_TRAINER_QUANTIZED_SCHEME_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum quantised_format {
-    QUANTISED_NF4,
-    QUANTISED_GPTQ,
-    QUANTISED_AWQ,
-    QUANTISED_PACKED,
-    QUANTISED_F8
+enum quantized_format {
+    QUANTIZED_NF4,
+    QUANTIZED_GPTQ,
+    QUANTIZED_AWQ,
+    QUANTIZED_PACKED,
+    QUANTIZED_FP8
 };
 
-struct quantised_scheme {
-    enum quantised_format format;
+struct quantized_scheme {
+    enum quantized_format format;
     /* rows and columns that share a scale; 0: all of them, or as the scales' shape says */
     int64_t rows, columns;
     /* whether weights were quantized in another order of columns, which each matrix has to give */
@@ -30,6 +30,6 @@ struct quantised_scheme {
 
 /* Read the scheme. path: path of the config.json; value: its quantization_config. A scheme that nojit does not read is
  * refused by name. */
-int quantised_scheme(const char *path, const json_t *value, struct quantised_scheme *out);
+int quantized_scheme(const char *path, const json_t *value, struct quantized_scheme *out);
 
 #endif

@@ -5,7 +5,7 @@
 #include "net/activation.h"
 
 #include "base/families.h"
-#include "net/student_f8.h"
+#include "net/student_fp8.h"
 #include "nojit_ops.h"
 
 static enum nj_activation activation_of(const struct block *b)
@@ -69,8 +69,8 @@ void activation_bwd(struct work *r, const struct block_pass *p, void *gu)
 void activation_bwd_quantize(struct work *r, const struct block_pass *p, const void *gu)
 {
     const struct acts *a = p->a;
-    float *dtop = student_f8_top(&a->f8, &p->matrix[GLU_GATE_UP], F8_DY);
-    float *top = student_f8_top(&a->f8, &p->matrix[GLU_DOWN], F8_X);
+    float *dtop = student_fp8_top(&a->f8, &p->matrix[GLU_GATE_UP], FP8_DY);
+    float *top = student_fp8_top(&a->f8, &p->matrix[GLU_DOWN], FP8_X);
     OP(r, nj_glu_bwd_quantize(r->s, p->n->T, (int)activation_of(p->b),
                               &(struct nj_glu_bwd_quantize){.dq = a->f8.dgu.q,
                                                             .dscale = a->f8.dgu.scale,

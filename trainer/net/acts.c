@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/integers.h"
 #include "net/block.h"
-#include "net/f8.h"
+#include "net/fp8.h"
 
 /* ---- arrays that are kept ---- */
 
@@ -110,8 +110,8 @@ void acts_carve_scratch(const struct net *n, struct carve *m, struct acts *out)
     const size_t stream = size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T));
     out->y = carve_take(m, stream);
     out->branch = carve_take(m, stream);
-    if (f8_any(n))
-        out->x = f8_rows(n->f8_scales, (int)N, net_widest_input(n), m);
+    if (fp8_any(n))
+        out->x = fp8_rows(n->f8_scales, (int)N, net_widest_input(n), m);
     for (int kind = 0; kind < BLOCK_KINDS; kind++)
         if (block_ops[kind]->carve)
             block_ops[kind]->carve(n, N, m, out);

@@ -16,11 +16,11 @@
 struct cache;
 
 /* Operands of one FP8 GEMM of a student in training; the rows of x are in struct acts. */
-struct f8_operands {
-    struct f8_matrix dy, dgu; /* rows of a gradient, of the gradient of gate and up */
-    struct f8_matrix w;
-    struct f8_matrix xt, dyt, wt; /* columns of x, of a gradient, of w */
-    float *top; /* largest scales of the rows that become columns (student_f8_top()) */
+struct fp8_operands {
+    struct fp8_matrix dy, dgu; /* rows of a gradient, of the gradient of gate and up */
+    struct fp8_matrix w;
+    struct fp8_matrix xt, dyt, wt; /* columns of x, of a gradient, of w */
+    float *top; /* largest scales of the rows that become columns (student_fp8_top()) */
 };
 
 /* Modes of a pass. Only ACTS_TRAIN keeps a copy per layer of what is not recomputed; otherwise all layers use the
@@ -47,9 +47,9 @@ struct acts {
     char *y; /* [N, C] normed rows */
     /* [N, C] branch to be added to the stream; backward: gradient of normed rows. */
     char *branch;
-    char *act;          /* [N, I] gated activation of gate and up */
-    struct f8_matrix x; /* FP8: operand of the next product, in place of y and act */
-    struct f8_operands f8;
+    char *act;           /* [N, I] gated activation of gate and up */
+    struct fp8_matrix x; /* FP8: operand of the next product, in place of y and act */
+    struct fp8_operands f8;
     struct lora_acts lora; /* scratch of the adapters */
     /* Scratch of backward. */
     char *dx;     /* [N, C] gradient of the residual stream */

@@ -9,7 +9,7 @@
 
 #include "net/forward.h"
 #include "net/norm.h"
-#include "net/student_f8.h"
+#include "net/student_fp8.h"
 #include "nojit_ops.h"
 
 /* Return the last block of all. */
@@ -22,7 +22,7 @@ static struct block_acts last_block(const struct net *n, const struct acts *a)
 void net_backward_norm(struct work *r, const struct net *n, struct acts *a)
 {
     const struct block_acts last = last_block(n, a);
-    student_f8_begin_backward(r, n, a);
+    student_fp8_begin_backward(r, n, a);
     norm_bwd(r, n, a, n->p.norm, last.next, last.next_rstd, NULL);
 }
 

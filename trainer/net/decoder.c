@@ -8,9 +8,9 @@
 #include "base/checked.h"
 #include "base/decode.h"
 #include "base/integers.h"
-#include "net/f8.h"
 #include "net/few_rows.h"
 #include "net/forward.h"
+#include "net/fp8.h"
 #include "net/logits.h"
 #include "nojit_ops.h"
 
@@ -121,7 +121,7 @@ void decoder_carve(const struct net *n, const struct decoder_size *s, int vocab,
     carve_together(m, now.used);
     rows_of_step(s->rows, m, &out->now);
     if (n->head->format->e4m3)
-        out->x = f8_rows(n->f8_scales, s->rows, n->c.hidden_size, m);
+        out->x = fp8_rows(n->f8_scales, s->rows, n->c.hidden_size, m);
     out->logits = carve_take(m, size_product((size_t)s->rows, (size_t)ld, dtype_bytes(n->T)));
     out->cut = carve_take(m, each);
     out->score = carve_take(m, size_mul(shares(s->rows), sizeof(float)));

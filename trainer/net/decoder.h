@@ -32,7 +32,7 @@ struct decoder {
     struct acts acts;
     struct rows prompts;       /* ids, pos, slot, doc_start of a pass over prompts */
     struct decode_rows now;    /* arrays of the current step */
-    struct f8_matrix x;        /* FP8: input of the LM head */
+    struct fp8_matrix x;       /* FP8: input of the LM head */
     char *logits;              /* [rows, ld] */
     float *cut, *score;        /* [rows]; [rows, parts] */
     int32_t *best, *generated; /* [rows, parts]; [DECODE_WINDOW, rows] */

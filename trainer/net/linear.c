@@ -42,7 +42,7 @@ static bool takes(const struct work *r, enum nj_f8_scales scales)
 }
 
 /* Return the scales of `rows` rows and `columns` columns of m in the form that the GEMM takes. */
-static const void *scales_of(struct work *r, const struct f8_matrix *m, int rows, int columns)
+static const void *scales_of(struct work *r, const struct fp8_matrix *m, int rows, int columns)
 {
     if (!m->wanted)
         return m->scale;
@@ -61,8 +61,8 @@ static const void *scales_of(struct work *r, const struct f8_matrix *m, int rows
     return m->wanted;
 }
 
-void linear_f8(struct work *r, const struct linear *l, void *y, const struct f8_matrix *x,
-               const struct f8_matrix *w)
+void linear_fp8(struct work *r, const struct linear *l, void *y, const struct fp8_matrix *x,
+                const struct fp8_matrix *w)
 {
     struct nj_gemm g = forward_shape(l, NJ_F8);
     if (r->prepare && l->refused && *l->refused)

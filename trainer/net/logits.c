@@ -4,7 +4,7 @@
  */
 #include "net/logits.h"
 
-void net_logits(struct work *r, const struct net *n, const struct f8_matrix *x8, const void *x,
+void net_logits(struct work *r, const struct net *n, const struct fp8_matrix *x8, const void *x,
                 int rows, int vocab, int ld, void *y)
 {
     const struct matmul p = {.rows = rows, .out = vocab, .ldy = ld, .x8 = x8};

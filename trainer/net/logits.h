@@ -7,9 +7,9 @@
 
 #include "net/net.h"
 
-/* Compute y[rows, ld] = x[rows, C] head^T, its first `vocab` columns. quantised: room for as many rows of x as
+/* Compute y[rows, ld] = x[rows, C] head^T, its first `vocab` columns. quantized: room for as many rows of x as
  * E4M3, for a net that multiplies those. */
-void net_logits(struct work *r, const struct net *n, const struct f8_matrix *quantised,
+void net_logits(struct work *r, const struct net *n, const struct fp8_matrix *quantized,
                 const void *x, int rows, int vocab, int ld, void *y);
 
 #endif

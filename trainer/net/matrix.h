@@ -12,7 +12,7 @@
 
 struct adapter;
 struct block_matrix;
-struct f8_operands;
+struct fp8_operands;
 struct matrix_format;
 
 /* Consecutive rows of one tensor type; rows of a type that is not quantized are T. */
@@ -46,19 +46,19 @@ struct matrix {
     bool *gradient_refused;      /* flag to set if it has none for its gradients */
     enum nj_f8_scales f8_scales; /* form of scales that the device's GEMMs take */
     union {                      /* state of a format beside `data` */
-        struct f8_matrix f8;
+        struct fp8_matrix f8;
         struct quant_matrix quant;
     };
 };
 
 /* One product with a matrix. */
 struct matmul {
-    int rows;                           /* number of rows of x, y and their gradients */
-    int out;                            /* number of columns of y: the first rows of the matrix */
-    int64_t ldy;                        /* elements from one row of y to the next */
-    bool add;                           /* the gradient of the matrix is added to what is there */
-    const struct f8_operands *training; /* operands of FP8 GEMMs in a training pass; else NULL */
-    const struct f8_matrix *x8;         /* room for x as E4M3; x itself if x_made */
+    int rows;                            /* number of rows of x, y and their gradients */
+    int out;                             /* number of columns of y: the first rows of the matrix */
+    int64_t ldy;                         /* elements from one row of y to the next */
+    bool add;                            /* the gradient of the matrix is added to what is there */
+    const struct fp8_operands *training; /* operands of FP8 GEMMs in a training pass; else NULL */
+    const struct fp8_matrix *x8;         /* room for x as E4M3; x itself if x_made */
 };
 
 struct matrix_format {

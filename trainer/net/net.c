@@ -59,17 +59,17 @@ static void describe_layer(const struct net *n, int layer)
         CHECK(block_index(n, layer, kind) == b);
         for (int i = 0; i < block_matrices[kind].count; i++) {
             m[i].in_block = &block_matrices[kind].matrix[i];
-            if (n->f8_refused)
-                m[i].refused = m[i].gradient_refused = &n->f8_refused->in_block[kind][i];
+            if (n->fp8_refused)
+                m[i].refused = m[i].gradient_refused = &n->fp8_refused->in_block[kind][i];
         }
     }
 }
 
 static void describe_ends(const struct net *n)
 {
-    for (int i = head_number(n); n->f8_refused && i < n->matrices; i++) {
-        n->matrix[i].refused = &n->f8_refused->logits;
-        n->matrix[i].gradient_refused = &n->f8_refused->gradients;
+    for (int i = head_number(n); n->fp8_refused && i < n->matrices; i++) {
+        n->matrix[i].refused = &n->fp8_refused->logits;
+        n->matrix[i].gradient_refused = &n->fp8_refused->gradients;
     }
 }
 

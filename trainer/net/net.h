@@ -23,7 +23,7 @@ struct lora;
 struct teacher_shard;
 
 /* GEMMs for which the device has no FP8 algorithm, found when they are prepared: they run in T. */
-struct f8_refusals {
+struct fp8_refusals {
     bool in_block[BLOCK_KINDS][BLOCK_MATRICES_MOST]; /* GEMMs of a matrix, in all layers */
     bool logits, gradients;                          /* gradients: of the LM head */
 };
@@ -44,14 +44,14 @@ struct net {
     struct net_layer *layer;      /* [layers + 1]; the last one counts all layers */
     struct matrix *matrix; /* [matrices]: those of each layer, block by block; head; embedding */
     int matrices;
-    struct matrix *head, *embedding; /* two elements of `matrix`, or one if they are tied */
-    char *w;                         /* parameters as T, on the device */
-    float *grad;                     /* gradients in float32, on the device; NULL: not trained */
-    float *inv_freq;                 /* config_inv_freq(), on the device */
-    const struct lora *lora;         /* adapters, for lora.c and weights/ alone; NULL: none */
-    enum nj_f8_scales f8_scales;     /* form of scales that the device's GEMMs take */
-    struct f8_refusals *f8_refused;  /* refused FP8 GEMMs; NULL: a refusal is an error */
-    char f8_names[96]; /* FP8 GEMMs in words, "in each of the student's layers: gate_up down" */
+    struct matrix *head, *embedding;  /* two elements of `matrix`, or one if they are tied */
+    char *w;                          /* parameters as T, on the device */
+    float *grad;                      /* gradients in float32, on the device; NULL: not trained */
+    float *inv_freq;                  /* config_inv_freq(), on the device */
+    const struct lora *lora;          /* adapters, for lora.c and weights/ alone; NULL: none */
+    enum nj_f8_scales f8_scales;      /* form of scales that the device's GEMMs take */
+    struct fp8_refusals *fp8_refused; /* refused FP8 GEMMs; NULL: a refusal is an error */
+    char fp8_names[96]; /* FP8 GEMMs in words, "in each of the student's layers: gate_up down" */
     struct teacher_shard *shard; /* state of teacher_shard.c, which alone reads it, or NULL */
 };
 

@@ -5,7 +5,7 @@
 #include "net/norm.h"
 
 #include "net/layer_gemm.h"
-#include "net/student_f8.h"
+#include "net/student_fp8.h"
 #include "nojit_ops.h"
 
 void norm_fwd(struct work *r, const struct block_pass *p, float *top)
@@ -40,7 +40,7 @@ void norm_fwd(struct work *r, const struct block_pass *p, float *top)
 void norm_again(struct work *r, const struct block_pass *p)
 {
     const bool made = product_x_made(p->a, p->matrix);
-    norm_fwd(r, p, made ? student_f8_top(&p->a->f8, p->matrix, F8_X) : NULL);
+    norm_fwd(r, p, made ? student_fp8_top(&p->a->f8, p->matrix, FP8_X) : NULL);
 }
 
 void norm_add_fwd(struct work *r, const struct net *n, struct acts *a, const struct block_acts *v,

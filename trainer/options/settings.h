@@ -61,11 +61,11 @@ enum { BATCH_AUTO = 0 }; /* value of settings.batch_size */
 enum { GPUS_ALL = 0 };   /* value of settings.gpus */
 enum report_to { REPORT_NONE, REPORT_TENSORBOARD };
 enum dtype_choice { DTYPE_AUTO, DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
-enum student_dtype { STUDENT_AUTO, STUDENT_F8 };
+enum student_dtype { STUDENT_AUTO, STUDENT_FP8 };
 enum teacher_dtype {
     TEACHER_AUTO,
     TEACHER_BF16,
-    TEACHER_F8, /* weights are rounded, in this type and all that follow */
+    TEACHER_FP8, /* weights are rounded, in this type and all that follow */
     TEACHER_Q8_0,
     TEACHER_Q6_K,
     TEACHER_Q5_K,

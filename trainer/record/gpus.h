@@ -14,7 +14,7 @@ struct gpu {
     int sm;
     double gib;        /* memory of the whole GPU in GiB */
     double tflops;     /* dense TFLOP/s in 16 bits, with sums in float32 */
-    double f8_tflops;  /* the same in FP8 (E4M3); 0: none */
+    double fp8_tflops; /* the same in FP8 (E4M3); 0: none */
     double f32_tflops; /* TFLOP/s in float32, without tensor cores */
     double bandwidth;  /* bandwidth of its memory in GB/s */
     bool shared;       /* whether its memory is the host's */

@@ -22,6 +22,6 @@ struct ideal_seconds mfu_ideal(const struct nj_device_info *d, enum nj_dtype dty
     if (p == NULL || dtype != NJ_LP)
         return (struct ideal_seconds){(double)NAN, (double)NAN};
     return (struct ideal_seconds){
-        seconds_at(f->student, p->tflops) + seconds_at(f->student_f8, p->f8_tflops),
-        seconds_at(f->teacher, p->tflops) + seconds_at(f->teacher_f8, p->f8_tflops)};
+        seconds_at(f->student, p->tflops) + seconds_at(f->student_fp8, p->fp8_tflops),
+        seconds_at(f->teacher, p->tflops) + seconds_at(f->teacher_fp8, p->fp8_tflops)};
 }

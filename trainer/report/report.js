@@ -59,7 +59,7 @@ const groups = [
         ["rollout_truncated", "Answers that were cut", "share of answers", {text: percent}],
         ["rollout_seconds", "Time of writing answers", "seconds per step"],
         ["rollout_tokens_per_second", "Throughput of writing", "tokens/s"]]],
-    ["Optimiser", [
+    ["Optimizer", [
         ["lr", "Learning rate", "learning rate", {plain: true}],
         ["grad_norm", "Gradient norm", "norm before clipping"],
         ["skipped_updates", "Skipped updates", "updates so far", {plain: true, ifNonzero: true}]]],

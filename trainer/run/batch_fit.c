@@ -228,7 +228,7 @@ int fit_advise(struct run *r, const struct model_config *student,
 {
     unsigned char *q4 = NULL;
     int rc = 0;
-    if (teacher && !r->options.teacher_f8 && !r->options.teacher_types)
+    if (teacher && !r->options.teacher_fp8 && !r->options.teacher_types)
         rc = teacher_types_as(teacher, TEACHER_Q4_K, &q4);
     progress_say(&r->progress, "does not fit. Options that would help:");
     for (size_t i = 0; i < sizeof changes / sizeof *changes && rc == 0; i++)

@@ -148,8 +148,8 @@ static json_t *applied(const struct run *r)
                             json_string(run_teacher_dtype(r, run_dtype_name(r))));
     static const char *const refused[] = {"student_fp8_refused", "teacher_fp8_refused"};
     for (int i = 0; i < 2; i++)
-        if (*engine_f8_refused(r->engine, i == 1) != '\0')
-            json_object_set_new(to, refused[i], json_string(engine_f8_refused(r->engine, i == 1)));
+        if (*engine_fp8_refused(r->engine, i == 1) != '\0')
+            json_object_set_new(to, refused[i], json_string(engine_fp8_refused(r->engine, i == 1)));
     json_object_set_new(to, "packing", choice("packing", data_packing(r->data)));
     json_object_set_new(to, "padding", json_real(data_padding(r->data)));
     json_object_set_new(to, "overlong", overlong(r->data));
@@ -266,9 +266,9 @@ static void add_counts(json_t *to, const struct run *r)
         {"trained_parameters", engine_trained_parameters(r->engine)},
         {"teacher_parameters", teacher != NULL ? config_parameters(teacher) : 0},
         {"student_flops", (int64_t)flops.student},
-        {"student_f8_flops", (int64_t)flops.student_f8},
+        {"student_fp8_flops", (int64_t)flops.student_fp8},
         {"teacher_flops", (int64_t)flops.teacher},
-        {"teacher_f8_flops", (int64_t)flops.teacher_f8},
+        {"teacher_f8_flops", (int64_t)flops.teacher_fp8},
         {"trained_tokens", r->trained_tokens},
         {"trained_targets", r->trained_targets},
         {"empty_micro_batches", r->empty_batches},

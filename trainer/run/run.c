@@ -184,7 +184,7 @@ static int open_device(struct run *r)
     return 0;
 }
 
-static int no_f8_by_vulkan(const char *option)
+static int no_fp8_by_vulkan(const char *option)
 {
     return fail(NJ_E_ARG, "--%s fp8: the Vulkan backend has no FP8 GEMMs; leave --%s out", option,
                 option);
@@ -203,9 +203,9 @@ static int check_vulkan(const struct run *r)
         return fail(
             NJ_E_ARG,
             "--kv-dtype int8: the Vulkan backend has no cache of bytes; leave --kv-dtype out");
-    if (s->teacher_dtype == TEACHER_F8)
-        return no_f8_by_vulkan("teacher-dtype");
-    return s->student_dtype == STUDENT_F8 ? no_f8_by_vulkan("student-dtype") : 0;
+    if (s->teacher_dtype == TEACHER_FP8)
+        return no_fp8_by_vulkan("teacher-dtype");
+    return s->student_dtype == STUDENT_FP8 ? no_fp8_by_vulkan("student-dtype") : 0;
 }
 
 /* Resolve a model's folder, and refuse one that cannot be trained before anything is printed about the device. */
@@ -281,10 +281,10 @@ void run_close(struct run *r)
 }
 
 /* Refuse fp8 for an option on a device without such GEMMs. */
-static int no_f8(const char *option, const struct nj_device_info *d)
+static int no_fp8(const char *option, const struct nj_device_info *d)
 {
     if (d->sm == 0)
-        return no_f8_by_vulkan(option);
+        return no_fp8_by_vulkan(option);
     return fail(NJ_E_ARG,
                 "--%s fp8: cuBLASLt has FP8 (E4M3) GEMMs from sm_89 on, and %s is sm_%d; leave "
                 "--%s out",
@@ -346,20 +346,20 @@ static int check_teacher_dtype(const struct settings *s, const struct nj_device_
         return fail(
             NJ_E_ARG,
             "--teacher-dtype bfloat16: this run is in %s, and its teacher is in the same or "
-            "quantised; leave --teacher-dtype out",
+            "quantized; leave --teacher-dtype out",
             dtype_name(dtype, d));
-    if (wanted == TEACHER_F8 && !d->f8)
-        return no_f8("teacher-dtype", d);
+    if (wanted == TEACHER_FP8 && !d->f8)
+        return no_fp8("teacher-dtype", d);
     return 0;
 }
 
 /* Check --student-dtype. On the CPU, where nothing gets faster, all matrices count. */
 static int check_student_dtype(const struct nj_device_info *d, struct train_options *o)
 {
-    if (o->student_f8 > 0 && !d->f8)
-        return no_f8("student-dtype", d);
-    if (o->student_f8 > 0 && strcmp(d->backend, "cpu") == 0)
-        o->student_f8 = 1;
+    if (o->student_fp8 > 0 && !d->f8)
+        return no_fp8("student-dtype", d);
+    if (o->student_fp8 > 0 && strcmp(d->backend, "cpu") == 0)
+        o->student_fp8 = 1;
     return 0;
 }
 
@@ -387,8 +387,8 @@ void run_training_options(const struct settings *s, struct train_options *out)
     *out = (struct train_options){
         .memory_bytes = (size_t)ceil(s->memory_budget * (1 << 30)),
         .use_graph = 1,
-        .teacher_f8 = s->teacher_dtype == TEACHER_F8,
-        .student_f8 = s->student_dtype == STUDENT_F8 ? STUDENT_F8_LEAST : 0,
+        .teacher_fp8 = s->teacher_dtype == TEACHER_FP8,
+        .student_fp8 = s->student_dtype == STUDENT_FP8 ? STUDENT_FP8_LEAST : 0,
         .adapter_dir = s->adapter,
         .base_name = s->student,
     };

@@ -17,7 +17,7 @@ int run_say_expanded(struct run *r)
 {
     char types[160];
     const bool starts = r->checkpoints.resume[0] == '\0';
-    TRY(source_quantised(r->student, types, sizeof types));
+    TRY(source_quantized(r->student, types, sizeof types));
     if (starts && types[0] != '\0')
         progress_say(&r->progress,
                      "weights of %s (%s) are expanded to %s: training starts from them",
@@ -50,8 +50,8 @@ void run_say_start(struct run *r)
         r->checkpoints.resume[0] == '\0' && group_leads(r->group))
         progress_say(&r->progress, "nothing to continue in %s: the run begins at step 1",
                      r->s->out);
-    if (*engine_student_f8(r->engine) != '\0')
-        progress_say(&r->progress, "FP8 GEMMs %s", engine_student_f8(r->engine));
+    if (*engine_student_fp8(r->engine) != '\0')
+        progress_say(&r->progress, "FP8 GEMMs %s", engine_student_fp8(r->engine));
     run_say_data(r);
     if (rollouts_wanted(r->s))
         rollouts_say(r);

@@ -28,7 +28,7 @@ static int measure(struct run *r, struct eval_result *out)
     o.objective = OBJECTIVE_KL;
     o.temperature = o.kd_ratio = o.beta = 1;
     o.recompute = o.decode_rows = 0;
-    o.student_f8 = 0; /* a teacher may be too small for it */
+    o.student_fp8 = 0; /* a teacher may be too small for it */
     o.lora = (struct lora_config){0};
     o.adapter_dir = NULL;
     o.given = NULL;

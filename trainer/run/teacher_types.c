@@ -13,27 +13,27 @@
 /* Values of --teacher-dtype that quantize, with the files whose types they are. */
 static const struct {
     const char *name, *ftype;
-} quantised[] = {
-    [TEACHER_F8] = {"fp8", NULL},        [TEACHER_Q8_0] = {"q8_0", "q8_0"},
+} quantized[] = {
+    [TEACHER_FP8] = {"fp8", NULL},       [TEACHER_Q8_0] = {"q8_0", "q8_0"},
     [TEACHER_Q6_K] = {"q6_k", "q6_k"},   [TEACHER_Q5_K] = {"q5_k", "q5_k_m"},
     [TEACHER_Q4_K] = {"q4_k", "q4_k_m"},
 };
 
 bool run_rounds_teacher(const struct run *r)
 {
-    return r->s->teacher_dtype >= TEACHER_F8;
+    return r->s->teacher_dtype >= TEACHER_FP8;
 }
 
 const char *run_teacher_dtype(const struct run *r, const char *plain)
 {
     if (run_rounds_teacher(r))
-        return quantised[r->s->teacher_dtype].name;
+        return quantized[r->s->teacher_dtype].name;
     return r->teacher_types ? r->teacher_types_text : plain;
 }
 
 int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsigned char **out)
 {
-    const struct gguf_ftype *m = gguf_ftype_find(quantised[as].ftype);
+    const struct gguf_ftype *m = gguf_ftype_find(quantized[as].ftype);
     struct tensor_spec *spec;
     size_t count;
     *out = NULL;
@@ -54,16 +54,16 @@ int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsign
 static int types_of_file(struct run *r, const struct model_config *c)
 {
     bool may;
-    int rc = source_may_be_quantised(r->teacher, &may);
+    int rc = source_may_be_quantized(r->teacher, &may);
     if (rc != 0 || !may)
         return rc;
     TRY(source_types(r->teacher, c, &r->teacher_types));
     if (r->teacher_types && run_rounds_teacher(r))
         return fail(NJ_E_UNSUPPORTED,
-                    "--teacher-dtype %s: the weights of %s are quantised already; leave "
+                    "--teacher-dtype %s: the weights of %s are quantized already; leave "
                     "--teacher-dtype out",
-                    quantised[r->s->teacher_dtype].name, r->teacher);
-    return source_quantised(r->teacher, r->teacher_types_text, sizeof r->teacher_types_text);
+                    quantized[r->s->teacher_dtype].name, r->teacher);
+    return source_quantized(r->teacher, r->teacher_types_text, sizeof r->teacher_types_text);
 }
 
 int run_teacher_types(struct run *r)
@@ -75,7 +75,7 @@ int run_teacher_types(struct run *r)
     int rc = source_config(r->teacher, &c);
     if (rc == 0)
         rc = types_of_file(r, &c);
-    if (rc == 0 && wanted > TEACHER_F8)
+    if (rc == 0 && wanted > TEACHER_FP8)
         rc = teacher_types_as(&c, wanted, &r->teacher_types);
     r->options.teacher_types = r->teacher_types;
     return rc;

@@ -6,8 +6,8 @@
 #include "state/buffers.h"
 
 #include "base/checked.h"
-#include "net/f8.h"
-#include "net/student_f8.h"
+#include "net/fp8.h"
+#include "net/student_fp8.h"
 #include "objective/objective.h"
 
 enum { TRANSFER_BYTES = 32 << 20 };
@@ -232,35 +232,35 @@ static void head_logits(struct layout *l, struct carve *c)
 
 static bool has_fp8(const struct layout *l)
 {
-    return student_f8_any(l->student);
+    return student_fp8_any(l->student);
 }
 
 static void student_fp8(struct layout *l, struct carve *c)
 {
-    student_f8_carve(l->student, l->s.rows, c, &l->m->student);
+    student_fp8_carve(l->student, l->s.rows, c, &l->m->student);
 }
 
 static bool has_fp8_head(const struct layout *l)
 {
-    return student_f8_head(l->student) && l->s.train;
+    return student_fp8_head(l->student) && l->s.train;
 }
 
 static void head_fp8(struct layout *l, struct carve *c)
 {
-    student_f8_head_carve(l->student, l->s.chunk, l->s.ld, c, &l->m->f8_head);
+    student_fp8_head_carve(l->student, l->s.chunk, l->s.ld, c, &l->m->fp8_head);
 }
 
 static bool may_have_fp8_gradients(const struct layout *l)
 {
     const enum objective wanted = (enum objective)l->o->objective;
     const enum objective objective = objective_with(wanted, l->teacher->form);
-    return has_fp8_head(l) && objectives[objective].has_e5m2 && l->s.chunk % F8_MULTIPLE == 0 &&
-           student_f8_head_gradients_may(l->student);
+    return has_fp8_head(l) && objectives[objective].has_e5m2 && l->s.chunk % FP8_MULTIPLE == 0 &&
+           student_fp8_head_gradients_may(l->student);
 }
 
 static void head_fp8_gradients(struct layout *l, struct carve *c)
 {
-    student_f8_head_carve_gradients(l->student, l->s.chunk, l->s.ld, c, &l->m->f8_head);
+    student_fp8_head_carve_gradients(l->student, l->s.chunk, l->s.ld, c, &l->m->fp8_head);
 }
 
 static void head_losses(struct layout *l, struct carve *c)

@@ -4,8 +4,8 @@
  */
 #include "state/cost.h"
 
-#include "net/f8.h"
-#include "net/student_f8.h"
+#include "net/fp8.h"
+#include "net/student_fp8.h"
 #include "state/plan_layout.h"
 
 /* Return the number of trained elements beside a frozen model. */
@@ -50,25 +50,25 @@ static double tokens_of(const struct train_options *o)
 }
 
 struct step_flops step_flops_count(const struct net *student, const struct net *teacher,
-                                   const struct train_options *o, bool f8_head)
+                                   const struct train_options *o, bool fp8_head)
 {
     const double tokens = tokens_of(o), S = (double)o->seq_len;
     const struct flops s = forward_flops(student, tokens, S);
     /* Number of passes over weights: forward, for the gradients of inputs, and for the gradients of trained
      * weights. */
     const double passes = net_is_frozen(student) ? 2.0 : 3.0;
-    const double layers = 2.0 * tokens * (double)student_f8_weights(student);
-    const double head = 2.0 * tokens * (double)student_f8_head_weights(student);
-    const double f8 = passes * layers + (f8_head ? passes : 1.0) * head;
+    const double layers = 2.0 * tokens * (double)student_fp8_weights(student);
+    const double head = 2.0 * tokens * (double)student_fp8_head_weights(student);
+    const double f8 = passes * layers + (fp8_head ? passes : 1.0) * head;
     struct step_flops out = {.student = passes * s.weights - f8 + 3.0 * s.attention,
-                             .student_f8 = f8,
+                             .student_fp8 = f8,
                              .attention = 3.0 * s.attention};
     out.student += 6.0 * tokens * adapter_parameters(student);
     if (teacher) {
         const struct flops t = forward_flops(teacher, tokens, S);
-        const double plain = 2.0 * tokens * (double)f8_elements(teacher, &matrix_f8_refused);
-        out.teacher_f8 = o->teacher_f8 ? t.weights - plain : 0;
-        out.teacher = t.weights - out.teacher_f8;
+        const double plain = 2.0 * tokens * (double)fp8_elements(teacher, &matrix_fp8_refused);
+        out.teacher_fp8 = o->teacher_fp8 ? t.weights - plain : 0;
+        out.teacher = t.weights - out.teacher_fp8;
         out.teacher += t.attention;
         out.attention += t.attention;
     }
@@ -133,7 +133,7 @@ static double update_bytes(const struct train_options *o)
 }
 
 struct step_work step_work_count(const struct net *student, const struct net *teacher, int batches,
-                                 const struct train_options *o, bool f8_head)
+                                 const struct train_options *o, bool fp8_head)
 {
     struct step_work out = {0};
     const int ranks = o->ranks > 1 && o->rank != RANKS_VIRTUAL ? o->ranks : 1;
@@ -141,13 +141,13 @@ struct step_work step_work_count(const struct net *student, const struct net *te
     const double wide = o->dtype == NJ_F32 ? 2 : 1; /* size of elements relative to 16 bits */
     const double trained =
         net_is_frozen(student) ? adapter_parameters(student) : (double)student->p.count;
-    const struct step_flops f = step_flops_count(student, teacher, o, f8_head);
+    const struct step_flops f = step_flops_count(student, teacher, o, fp8_head);
     if (o->steps == 0)
         return out;
     out.tokens = tokens * ranks;
     out.attention = f.attention / ranks;
     out.gemm = (f.student + f.teacher - f.attention) / ranks;
-    out.gemm_f8 = (f.student_f8 + f.teacher_f8) / ranks;
+    out.gemm_fp8 = (f.student_fp8 + f.teacher_fp8) / ranks;
     add_recomputed(student, tokens, o->seq_len, &out);
     out.layers = 3 * student->c.layers * micro;
     out.bytes = trained * update_bytes(o) / ranks;

@@ -25,8 +25,8 @@ struct engine {
     struct net student;
     struct lora lora; /* adapters; rank 0: none */
     struct teacher teacher;
-    struct f8_refusals f8_refused[2]; /* refused GEMMs of student and teacher */
-    char f8_refused_names[2][64];
+    struct fp8_refusals fp8_refused[2]; /* refused GEMMs of student and teacher */
+    char fp8_refused_names[2][64];
     uint64_t student_hash, teacher_hash;
     double load_seen, load_bytes; /* bytes read and bytes in all of the model being loaded */
     int64_t step;                 /* number of optimizer steps done */

@@ -20,9 +20,9 @@ int plan_teacher(const struct model_config *config, const struct train_options *
         return 0;
     return live_open(out, &(struct live_setup){.config = config,
                                                .T = o->dtype,
-                                               .f8 = o->teacher_f8,
+                                               .f8 = o->teacher_fp8,
                                                .f8_scales = o->f8_scales,
-                                               .f8_refused = o->f8_refused[1],
+                                               .fp8_refused = o->fp8_refused[1],
                                                .types = o->teacher_types,
                                                .cell_bytes = o->cell_bytes,
                                                .rank = o->rank,
@@ -80,7 +80,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
                     .T = o->dtype,
                     .recompute = (enum recompute)o->recompute,
                     .f8_scales = o->f8_scales,
-                    .f8_refused = o->f8_refused[0]};
+                    .fp8_refused = o->fp8_refused[0]};
     struct teacher t = {0};
     struct lora lora = {0};
     struct memory placed;
@@ -90,7 +90,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     if (rc == 0)
         rc = net_layout(&s, &o->lora, &lora);
     if (rc == 0)
-        rc = student_f8_choose(&s, o->student_f8, train_rows(o));
+        rc = student_fp8_choose(&s, o->student_fp8, train_rows(o));
     if (rc == 0)
         rc = plan_teacher(teacher, o, &t);
     if (rc == 0)
@@ -99,7 +99,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
         plan_shape(&s, teacher, o, &shape);
         out->step_comm_bytes = step_comm_bytes(o, &shape);
         out->work =
-            step_work_count(&s, teacher_net(&t), teacher_batches(&t), o, placed.f8_head.gradients);
+            step_work_count(&s, teacher_net(&t), teacher_batches(&t), o, placed.fp8_head.gradients);
     }
     if (rc == 0 && o->workspace_bytes > 0)
         plan_add_workspace(out, o->workspace_bytes);

@@ -193,5 +193,5 @@ void plan_layout(const struct net *student, struct teacher *teacher, const struc
     }
     if (l.s.train && student->T == NJ_F32)
         out->master = (float *)(void *)out->trained;
-    out->f8_head.gradients = l.has[REGION_HEAD_FP8_GRADIENTS];
+    out->fp8_head.gradients = l.has[REGION_HEAD_FP8_GRADIENTS];
 }

@@ -8,7 +8,7 @@
 #include "base/step_state.h"
 #include "net/acts.h"
 #include "net/decoder.h"
-#include "net/student_f8.h"
+#include "net/student_fp8.h"
 #include "objective/losses.h"
 #include "state/plan.h"
 #include "state/shape.h"
@@ -45,7 +45,7 @@ struct memory {
     /* [chunks chunk, C] normed rows of the student with a target; after the head, their gradient. */
     char *hidden;
     char *logits;                     /* [chunk, ld], which may lie in grad */
-    struct f8_head f8_head;           /* head of a student whose logits are FP8 GEMMs */
+    struct fp8_head fp8_head;         /* head of a student whose logits are FP8 GEMMs */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sumsq;
     struct losses *sums;

@@ -7,8 +7,8 @@
 #include "base/checked.h"
 #include "base/integers.h"
 #include "batch/batch.h"
-#include "net/f8.h"
-#include "net/student_f8.h"
+#include "net/fp8.h"
+#include "net/student_fp8.h"
 
 enum { HEAD_CHUNK_ROWS = 2048 };
 
@@ -16,7 +16,7 @@ enum { HEAD_CHUNK_ROWS = 2048 };
  * It is a multiple of 8, and of the multiple that FP8 GEMMs take. */
 static int equal_chunks(int rows, int most, bool f8)
 {
-    const int multiple = f8 ? F8_MULTIPLE : 8;
+    const int multiple = f8 ? FP8_MULTIPLE : 8;
     return int_ceil_div(int_ceil_div(rows, int_ceil_div(rows, most)), multiple) * multiple;
 }
 
@@ -50,13 +50,13 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
     if (o->vocab > 0 && o->vocab < vocab)
         vocab = o->vocab;
     const int ld =
-        o->teacher_f8 || student_f8_head(student) ? f8_logits(vocab) : int_round_up(vocab, 8);
+        o->teacher_fp8 || student_fp8_head(student) ? fp8_logits(vocab) : int_round_up(vocab, 8);
     const size_t idle_rows =
         shape_idle_gradients(student, o) / ((size_t)ld * dtype_bytes(student->T));
     if (chunk <= 0) { /* twice as many if the student's logits take no memory of their own */
-        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student_f8_head(student));
+        chunk = equal_chunks(rows, 2 * HEAD_CHUNK_ROWS, student_fp8_head(student));
         if ((size_t)chunk > idle_rows)
-            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student_f8_head(student));
+            chunk = equal_chunks(rows, HEAD_CHUNK_ROWS, student_fp8_head(student));
     } else if (chunk > rows)
         chunk = rows;
     const int chunks = int_ceil_div(rows, chunk);

@@ -20,12 +20,12 @@ enum optimizer_state { STATE_F32, STATE_BF16 };
 enum reduce_dtype { REDUCE_F32, REDUCE_BF16 };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
-struct f8_refusals;
+struct fp8_refusals;
 
 enum { RANKS_VIRTUAL = -1 };
 /* Number of elements of the smallest matrix whose GEMMs are faster in FP8, with quantization
  * (docs/performance.md). */
-enum { STUDENT_F8_LEAST = 1 << 22 };
+enum { STUDENT_FP8_LEAST = 1 << 22 };
 
 struct train_options {
     /* B, S of a micro-batch; number of micro-batches per step. */
@@ -55,13 +55,13 @@ struct train_options {
     int recompute;          /* enum recompute */
     int optimizer_state;    /* enum optimizer_state */
     int reduce_dtype;       /* enum reduce_dtype: type of each rank's gradients as they are added */
-    int teacher_f8;         /* 1: the teacher multiplies E4M3 operands */
+    int teacher_fp8;        /* 1: the teacher multiplies E4M3 operands */
     enum nj_f8_scales f8_scales; /* form of scales that the device's GEMMs of E4M3 take */
-    struct f8_refusals
-        *f8_refused[2]; /* refused GEMMs of student and teacher, in the engine; NULL: none known */
-    /* Least number of elements of a matrix that a student in training multiplies as E4M3 (student_f8.h); 0:
+    struct fp8_refusals
+        *fp8_refused[2]; /* refused GEMMs of student and teacher, in the engine; NULL: none known */
+    /* Least number of elements of a matrix that a student in training multiplies as E4M3 (student_fp8.h); 0:
      * none. */
-    int64_t student_f8;
+    int64_t student_fp8;
     /* 1: batches give the teacher's input, which may differ from the student's. */
     int teacher_has_context;
     int answers;        /* 1: steps measure the student's answers separately */

@@ -63,9 +63,9 @@ static void *chunk_losses(struct work *r, struct engine *e, int first, bool trai
     struct objective_rows rows = chunk_rows(e, first);
     rows.teacher = teacher_logits(r, &e->teacher, first);
     measure_chunk(r, e, rows, first, train);
-    if (train && m->f8_head.gradients) {
+    if (train && m->fp8_head.gradients) {
         rows.e5m2.at = rows_e5m2(e);
-        rows.e5m2.scale = m->f8_head.dy_scale;
+        rows.e5m2.scale = m->fp8_head.dy_scale;
         rows.e5m2.key = m->rows.key;
         rows.e5m2.ld = ld_e5m2(e);
         rows.e5m2.first = first;
@@ -100,8 +100,8 @@ void head_gather(struct work *r, struct engine *e, int chunks)
                                                 .M = chunks * s->chunk,
                                                 .R = s->rows,
                                                 .C = e->student.c.hidden_size}));
-    if (student_f8_head_on(&e->student, &e->mem.student))
-        student_f8_head_weight(r, &e->student, &e->mem.f8_head); /* may lie in y */
+    if (student_fp8_head_on(&e->student, &e->mem.student))
+        student_fp8_head_weight(r, &e->student, &e->mem.fp8_head); /* may lie in y */
 }
 
 /* Return the product of a chunk's rows with the LM head. */
@@ -116,8 +116,8 @@ char *head_logits(struct work *r, struct engine *e, int first)
     const struct net *n = &e->student;
     const struct matmul head = head_of(e);
     char *x = e->mem.hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
-    if (student_f8_head_on(n, &e->mem.student))
-        student_f8_head_logits(r, n, &e->mem.f8_head, e->mem.logits, x);
+    if (student_fp8_head_on(n, &e->mem.student))
+        student_fp8_head_logits(r, n, &e->mem.fp8_head, e->mem.logits, x);
     else
         matrix_fwd(r, n->head, &head, e->mem.logits, x);
     return x;
@@ -145,9 +145,9 @@ static void chunk_gradients(struct work *r, struct engine *e, void *x, bool add)
     struct memory *m = &e->mem;
     struct matmul head = head_of(e);
 
-    if (m->f8_head.gradients) {
-        student_f8_head_backward(r, n, &m->f8_head, e->shape.vocab, x, rows_e5m2(e), ld_e5m2(e),
-                                 add);
+    if (m->fp8_head.gradients) {
+        student_fp8_head_backward(r, n, &m->fp8_head, e->shape.vocab, x, rows_e5m2(e), ld_e5m2(e),
+                                  add);
         return;
     }
     head.add = add;

@@ -19,7 +19,7 @@
 #include "step/micro_batch.h"
 #include "step/train_step.h"
 #include "step/update.h"
-#include "weights/f8_weights.h"
+#include "weights/fp8_weights.h"
 #include "weights/weights.h"
 
 #include <math.h>
@@ -223,7 +223,7 @@ int scan_weights(struct engine *e, const char **what, const char **name)
     *what = "weight of the teacher";
     TRY(weights_scan(e, &e->teacher.net.p, e->o.dtype, e->teacher.weights, name));
     if (!*name)
-        TRY(f8_scan(e, name));
+        TRY(fp8_scan(e, name));
     if (*name)
         return 0;
     *what = "weight of the student";

@@ -9,8 +9,8 @@
 #include "base/try.h"
 #include "io/error.h"
 #include "net/acts.h"
-#include "net/f8.h"
 #include "net/forward.h"
+#include "net/fp8.h"
 #include "net/logits.h"
 #include "net/quant.h"
 #include "net/teacher_shard.h"
@@ -23,14 +23,14 @@
 enum { PASS_ROWS = 8192 };
 
 struct live {
-    bool f8;            /* it multiplies E4M3 operands */
-    struct acts acts;   /* activations of a micro-batch */
-    struct acts pass;   /* activations of several; its y outlives the pass */
-    struct rows rows;   /* rows of those: ids, pos, doc_start */
-    char *expanded;     /* one matrix, or a slice of the head, of a quantized model */
-    char *hidden;       /* [padded, C] normed rows with a target */
-    struct f8_matrix x; /* [chunk, C] FP8: rows of a chunk */
-    char *logits;       /* [chunk, ld] */
+    bool f8;             /* it multiplies E4M3 operands */
+    struct acts acts;    /* activations of a micro-batch */
+    struct acts pass;    /* activations of several; its y outlives the pass */
+    struct rows rows;    /* rows of those: ids, pos, doc_start */
+    char *expanded;      /* one matrix, or a slice of the head, of a quantized model */
+    char *hidden;        /* [padded, C] normed rows with a target */
+    struct fp8_matrix x; /* [chunk, C] FP8: rows of a chunk */
+    char *logits;        /* [chunk, ld] */
 };
 
 static struct live *live_of(const struct teacher *t)
@@ -52,7 +52,7 @@ static int place(struct net *n, const struct live_setup *s)
     if (s->ranks > 0)
         TRY(teacher_shard_layout(n, s->rank, s->ranks));
     if (s->f8)
-        return f8_layout(n);
+        return fp8_layout(n);
     if (s->types || s->ranks > 0)
         return quant_layout(n, s->types);
     TRY(net_place(n, PARAMS_ALL));
@@ -64,7 +64,7 @@ static int place(struct net *n, const struct live_setup *s)
 
 static int choose(struct teacher *t)
 {
-    return live_of(t)->f8 ? f8_choose(&t->net) : 0;
+    return live_of(t)->f8 ? fp8_choose(&t->net) : 0;
 }
 
 static void close_live(struct teacher *t)
@@ -183,7 +183,7 @@ static void carve_hidden(struct teacher *t, struct carve *c, size_t end)
     (void)end;
     l->hidden = carve_take(c, size_product((size_t)t->sizes.padded, (size_t)C, dtype_bytes(n->T)));
     if (n->head->format->e4m3)
-        l->x = f8_rows(n->f8_scales, t->sizes.chunk, C, c);
+        l->x = fp8_rows(n->f8_scales, t->sizes.chunk, C, c);
 }
 
 static void carve_logits(struct teacher *t, struct carve *c, size_t end)
@@ -300,6 +300,6 @@ int live_open(struct teacher *t, const struct live_setup *s)
         .form = TEACHER_LOGITS,
         .any_text = true,
         .net = {
-            .c = *s->config, .T = s->T, .f8_scales = s->f8_scales, .f8_refused = s->f8_refused}};
+            .c = *s->config, .T = s->T, .f8_scales = s->f8_scales, .fp8_refused = s->fp8_refused}};
     return place(&t->net, s);
 }

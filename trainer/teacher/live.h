@@ -13,7 +13,7 @@ struct live_setup {
     enum nj_dtype T;
     bool f8;                     /* it multiplies E4M3 operands */
     enum nj_f8_scales f8_scales; /* form of scales that the device's GEMMs of E4M3 take */
-    struct f8_refusals *f8_refused;
+    struct fp8_refusals *fp8_refused;
     const unsigned char *types; /* types of its tensors, as in struct train_options; or NULL */
     size_t cell_bytes;          /* largest allocation on the device; 0: no limit */
     int rank, ranks;            /* each rank keeps a slice of its layers; ranks 0: all layers */

@@ -4,9 +4,9 @@
  */
 #include "weights/matrix_weights.h"
 
-#include "net/f8.h"
+#include "net/fp8.h"
 #include "net/quant.h"
-#include "weights/f8_weights.h"
+#include "weights/fp8_weights.h"
 #include "weights/quant_weights.h"
 
 static const struct {
@@ -15,8 +15,8 @@ static const struct {
 } ways[] = {
     {&matrix_plain, quant_item},
     {&matrix_quant, quant_item},
-    {&matrix_f8, f8_item},
-    {&matrix_f8_refused, f8_refused_item},
+    {&matrix_fp8, fp8_item},
+    {&matrix_fp8_refused, fp8_refused_item},
 };
 
 bool matrix_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)

@@ -114,7 +114,7 @@ static int refuse(const struct engine *e, const char *path, const struct load_it
     const enum nj_tensor_type staged = staged_as(t, i->type);
     const bool plain = tensor_type_block(staged) == 1;
     if (rc == NJ_E_NOMEM)
-        return fail(rc, "%s: no host memory to quantise tensor %s; free some", path, t->name);
+        return fail(rc, "%s: no host memory to quantize tensor %s; free some", path, t->name);
     if (t->dtype == staged && !plain)
         return fail(rc,
                     "%s: tensor %s holds a scale that is not finite; use another release of the "

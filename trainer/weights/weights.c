@@ -11,7 +11,7 @@
 #include "net/teacher_shard.h"
 #include "nojit_ops.h"
 #include "state/ranks.h"
-#include "weights/f8_weights.h"
+#include "weights/fp8_weights.h"
 #include "weights/loading.h"
 
 #include <string.h>
@@ -103,10 +103,10 @@ static const struct load_way as_blocks = {"expanding weights", true, fill_blocks
 static struct load_item item_of(const struct tensor *t, int64_t elements, enum nj_dtype T, char *to)
 {
     struct load_item i = {.tensor = t, .to = to, .T = T};
-    const bool quantised = tensor_type_block(t->dtype) > 1;
-    i.way = quantised ? &as_blocks : &as_elements;
-    i.units = quantised ? t->shape[0] : elements;
-    i.unit_bytes = quantised ? tensor_type_bytes(t->dtype, t->shape[1]) : dtype_bytes(T);
+    const bool quantized = tensor_type_block(t->dtype) > 1;
+    i.way = quantized ? &as_blocks : &as_elements;
+    i.units = quantized ? t->shape[0] : elements;
+    i.unit_bytes = quantized ? tensor_type_bytes(t->dtype, t->shape[1]) : dtype_bytes(T);
     return i;
 }
 
@@ -161,7 +161,7 @@ static bool ends_stretch(const struct reading *r, size_t spec)
 
 static int share_layer(const struct reading *r, const char *dir, int layer)
 {
-    TRY(f8_check(r->e, dir, layer));
+    TRY(fp8_check(r->e, dir, layer));
     return ranks_share_layer(r->e, layer);
 }
 

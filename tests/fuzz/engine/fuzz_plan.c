@@ -20,7 +20,7 @@ struct model {
 struct input {
     struct model student;
     int32_t batch_size, seq_len, grad_accum, steps, f32, head_chunk, recompute, state16;
-    int32_t rank, targets, dropout, vocab, workspace, teacher_f8;
+    int32_t rank, targets, dropout, vocab, workspace, teacher_fp8;
     int32_t decode_rows, decode_positions, teacher_writes, teacher_has_context, has_teacher;
     struct model teacher;
 };
@@ -61,7 +61,7 @@ static struct train_options options_of(const struct input *in)
         .optimizer_state = in->state16 ? STATE_BF16 : STATE_F32,
         .vocab = in->vocab,
         .workspace_bytes = (size_t)(uint32_t)in->workspace,
-        .teacher_f8 = in->teacher_f8 != 0,
+        .teacher_fp8 = in->teacher_fp8 != 0,
         .teacher_writes = in->teacher_writes != 0,
         .teacher_has_context = in->teacher_has_context != 0,
         .decode_rows = (int)((uint32_t)in->decode_rows % (BATCH_MOST + 1)),
@@ -194,8 +194,8 @@ static wide trained_bytes(const struct model_config *c, const struct train_optio
 static wide teacher_bytes(const struct model_config *c, const struct train_options *o)
 {
     const struct sizes s = sizes_of(c);
-    wide sum = array(elements(c, o->teacher_f8) * dtype_bytes(o->dtype));
-    if (o->teacher_f8)
+    wide sum = array(elements(c, o->teacher_fp8) * dtype_bytes(o->dtype));
+    if (o->teacher_fp8)
         sum += s.L * (f8_bytes(s.QKV, s.C) + f8_bytes(s.C, s.HD) + f8_bytes(2 * s.I, s.C) +
                       f8_bytes(s.C, s.I)) +
                f8_bytes(up(s.V, 16), s.C);
@@ -262,7 +262,7 @@ static wide pass_bytes(const struct model_config *t, const struct train_options 
     wide batches = o->steps > 0 && N < 8192 ? 8192 / N : 1;
     batches = batches < micro ? batches : micro;
     while (batches > 1 && (micro % batches != 0 ||
-                           acts_bytes(t, plain, batches * N, ACTS_INFER, o->teacher_f8) > room))
+                           acts_bytes(t, plain, batches * N, ACTS_INFER, o->teacher_fp8) > room))
         batches--;
     const wide rows = batches * (wide)shape->rows;
     return batches > 1
@@ -292,7 +292,7 @@ static wide device_bytes(const struct model_config *s, const struct model_config
     const wide N = (wide)o->batch_size * (wide)o->seq_len;
     wide acts = acts_bytes(s, o, N, o->steps > 0 ? ACTS_TRAIN : ACTS_INFER, false);
     if (o->decode_rows > 0)
-        acts = larger(acts, t && o->teacher_writes ? decoder_bytes(t, &plain, shape, o->teacher_f8)
+        acts = larger(acts, t && o->teacher_writes ? decoder_bytes(t, &plain, shape, o->teacher_fp8)
                                                    : decoder_bytes(s, o, shape, false));
     wide sum = trained_bytes(s, o) + rows_bytes(shape) + 4 * array(chunk * f);
     sum += array(padded * (wide)s->hidden_size * e) + logits_bytes(s, o, logits);
@@ -301,8 +301,8 @@ static wide device_bytes(const struct model_config *s, const struct model_config
     if (!t)
         return sum + acts;
     sum += teacher_bytes(t, o) + logits + array(padded * (wide)t->hidden_size * e) + array(f);
-    sum += o->teacher_f8 ? f8_bytes(chunk, (wide)t->hidden_size) : 0;
-    const wide room = larger(acts, acts_bytes(t, &plain, N, ACTS_INFER, o->teacher_f8));
+    sum += o->teacher_fp8 ? f8_bytes(chunk, (wide)t->hidden_size) : 0;
+    const wide room = larger(acts, acts_bytes(t, &plain, N, ACTS_INFER, o->teacher_fp8));
     return sum + room + pass_bytes(t, o, &plain, shape, room);
 }
 

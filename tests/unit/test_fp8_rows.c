@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_rows.c: rows as E4M3, and their transposition, on the CPU and on a GPU if there is one.
+ * test_fp8_rows.c: rows as E4M3, and their transposition, on the CPU and on a GPU if there is one.
  */
-#include "f8_fixture.h"
+#include "fp8_fixture.h"
 
 /* Return the nearest E4M3 number; of two equally near ones, the one whose last bit is 0. */
 static double nearest(double x)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_student.c: a student trained with FP8 GEMMs, on the CPU, which widens operands: effects that FP8 may and may
+ * test_fp8_student.c: a student trained with FP8 GEMMs, on the CPU, which widens operands: effects that FP8 may and may
  * not have.
  */
 #include "engine_fixture.h"
 
-static struct train_options f8_options(int64_t least)
+static struct train_options fp8_options(int64_t least)
 {
     struct train_options o = small_options;
-    o.student_f8 = least;
+    o.student_fp8 = least;
     return o;
 }
 
@@ -38,7 +38,7 @@ static double apart(const float *a, const float *b, int64_t count)
 static void gradients_of_an_f8_student_are_near(void **state)
 {
     (void)state;
-    const struct train_options with = f8_options(1);
+    const struct train_options with = fp8_options(1);
     struct engine *plain_engine, *e;
     const float *plain = gradients_of(&small_options, &plain_engine);
     const float *f8 = gradients_of(&with, &e);
@@ -67,7 +67,7 @@ static double along(const float *a, const float *b, int64_t count)
 static void gradients_of_the_head_are_near(void **state)
 {
     (void)state;
-    struct train_options o = f8_options(1);
+    struct train_options o = fp8_options(1);
     struct engine *plain_engine, *e;
     o.batch_size = 8;
     o.head_chunk = 120; /* FP8 GEMMs cannot add chunks */
@@ -76,7 +76,7 @@ static void gradients_of_the_head_are_near(void **state)
     const float *f8 = gradients_of(&o, &e);
     const struct params *p = &e->student.p;
     const int64_t head = (int64_t)VOCAB * qwen3.hidden_size;
-    assert_true(!plain_engine->mem.f8_head.gradients && e->mem.f8_head.gradients);
+    assert_true(!plain_engine->mem.fp8_head.gradients && e->mem.fp8_head.gradients);
     for (size_t i = 0; i < p->specs; i++) {
         const int64_t first = p->first[i], count = tensor_elements(&p->spec[i]);
         const double off = apart(f8 + first, plain + first, count);
@@ -105,7 +105,7 @@ static void gradients_of_the_head_need_room(void **state)
                 {48, OBJECTIVE_TVD, true, false},
                 {48, OBJECTIVE_KL, false, false}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        struct train_options o = f8_options(1);
+        struct train_options o = fp8_options(1);
         o.batch_size = 6;
         o.head_chunk = runs[i].chunk;
         o.objective = runs[i].objective;
@@ -133,12 +133,12 @@ static void small_matrices_are_left_out_of_f8(void **state)
         {6145, {true, true, true, false}, false},   {8193, {true, false, true, false}, false},
         {12289, {true, false, false, false}, false}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const struct train_options o = f8_options(sizes[i].least);
+        const struct train_options o = fp8_options(sizes[i].least);
         struct engine *e;
         gradients_of(&o, &e);
         for (int m = 0; m < e->student.c.layers * 4; m++)
-            assert_true((e->student.matrix[m].format == &matrix_f8_trained) == sizes[i].on[m % 4]);
-        assert_true(student_f8_head(&e->student) == sizes[i].head);
+            assert_true((e->student.matrix[m].format == &matrix_fp8_trained) == sizes[i].on[m % 4]);
+        assert_true(student_fp8_head(&e->student) == sizes[i].head);
         engine_destroy(e);
     }
 }
@@ -159,7 +159,7 @@ static double last_loss(const struct train_options *o, const char *student, cons
 static void recomputing_changes_nothing_of_an_f8_student(void **state)
 {
     (void)state;
-    struct train_options o = f8_options(1);
+    struct train_options o = fp8_options(1);
     const double want = last_loss(&o, "qwen3", "teacher", 4);
     for (int k = RECOMPUTE_MLP; k <= RECOMPUTE_BLOCK; k++) {
         o.recompute = k;
@@ -170,11 +170,11 @@ static void recomputing_changes_nothing_of_an_f8_student(void **state)
 /* Run two steps; the largest scales of rows are overwritten between them if asked. */
 static struct engine *two_steps(bool overwrite)
 {
-    const struct train_options o = f8_options(1);
+    const struct train_options o = fp8_options(1);
     struct engine *e = open_engine("qwen3", "teacher", &o);
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     float *top = e->mem.student.f8.top;
-    const int tops = qwen3.layers * 4 * F8_OPERANDS;
+    const int tops = qwen3.layers * 4 * FP8_OPERANDS;
     struct step_result r;
     ok(engine_step(e, d, &r));
     for (int i = 0; i < tops; i++) {
@@ -211,7 +211,7 @@ static void all_kinds_of_runs_learn_in_f8(void **state)
                 {"qwen3", 1, 4, 2, false},    {"gelu-tanh", 1, 0, 1, false},
                 {"qwen3", 1, 0, 2, true}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        struct train_options o = f8_options(0);
+        struct train_options o = fp8_options(0);
         const char *teacher = runs[i].alone ? NULL : "teacher";
         o.grad_accum = runs[i].micro;
         if (runs[i].rank > 0) {
@@ -222,7 +222,7 @@ static void all_kinds_of_runs_learn_in_f8(void **state)
             o.kd_ratio = 0;
         const double first = last_loss(&o, runs[i].student, teacher, 1);
         const double plain = last_loss(&o, runs[i].student, teacher, 12);
-        o.student_f8 = runs[i].least;
+        o.student_fp8 = runs[i].least;
         const double f8 = last_loss(&o, runs[i].student, teacher, 12);
         if (!(f8 != plain && fabs(f8 - plain) < 0.05 * (first - plain)))
             fail_msg("run %zu: %g to %g, with FP8 %g", i, first, plain, f8);
@@ -244,7 +244,7 @@ static size_t bytes_of(const struct plan *p, const char *name, const char **with
 static void operands_lie_in_idle_logits(void **state)
 {
     (void)state;
-    struct train_options o = f8_options(1);
+    struct train_options o = fp8_options(1);
     struct plan plan, plain;
     const char *within;
     ok(plan_make(&qwen3, &teacher_config, &o, &plan));
@@ -257,7 +257,7 @@ static void operands_lie_in_idle_logits(void **state)
     ok(plan_make(&wide, &wide_teacher, &o, &plan));
     assert_int_equal(bytes_of(&plan, "student.fp8", &within), 0);
     assert_string_equal(within, "teacher.logits");
-    o.student_f8 = 0;
+    o.student_fp8 = 0;
     ok(plan_make(&wide, &wide_teacher, &o, &plain));
     assert_true(plan.total_bytes == plain.total_bytes);
 }
@@ -276,7 +276,7 @@ static void operands_of_the_head_lie_in_idle_memory(void **state)
                 {2, 3, 2, NULL},
                 {8, 3, 2, "activations"}};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        struct train_options o = f8_options(13000); /* only the head */
+        struct train_options o = fp8_options(13000); /* only the head */
         struct model_config c = qwen3;
         struct plan plan;
         const char *within = NULL;
@@ -305,11 +305,11 @@ static void refused(const struct model_config *student, const struct train_optio
 static void f8_students_that_cannot_be_are_refused(void **state)
 {
     (void)state;
-    struct train_options o = f8_options(1);
+    struct train_options o = fp8_options(1);
     refused(&qwen2, &o, "sizes are multiples of 16");
     o.seq_len = 20;
     refused(&qwen3, &o, "sequence length is 40");
-    o = f8_options(1 << 22);
+    o = fp8_options(1 << 22);
     refused(&qwen3, &o, "fewer than 4194304 elements");
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_teacher.c: a teacher with FP8 (E4M3) GEMMs, on the CPU, which widens operands: the layout of its weights, and
+ * test_fp8_teacher.c: a teacher with FP8 (E4M3) GEMMs, on the CPU, which widens operands: the layout of its weights, and
  * effects that FP8 may and may not have.
  */
 #include "engine_fixture.h"
 
-static struct train_options f8_options(void)
+static struct train_options fp8_options(void)
 {
     struct train_options o = small_options;
-    o.teacher_f8 = 1;
+    o.teacher_fp8 = 1;
     return o;
 }
 
@@ -22,7 +22,7 @@ static double value_of(char bits)
 
 /* Check a matrix: the bound is half a unit of E4M3, of a normal number or of the scale; a scale is rounded to
  * float32. */
-static void check_matrix(const struct f8_matrix *m, const float *want, int rows, const char *what)
+static void check_matrix(const struct fp8_matrix *m, const float *want, int rows, const char *what)
 {
     for (int r = 0; r < m->rows; r++) {
         const double scale = (double)m->scale[r];
@@ -40,7 +40,7 @@ static void weights_are_where_products_read_them(void **state)
 {
     (void)state;
     const char *const models[] = {"teacher", "qwen3", "tied"};
-    struct train_options o = f8_options();
+    struct train_options o = fp8_options();
     for (int k = 0; k < 3; k++) {
         struct engine *e = open_engine("qwen2", models[k], &o);
         struct engine *plain = open_engine("qwen2", models[k], &small_options);
@@ -64,7 +64,7 @@ static void eval_both(const char *student, const char *teacher, struct eval_resu
 {
     for (int f8 = 0; f8 < 2; f8++) {
         struct train_options o = small_options;
-        o.teacher_f8 = f8;
+        o.teacher_fp8 = f8;
         o.steps = 0;
         o.temperature = 1;
         struct engine *e = open_engine(student, teacher, &o);
@@ -98,7 +98,7 @@ static void the_teacher_keeps_its_activation(void **state)
 {
     (void)state;
     static const char *const model = "tests/golden/torch/llama_gelu_tanh";
-    struct train_options o = f8_options();
+    struct train_options o = fp8_options();
     struct engine *e;
     struct eval_result r;
     o.steps = 0;
@@ -119,7 +119,7 @@ static void a_teacher_of_zeros_is_the_same(void **state)
     double loss = 0;
     for (int f8 = 0; f8 < 2; f8++) {
         struct train_options o = small_options;
-        o.teacher_f8 = f8;
+        o.teacher_fp8 = f8;
         struct engine *e = open_engine("qwen3", "zeros", &o);
         struct batch_source *d = open_tokens("tokens.bin", &o, false);
         struct step_result r;
@@ -144,7 +144,7 @@ static void a_teacher_of_zeros_is_the_same(void **state)
 static void a_student_learns_of_an_f8_teacher(void **state)
 {
     (void)state;
-    struct train_options o = f8_options();
+    struct train_options o = fp8_options();
     struct engine *e = open_engine("qwen2", "teacher", &o);
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result first, r;
@@ -159,12 +159,12 @@ static void a_student_learns_of_an_f8_teacher(void **state)
 static void broken_weights_of_an_f8_teacher_are_named(void **state)
 {
     (void)state;
-    struct train_options o = f8_options();
+    struct train_options o = fp8_options();
     struct engine *e = open_engine("qwen2", "teacher", &o);
     struct batch_source *d = open_tokens("tokens.bin", &o, false);
     struct step_result r;
     const struct net *n = &e->teacher.net;
-    struct f8_matrix *gate_up = &net_matrix(n, 1, BLOCK_GLU, GLU_GATE_UP)->f8;
+    struct fp8_matrix *gate_up = &net_matrix(n, 1, BLOCK_GLU, GLU_GATE_UP)->f8;
     gate_up->scale[arch_block(&n->c.arch, 1, BLOCK_GLU)->ffn_size + 3] = NAN;
     assert_int_equal(engine_step(e, d, &r), NJ_E_FORMAT);
     assert_string_equal(r.nonfinite, "weight of the teacher model.layers.1.mlp.up_proj.weight");
@@ -176,7 +176,7 @@ static void broken_weights_of_an_f8_teacher_are_named(void **state)
 static void the_plan_of_an_f8_teacher_is_smaller_and_used(void **state)
 {
     (void)state;
-    struct train_options o = f8_options();
+    struct train_options o = fp8_options();
     struct plan f8, plain;
     ok(plan_make(&qwen3, &teacher_config, &o, &f8));
     ok(plan_make(&qwen3, &teacher_config, &small_options, &plain));
@@ -199,7 +199,7 @@ static void the_plan_of_an_f8_teacher_is_smaller_and_used(void **state)
 static void f8_teachers_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    struct train_options o = f8_options();
+    struct train_options o = fp8_options();
     struct engine *e;
     struct plan plan;
     assert_int_equal(engine_create(ctx, path_of("qwen3"), path_of("qwen2"), &o, NULL, NULL, &e),
@@ -211,7 +211,7 @@ static void f8_teachers_that_do_not_fit_are_refused(void **state)
 static void evaluation_may_stop_early(void **state)
 {
     (void)state;
-    struct train_options o = f8_options();
+    struct train_options o = fp8_options();
     struct eval_result r;
     o.steps = 0;
     o.eval_batches = 2;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_f8_scales.sh: FP8 GEMMs work on simulated GPUs whose cuBLASLt takes no scale per row, with one for all rows on sm_89 and
+# device_fp8_scales.sh: FP8 GEMMs work on simulated GPUs whose cuBLASLt takes no scale per row, with one for all rows on sm_89 and
 # blocks of 32 columns on sm_120 and sm_121: student and teacher in FP8 are near the same in 16 bits.
 set -eu
 . tests/lib/lib.sh
@@ -29,7 +29,7 @@ distilled plain small narrow --steps 2
 distilled wide-plain teacher student --seq-len 160 --steps 1
 for gpu in rtx4090 rtx5090 gb10; do
     echo "on $gpu:"
-    NOJIT_SIM_DEVICE=$gpu "$BUILD/tests/test_f8_scales" >"$d/log" 2>&1 && status=0 || status=$?
+    NOJIT_SIM_DEVICE=$gpu "$BUILD/tests/test_fp8_scales" >"$d/log" 2>&1 && status=0 || status=$?
     ok_if "a student with FP8 GEMMs runs where scales are not per row" "$(grep -m 1 -i error "$d/log")" [ "$status" = 0 ]
     distilled "$gpu" small narrow --steps 2 --student-dtype fp8 --teacher-dtype fp8
     ok_if "with both models in FP8 no module is loaded after start-up" "$(counted)" clean

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_student_f8.sh: a student with FP8 GEMMs on simulated GPUs: on an H100 near the same in 16 bits, with and without CUDA graphs the same;
-# refused where cuBLASLt has none. GPUs whose GEMMs take no scale per row: device_f8_scales.sh.
+# device_student_fp8.sh: a student with FP8 GEMMs on simulated GPUs: on an H100 near the same in 16 bits, with and without CUDA graphs the same;
+# refused where cuBLASLt has none. GPUs whose GEMMs take no scale per row: device_fp8_scales.sh.
 set -eu
 . tests/lib/lib.sh
 needs sm_75 sm_90a glu_bwd_quantize.lp.act0

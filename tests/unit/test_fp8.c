@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8.c: GEMMs of E4M3 rows (test_f8_rows.c), on the CPU and on a GPU if one has them. E5M2 has 5 bits of exponent
+ * test_fp8.c: GEMMs of E4M3 rows (test_fp8_rows.c), on the CPU and on a GPU if one has them. E5M2 has 5 bits of exponent
  * (bias 15), 2 of fraction.
  *
  * Elements are integers from -2 to 2, at most 512 per sum: no sum exceeds 2^11, so that even an accumulator of 14 bits
@@ -8,7 +8,7 @@
  */
 #include "base/float16.h"
 #include "e5m2_value.h"
-#include "f8_fixture.h"
+#include "fp8_fixture.h"
 
 /* Return the scale of a row; results hold scales that differ by up to 2^10. */
 static float row_scale(int row)
@@ -28,14 +28,14 @@ static uint8_t encode(int x, bool e5m2)
     return (uint8_t)(bits[e5m2][abs(x)] | (x < 0 ? 0x80 : 0));
 }
 
-struct f8_matrix {
+struct fp8_matrix {
     int rows, columns, ld, first; /* first: selects the numbers */
     uint8_t *q;
     float *scale;
     void *dq, *dscale;
 };
 
-static void send_again(struct device *d, const struct f8_matrix *m)
+static void send_again(struct device *d, const struct fp8_matrix *m)
 {
     const size_t rows = (size_t)m->rows;
     assert_int_equal(nj_copy(d->s, m->dq, m->q, rows * (size_t)m->ld), 0);
@@ -43,10 +43,10 @@ static void send_again(struct device *d, const struct f8_matrix *m)
     assert_int_equal(nj_stream_sync(d->s), 0);
 }
 
-static struct f8_matrix matrix_of(struct device *d, bool e5m2, int rows, int columns, int pad,
-                                  int first)
+static struct fp8_matrix matrix_of(struct device *d, bool e5m2, int rows, int columns, int pad,
+                                   int first)
 {
-    struct f8_matrix m = {rows, columns, columns + pad, first, NULL, NULL, NULL, NULL};
+    struct fp8_matrix m = {rows, columns, columns + pad, first, NULL, NULL, NULL, NULL};
     const size_t bytes = (size_t)rows * (size_t)m.ld;
     m.q = malloc(bytes);
     m.scale = malloc((size_t)rows * sizeof *m.scale);
@@ -63,12 +63,12 @@ static struct f8_matrix matrix_of(struct device *d, bool e5m2, int rows, int col
     return m;
 }
 
-static struct f8_matrix matrix(struct device *d, int rows, int columns, int pad, int first)
+static struct fp8_matrix matrix(struct device *d, int rows, int columns, int pad, int first)
 {
     return matrix_of(d, false, rows, columns, pad, first);
 }
 
-static void matrix_free(struct device *d, struct f8_matrix *m)
+static void matrix_free(struct device *d, struct fp8_matrix *m)
 {
     nj_free(d->ctx, NJ_MEM_DEVICE, m->dq);
     nj_free(d->ctx, NJ_MEM_DEVICE, m->dscale);
@@ -84,7 +84,7 @@ static float value_of(const struct device *d, enum nj_dtype T, const void *c, si
     return d->lp_is_f16 ? f32_from_f16(narrow[i]) : f32_from_bf16(narrow[i]);
 }
 
-static struct nj_gemm shape_of(const struct f8_matrix *a, const struct f8_matrix *b,
+static struct nj_gemm shape_of(const struct fp8_matrix *a, const struct fp8_matrix *b,
                                enum nj_dtype T, int pad)
 {
     return (struct nj_gemm){.kind = NJ_GEMM_NT,
@@ -98,8 +98,8 @@ static struct nj_gemm shape_of(const struct f8_matrix *a, const struct f8_matrix
                             .ldc = b->rows + pad};
 }
 
-static int multiply(struct device *d, const struct nj_gemm *g, void *c, const struct f8_matrix *a,
-                    const struct f8_matrix *b)
+static int multiply(struct device *d, const struct nj_gemm *g, void *c, const struct fp8_matrix *a,
+                    const struct fp8_matrix *b)
 {
     return nj_gemm_run_scaled(
         d->s, g,
@@ -107,8 +107,8 @@ static int multiply(struct device *d, const struct nj_gemm *g, void *c, const st
             .c = c, .a = a->dq, .b = b->dq, .a_scale = a->dscale, .b_scale = b->dscale});
 }
 
-static void check_result(const struct device *d, const struct nj_gemm *g, const struct f8_matrix *a,
-                         const struct f8_matrix *b, const void *c)
+static void check_result(const struct device *d, const struct nj_gemm *g,
+                         const struct fp8_matrix *a, const struct fp8_matrix *b, const void *c)
 {
     const double unit = g->c_dtype == NJ_F32 ? 0 : d->lp_is_f16 ? 0x1p-11 : 0x1p-8;
     for (int m = 0; m < g->M; m++) {
@@ -135,8 +135,8 @@ static void check_result(const struct device *d, const struct nj_gemm *g, const 
 /* Run the same plan twice with different matrices: scales belong to a run, not to the plan. */
 static void check_product(struct device *d, int M, int N, int K, int pad, enum nj_dtype T)
 {
-    struct f8_matrix a = matrix(d, M, K, pad, 0), b = matrix(d, N, K, pad, 5);
-    struct f8_matrix other = matrix(d, N, K, pad, 9);
+    struct fp8_matrix a = matrix(d, M, K, pad, 0), b = matrix(d, N, K, pad, 5);
+    struct fp8_matrix other = matrix(d, N, K, pad, 9);
     const struct nj_gemm g = shape_of(&a, &b, T, pad);
     const size_t bytes = (size_t)g.M * (size_t)g.ldc * bytes_of(T);
     void *c = malloc(bytes), *dc = on_device(d, bytes), *dother = on_device(d, bytes);
@@ -154,7 +154,7 @@ static void check_product(struct device *d, int M, int N, int K, int pad, enum n
     matrix_free(d, &other);
 }
 
-/* Skip unless the device's GEMMs take a scale per row; test_f8_scales.c tests the others. */
+/* Skip unless the device's GEMMs take a scale per row; test_fp8_scales.c tests the others. */
 static struct device *need_f8(void **state)
 {
     struct device *d = need(state);
@@ -189,7 +189,7 @@ static void f8_gemms_agree_with_their_references(void **state)
 static void check_one_scale(struct device *d, bool e5m2, int K, int pad, enum nj_dtype T)
 {
     enum { M = 48, N = 32 };
-    struct f8_matrix a = matrix_of(d, e5m2, M, K, pad, 0), b = matrix(d, N, K, pad, 5);
+    struct fp8_matrix a = matrix_of(d, e5m2, M, K, pad, 0), b = matrix(d, N, K, pad, 5);
     struct nj_gemm g = shape_of(&a, &b, T, 0);
     const size_t bytes = (size_t)g.M * (size_t)g.ldc * bytes_of(T);
     const int runs = T == NJ_F32 ? 2 : 1;
@@ -232,7 +232,7 @@ static void all_e5m2_numbers_are_multiplied(void **state)
 {
     enum { M = 256, N = 16, K = 16 };
     struct device *d = need_one_scale(state);
-    struct f8_matrix a = matrix_of(d, true, M, K, 0, 0), b = matrix(d, N, K, 0, 0);
+    struct fp8_matrix a = matrix_of(d, true, M, K, 0, 0), b = matrix(d, N, K, 0, 0);
     struct nj_gemm g = shape_of(&a, &b, NJ_F32, 0);
     float c[M * N];
     void *dc = on_device(d, sizeof c);
@@ -259,8 +259,8 @@ static void all_e5m2_numbers_are_multiplied(void **state)
 static void a_graph_keeps_its_f8_scales(void **state)
 {
     struct device *d = need_f8(state);
-    struct f8_matrix a = matrix(d, 64, 64, 0, 0), b = matrix(d, 32, 64, 0, 5);
-    struct f8_matrix other = matrix(d, 32, 64, 0, 9);
+    struct fp8_matrix a = matrix(d, 64, 64, 0, 0), b = matrix(d, 32, 64, 0, 5);
+    struct fp8_matrix other = matrix(d, 32, 64, 0, 9);
     const struct nj_gemm g = shape_of(&a, &b, NJ_F32, 0);
     const size_t bytes = (size_t)g.M * (size_t)g.ldc * sizeof(float);
     void *c = malloc(bytes), *dc = on_device(d, bytes), *dother = on_device(d, bytes);
@@ -293,7 +293,7 @@ static void a_graph_keeps_its_f8_scales(void **state)
 static void a_broken_f8_row_is_seen(void **state)
 {
     struct device *d = need_f8(state);
-    struct f8_matrix a = matrix(d, 24, 64, 0, 0), b = matrix(d, 32, 64, 0, 5);
+    struct fp8_matrix a = matrix(d, 24, 64, 0, 0), b = matrix(d, 32, 64, 0, 5);
     const struct nj_gemm g = shape_of(&a, &b, NJ_F32, 0);
     float c[24 * 32];
     void *dc = on_device(d, sizeof c);

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# quantised.sh: what quantising a teacher costs: trains one of 182M parameters as bench/quality.sh does, its rows whole blocks of every
+# quantized.sh: what quantizing a teacher costs: trains one of 182M parameters as bench/quality.sh does, its rows whole blocks of every
 # type, and compares GGUF files of it with it: size, held-out loss, divergence from the model itself in nats per token, and how
 # often both rank the same token first. Needs a GPU, and Python with `tokenizers`; with PyPI's xllamacpp and gguf also the types that
-# only ggml quantises are there.
+# only ggml quantizes are there.
 #   FOLDERS='/usr/share/doc /usr/lib/python3'   where the text comes from     MEGABYTES=160   VOCABULARY=16384
-#   STEPS=3000                                  of 32 x 512 tokens            WORK=build/quantised
+#   STEPS=3000                                  of 32 x 512 tokens            WORK=build/quantized
 set -eu
-: "${BUILD:=build}" "${WORK:=$BUILD/quantised}" "${PYTHON:=python3}" "${DEVICE:=cuda}" "${STEPS:=3000}" "${BATCH:=32}" "${SEQ:=512}"
+: "${BUILD:=build}" "${WORK:=$BUILD/quantized}" "${PYTHON:=python3}" "${DEVICE:=cuda}" "${STEPS:=3000}" "${BATCH:=32}" "${SEQ:=512}"
 : "${FOLDERS:=/usr/share/doc /usr/share/common-licenses /usr/lib/python3 /usr/include}" "${MEGABYTES:=160}" "${VOCABULARY:=16384}"
 nojit=$BUILD/nojit
 . bench/lib.sh
@@ -44,10 +44,10 @@ done
 if "$PYTHON" -c 'import gguf, xllamacpp' 2>/dev/null; then
     "$nojit" export --model "$WORK/teacher" --out "$files/f32.gguf" --type f32 >/dev/null 2>&1
     for type in Q4_0 IQ4_XS Q3_K Q2_K; do
-        "$PYTHON" tests/lib/llama_cpp.py requantise "$files/f32.gguf" "$type" "$files/$type.gguf"
+        "$PYTHON" tests/lib/llama_cpp.py requantize "$files/f32.gguf" "$type" "$files/$type.gguf"
         row "$type"
     done
 else
-    echo "the types that only ggml quantises are left out: $PYTHON lacks xllamacpp or gguf"
+    echo "the types that only ggml quantizes are left out: $PYTHON lacks xllamacpp or gguf"
 fi
 stage "done"

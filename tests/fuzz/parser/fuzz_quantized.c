@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuzz_quantised.c: a folder of quantised weights: a line with the quantization_config, then model.safetensors.
+ * fuzz_quantized.c: a folder of quantized weights: a line with the quantization_config, then model.safetensors.
  */
 #include "fuzz.h"
 #include "io/error.h"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# quantised_folder.sh: commands give the same numbers with a Hugging Face folder of quantised weights as with one that holds them
-# expanded to float32, and a teacher stays quantised.
+# quantized_folder.sh: commands give the same numbers with a Hugging Face folder of quantized weights as with one that holds them
+# expanded to float32, and a teacher stays quantized.
 set -eu
 . tests/lib/lib.sh
 nojit=$BUILD/nojit
 d=$scratch/work
 mkdir "$d"
 export OMP_WAIT_POLICY=passive
-golden=tests/golden/quantised
+golden=tests/golden/quantized
 small=(--device cpu --seq-len 64 --batch-size 2)
 same() { # NAME GOT WANTED
     if [ -n "$2" ] && [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got '$2', expected '$3'"; fi
@@ -40,9 +40,9 @@ while read -r format types; do
         not_ok "a teacher in $format teaches as its expanded weights do" "$(cat "$scratch/out")"
     fi
     if grep -q "$types" "$d/kept-$format/receipt.json"; then
-        ok "a teacher in $format stays quantised"
+        ok "a teacher in $format stays quantized"
     else
-        not_ok "a teacher in $format stays quantised" "$(grep -i dtype "$d/kept-$format/receipt.json")"
+        not_ok "a teacher in $format stays quantized" "$(grep -i dtype "$d/kept-$format/receipt.json")"
     fi
 done <<'END'
 nf4 NF4
@@ -58,20 +58,20 @@ float-channel F8_32, F8_128
 fp8 F8_32
 END
 expanded() { runs "$nojit" plan --student "$d/student" --teacher "$1" "${small[@]}" --memory-budget 8 --json | grep -c '"teacher.expanded"'; }
-same "a plan of a quantised folder knows its expanded matrices" "$(expanded "$golden/gptq" || :)" 1
+same "a plan of a quantized folder knows its expanded matrices" "$(expanded "$golden/gptq" || :)" 1
 mkdir "$d/config"
 cp "$golden/gptq/config.json" "$d/config"
-same "a plan of a quantised folder's config.json alone expands nothing" "$(expanded "$d/config" || :)" 0
-refuses "--teacher-dtype for a quantised folder is refused" 1 'weights of .*gptq are quantised already; leave --teacher-dtype out' \
+same "a plan of a quantized folder's config.json alone expands nothing" "$(expanded "$d/config" || :)" 0
+refuses "--teacher-dtype for a quantized folder is refused" 1 'weights of .*gptq are quantized already; leave --teacher-dtype out' \
     "$nojit" distill --student "$d/student" --teacher "$golden/gptq" --data "$d/tokens.bin" "${small[@]}" --teacher-dtype q8_0 --out "$d/twice"
 
 # ---- as a student: its weights are expanded, and its configuration no longer says otherwise
 "$nojit" train --student "$golden/awq" --data "$d/tokens.bin" "${small[@]}" --dtype float32 --steps 2 --lr 0.01 --out "$d/trained" >"$scratch/out" 2>&1 ||
     cat "$scratch/out"
-same "training from a quantised folder is said once" "$(grep -c 'weights of .*awq (I4_32) are expanded to float32: training starts from them' "$scratch/out")" 1
+same "training from a quantized folder is said once" "$(grep -c 'weights of .*awq (I4_32) are expanded to float32: training starts from them' "$scratch/out")" 1
 "$nojit" train --student "$d/awq" --data "$d/tokens.bin" "${small[@]}" --dtype float32 --steps 2 --lr 0.01 --out "$d/again" >"$scratch/out" 2>&1 ||
     cat "$scratch/out"
-same "a student made of quantised weights is that of their expanded ones" "$(cksum <"$d/trained/model.safetensors")" "$(cksum <"$d/again/model.safetensors")"
-same "the folder of a student made of quantised weights has no quantization_config" "$(grep -c quantization "$d/trained/config.json" || :)" 0
-same "a student made of quantised weights is a model folder" "$(measured "$d/trained")" "$(measured "$d/again")"
+same "a student made of quantized weights is that of their expanded ones" "$(cksum <"$d/trained/model.safetensors")" "$(cksum <"$d/again/model.safetensors")"
+same "the folder of a student made of quantized weights has no quantization_config" "$(grep -c quantization "$d/trained/config.json" || :)" 0
+same "a student made of quantized weights is a model folder" "$(measured "$d/trained")" "$(measured "$d/again")"
 finish

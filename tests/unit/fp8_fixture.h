@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * f8_fixture.h: arrays of E4M3 numbers and their scales, on any device. E4M3 is decoded here independently: 4 bits of
+ * fp8_fixture.h: arrays of E4M3 numbers and their scales, on any device. E4M3 is decoded here independently: 4 bits of
  * exponent (bias 7), 3 of fraction, no infinity, NaN if all of them are set.
  */
 #ifndef NOJIT_F8_FIXTURE_H

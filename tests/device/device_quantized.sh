@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# device_quantised.sh: on simulated GPUs, a Q4_K_M file teaches what a folder with its expanded weights does, to the last bit, and needs less
+# device_quantized.sh: on simulated GPUs, a Q4_K_M file teaches what a folder with its expanded weights does, to the last bit, and needs less
 # memory.
 set -eu
 . tests/lib/lib.sh

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_f8_scales.c: E4M3 rows for GPUs whose GEMMs take no scale per row: with one scale for all rows, and with scales
+ * test_fp8_scales.c: E4M3 rows for GPUs whose GEMMs take no scale per row: with one scale for all rows, and with scales
  * of blocks; and GEMMs that report which of these they take. The value of an E4M3 byte and the place of a block's scale
  * are computed here independently.
  */

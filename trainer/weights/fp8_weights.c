@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * f8_weights.c: loads matrices of a model as E4M3. They go to the device as T, in pieces of whole rows, and are
+ * fp8_weights.c: loads matrices of a model as E4M3. They go to the device as T, in pieces of whole rows, and are
  * quantized there, or stay T if FP8 GEMMs are refused.
  */
-#include "weights/f8_weights.h"
+#include "weights/fp8_weights.h"
 
 #include "base/try.h"
 #include "io/error.h"
-#include "net/f8.h"
+#include "net/fp8.h"
 #include "net/teacher_shard.h"
 #include "nojit_ops.h"
 
@@ -56,9 +56,9 @@ static int refuse_plain(const struct engine *e, const char *path, const struct l
                 i->tensor->name);
 }
 
-void f8_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out)
+void fp8_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out)
 {
-    static const struct load_way way = {"quantising weights", true, fill, send, NULL};
+    static const struct load_way way = {"quantizing weights", true, fill, send, NULL};
     *out = (struct load_item){.way = &way,
                               .tensor = t,
                               .units = t->shape[0],
@@ -68,7 +68,8 @@ void f8_item(const struct matrix *m, int row, const struct tensor *t, struct loa
                               .scale = m->f8.scale + row};
 }
 
-void f8_refused_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out)
+void fp8_refused_item(const struct matrix *m, int row, const struct tensor *t,
+                      struct load_item *out)
 {
     static const struct load_way way = {LOADING_WEIGHTS, false, fill_plain, send_plain,
                                         refuse_plain};
@@ -88,7 +89,7 @@ static int scan(struct engine *e, size_t spec, bool *finite)
     const int64_t rows = n->p.spec[spec].shape[0];
     int row;
     const struct matrix *m = net_matrix_of(n, spec, &row);
-    if (!m || m->format != &matrix_f8) /* other tensors are checked as they are read */
+    if (!m || m->format != &matrix_fp8) /* other tensors are checked as they are read */
         return 0;
     TRY(nj_copy(e->stream, e->mem.transfer, m->f8.scale + row, (size_t)rows * sizeof *scale));
     TRY(nj_stream_sync(e->stream));
@@ -97,7 +98,7 @@ static int scan(struct engine *e, size_t spec, bool *finite)
     return 0;
 }
 
-int f8_scan(struct engine *e, const char **name)
+int fp8_scan(struct engine *e, const char **name)
 {
     const struct net *n = &e->teacher.net;
     bool finite = true;
@@ -111,7 +112,7 @@ int f8_scan(struct engine *e, const char **name)
     return 0;
 }
 
-int f8_check(struct engine *e, const char *dir, int layer)
+int fp8_check(struct engine *e, const char *dir, int layer)
 {
     const struct net *n = &e->teacher.net;
     bool finite = true;

@@ -291,7 +291,8 @@ static const struct refused {
     {"qwen2",
      {.change = "{\"use_sliding_window\":true,\"max_window_layers\":1}"},
      NJ_E_UNSUPPORTED,
-     "use_sliding_window is true; sliding windows are not supported; use the model's Hugging"},
+     "use_sliding_window is true; windows of some layers are not supported; use the model's "
+     "Hugging"},
     {"qwen2",
      {.change = "{\"num_layers\":3}"},
      NJ_E_FORMAT,

@@ -338,7 +338,7 @@ static const struct {
     {"{" QWEN3 ",\"attention_bias\":true}", NJ_E_UNSUPPORTED, "attention_bias is true"},
     {"{" LLAMA ",\"mlp_bias\":true}", NJ_E_UNSUPPORTED, "mlp_bias is true"},
     {"{" QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":1}", NJ_E_UNSUPPORTED,
-     "use_sliding_window is true; sliding windows are not supported"},
+     "use_sliding_window is true; windows of some layers are not supported"},
     {"{" QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":0}", NJ_E_UNSUPPORTED,
      "use_sliding_window is true"},
     {"{" QWEN2 ",\"is_causal\":false}", NJ_E_UNSUPPORTED,

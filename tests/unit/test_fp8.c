@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_fp8.c: GEMMs of E4M3 rows (test_fp8_rows.c), on the CPU and on a GPU if one has them. E5M2 has 5 bits of exponent
- * (bias 15), 2 of fraction.
+ * test_fp8.c: GEMMs of E4M3 rows (test_fp8_rows.c), on the CPU and on a GPU if one has them. E5M2 has 5 bits of
+ * exponent (bias 15), 2 of fraction.
  *
  * Elements are integers from -2 to 2, at most 512 per sum: no sum exceeds 2^11, so that even an accumulator of 14 bits
  * holds each sum exactly in any order. Only the multiplication by two scales and the rounding of the result remain.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_fp8_teacher.c: a teacher with FP8 (E4M3) GEMMs, on the CPU, which widens operands: the layout of its weights, and
- * effects that FP8 may and may not have.
+ * test_fp8_teacher.c: a teacher with FP8 (E4M3) GEMMs, on the CPU, which widens operands: the layout of its weights,
+ * and effects that FP8 may and may not have.
  */
 #include "engine_fixture.h"
 

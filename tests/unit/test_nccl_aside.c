@@ -86,7 +86,8 @@ static int aside_in_a_graph(struct rank *r)
     nj_graph *g = NULL;
     int fine = nj_graph_begin(r->s) == 0 && nj_comm_aside(r->c, r->s, &aside) == NJ_E_ARG &&
                nj_all_gather_aside(r->c, r->s, r->recv, r->send, r->bytes) == NJ_E_ARG &&
-               strstr(nj_context_error(r->ctx), "while a graph is captured") && nj_graph_end(r->s, &g) == 0;
+               strstr(nj_context_error(r->ctx), "while a graph is captured") &&
+               nj_graph_end(r->s, &g) == 0;
     nj_graph_destroy(g);
     fine = fine && nj_comm_aside(r->c, r->s, &aside) == 0 && exchange(r);
     nj_comm_destroy(r->c);

@@ -27,7 +27,7 @@ static int check(const struct engine *e, const struct logits_batch *b)
                     "the logits of a position, of %d tokens, exceed the pinned buffer; use models "
                     "with a smaller vocabulary",
                     e->shape.vocab);
-    if (b->teacher && (!e->teacher.any_text || (e->shape.arrays & USE_TEACHER)))
+    if (b->teacher && (!e->teacher.ops || (e->shape.arrays & USE_TEACHER)))
         return fail(NJ_E_ARG, "logits of a teacher need an engine whose teacher reads the same");
     return 0;
 }

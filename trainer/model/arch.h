@@ -35,7 +35,7 @@ struct block {
     int ffn_size, act;
 };
 
-enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = 3, ROPES_MOST = 2 };
+enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = BLOCK_KINDS, ROPES_MOST = 2 };
 
 struct layer {
     int blocks;

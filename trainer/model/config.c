@@ -59,12 +59,15 @@ static int read_window(const struct fields *f, const struct family *family, int 
 }
 
 /* Refuse a window that is switched on, which layers from max_window_layers on have. */
-static int refuse_switched_window(const struct fields *f, const struct model_config *c)
+static int refuse_switched_window(const struct fields *f, const struct family *family,
+                                  const struct model_config *c)
 {
     enum { FIRST = 28 }; /* default of Qwen2 and Qwen3 */
     const json_t *window = json_object_get(f->object, "sliding_window");
     char remedy[REMEDY_BYTES];
     bool on;
+    if (family->window > 0)
+        return 0; /* its window is always on */
     int first = FIRST, rc = field_bool(f, "use_sliding_window", false, &on);
     const json_t *zero = field_get(f, "max_window_layers");
     if (rc == 0 && on && json_is_integer(zero) && json_integer_value(zero) == 0)
@@ -76,7 +79,7 @@ static int refuse_switched_window(const struct fields *f, const struct model_con
         (json_is_integer(window) && json_integer_value(window) >= c->max_positions))
         return rc;
     return field_refuse(f, NJ_E_UNSUPPORTED, "use_sliding_window", json_true(),
-                        field_supported(f, "sliding windows are not supported",
+                        field_supported(f, "windows of some layers are not supported",
                                         "set it to false if sequences stay within the window",
                                         remedy));
 }
@@ -174,7 +177,7 @@ static int read_fields(const struct fields *f, struct model_config *c)
     TRY(read_hidden_act(f, &blocks[PLAIN_GLU]));
     TRY(read_sizes(f, family, c, blocks));
     TRY(read_window(f, family, c->max_positions, &blocks[PLAIN_ATTENTION]));
-    TRY(refuse_switched_window(f, c));
+    TRY(refuse_switched_window(f, family, c));
     TRY(field_number(f, "rms_norm_eps", family->rms_eps, &eps));
     TRY(field_bool(f, "tie_word_embeddings", family->tied, &c->tied));
     TRY(field_token(f, "bos_token_id", &c->bos_id));

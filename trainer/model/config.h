@@ -53,7 +53,7 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
 /* Copy a folder's config.json for the model c, whose weights are unquantized ones of that dtype: the folder's model, or
  * some of its layers. Other fields stay as they are. */
 int config_copy(const char *from, const char *to, const struct model_config *c, const char *dtype);
-/* Return the number of rotation frequencies, head_dim/2 for each table, of the tables before this one; ROPES_MOST: of
+/* Return the index of the first frequency of a table among those of all, head_dim/2 each; for ROPES_MOST the number of
  * all. */
 int config_frequencies(const struct model_config *c, int rope);
 /* Fill them in, with scaling applied. */

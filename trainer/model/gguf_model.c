@@ -252,7 +252,8 @@ static int read_window(const struct fields *f, struct model_config *c, struct bl
         return 0;
     if (!family)
         return fail(NJ_E_UNSUPPORTED,
-                    "%s: %s is %lld; sliding windows are not supported; use a model without one",
+                    "%s: %s is %lld; sliding windows are not supported for this architecture; use "
+                    "a model without one",
                     f->g->path, key, (long long)window);
     snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
     attention->window = (int)window;

@@ -99,7 +99,7 @@ static void carve_backward(const struct net *n, size_t N, struct carve *m, struc
     a->dx = carve_take(m, size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
     for (int kind = BLOCK_KINDS; kind-- > 0;)
         block_ops[kind]->carve_backward(n, N, m, a);
-    /* Two halves: the gains of queries and of keys are reduced by one kernel. */
+    /* The sums of the gains of queries and of keys lie one after the other: 2 D is at most (H + 2K) D. */
     a->part = carve_take(m, part_bytes(n, (int)N));
 }
 
@@ -144,7 +144,7 @@ struct block_acts acts_block(const struct net *n, const struct acts *a, int laye
 {
     const enum block_kind kind = arch_layer(&n->c.arch, layer)->block[block].kind;
     const bool kept = is_kept(n, a->mode, kind);
-    const size_t item = kept ? (size_t)n->layer[layer].alike : 0;
+    const size_t item = kept ? (size_t)n->layer[layer].same_kind : 0;
     struct block_acts v;
     v.x = input_of(n, a, layer, block, &v.rstd);
     v.next = input_of(n, a, layer, block + 1, &v.next_rstd);

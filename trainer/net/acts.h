@@ -53,7 +53,7 @@ struct acts {
     struct lora_acts lora; /* scratch of the adapters */
     /* Scratch of backward. */
     char *dx;     /* [N, C] gradient of the residual stream */
-    char *dact;   /* [N, I] gradient of act */
+    char *dact;   /* [N, I] gradient of act, then act itself, computed again */
     char *dqkv;   /* [N, (H + 2K) D] gradient of qkv */
     char *dout;   /* [N, H D] gradient of o */
     float *delta; /* [B, H, S] sum of o times its gradient */

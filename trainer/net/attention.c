@@ -9,16 +9,17 @@
 #include "net/norm.h"
 #include "nojit_ops.h"
 
-/* Arrays that the backward pass reads. Without a norm of heads, and where nothing is kept, QKV is rotated in place
- * and there is no RAW. */
+/* Arrays that the backward pass reads. Without a norm of heads, and outside of training, QKV is rotated in
+ * place and there is no RAW. */
 enum {
-    QKV,     /* [N, (H + 2K) D] q, k, v after rotation; in a decoder without a norm before it */
+    QKV, /* [N, (H + 2K) D] q, k, v, rotated; in a decoder's step without a norm of heads, not yet rotated */
     RAW,     /* [N, (H + 2K) D] q, k, v before norm and rotation */
     RSTD_QK, /* [N, H + K] 1 / root mean square of the heads of q and k */
     O,       /* [N, H D] output of attention */
     LSE,     /* [B, H, S] log of the sum of exponentials of the scores */
     ARRAYS
 };
+_Static_assert((int)ARRAYS <= (int)BLOCK_ARRAYS_MOST, "struct acts has no place for an array");
 
 static bool is_normed(const struct block *b)
 {
@@ -346,12 +347,6 @@ static void backward(struct work *r, const struct block_pass *p)
 
 /* ---- a decoder's step of few rows ---- */
 
-static bool has_step(const struct block *b)
-{
-    (void)b;
-    return true;
-}
-
 static void step(struct work *r, const struct block_pass *p)
 {
     const struct net *n = p->n;
@@ -383,6 +378,5 @@ const struct block_ops attention_ops = {
     .forward = forward,
     .compute_arrays = compute_arrays,
     .backward = backward,
-    .has_step = has_step,
-    .step = step,
+    .decoder_step = step,
 };

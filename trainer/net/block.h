@@ -26,18 +26,19 @@ struct block_ops {
     /* Return the bytes of one of the arrays for that many rows; 0: such a block has none. */
     size_t (*array_bytes)(const struct net *n, const struct block *b, size_t rows,
                           enum acts_mode mode, int array);
-    /* Carve scratch for all blocks of the kind in a net (NULL: there is none), and more for the backward pass. */
+    /* Carve scratch for all blocks of the kind in a net; NULL: there is none. */
     void (*carve)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
+    /* Carve more scratch for the backward pass. */
     void (*carve_backward)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
     /* Compute the output of the block in a->branch from normed rows, which are in a->y or a->x; or the arrays alone. */
     void (*forward)(struct work *r, const struct block_pass *p);
     void (*compute_arrays)(struct work *r, const struct block_pass *p);
     /* Compute the gradient of the normed rows in a->branch from that of the output, a->dx. */
     void (*backward)(struct work *r, const struct block_pass *p);
-    /* Return whether _step computes such a block: in a decoder's step of few rows, from the residual stream, to which
-     * it adds the output. */
+    /* Return whether decoder_step() can compute such a block; NULL: always. */
     bool (*has_step)(const struct block *b);
-    void (*step)(struct work *r, const struct block_pass *p);
+    /* Compute the block in a decoder's step of few rows, from the residual stream, and add the output to it. */
+    void (*decoder_step)(struct work *r, const struct block_pass *p);
 };
 
 extern const struct block_ops attention_ops, glu_ops;

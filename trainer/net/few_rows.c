@@ -15,12 +15,18 @@
  * with tensor cores the largest at which it was faster than cuBLASLt. */
 enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 
+static bool has_step(const struct block *b)
+{
+    const struct block_ops *ops = block_ops[b->kind];
+    return !ops->has_step || ops->has_step(b);
+}
+
 static bool blocks_have_steps(const struct net *n)
 {
     for (int l = 0; l < n->c.layers; l++) {
         const struct layer *layer = arch_layer(&n->c.arch, l);
         for (int i = 0; i < layer->blocks; i++)
-            if (!block_ops[layer->block[i].kind]->has_step(&layer->block[i]))
+            if (!has_step(&layer->block[i]))
                 return false;
     }
     return true;
@@ -55,7 +61,7 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
         teacher_shard_ahead(r, n, l);
         for (int i = 0; i < arch_layer(&c->arch, l)->blocks; i++) {
             const struct block_pass p = net_block(n, a, rows, l, i);
-            block_ops[p.b->kind]->step(r, &p);
+            block_ops[p.b->kind]->decoder_step(r, &p);
         }
         teacher_shard_arrive(r, n);
     }

@@ -8,8 +8,9 @@
 #include "net/norm.h"
 #include "nojit_ops.h"
 
-/* [N, 2 I] gate and up; the backward pass leaves their gradient there. */
+/* [N, 2 I] gate and up; a backward pass without FP8 puts their gradient in their place. */
 enum { GATE_UP, ARRAYS };
+_Static_assert((int)ARRAYS <= (int)BLOCK_ARRAYS_MOST, "struct acts has no place for an array");
 
 /* ---- memory ---- */
 
@@ -94,9 +95,12 @@ static void forward(struct work *r, const struct block_pass *p)
 {
     const struct matrix *down = &p->matrix[GLU_DOWN];
     /* 1. gate and up, and the activation */
-    if (!gate_up(r, p))
-        (product_x_made(p->a, down) ? activation_quantize : activation_fwd)(r, p,
-                                                                            p->v.kept[GATE_UP]);
+    if (!gate_up(r, p)) {
+        if (product_x_made(p->a, down))
+            activation_quantize(r, p, p->v.kept[GATE_UP]);
+        else
+            activation_fwd(r, p, p->v.kept[GATE_UP]);
+    }
     /* 2. down */
     product_fwd(r, p->a, down, p->a->branch, p->a->act);
 }
@@ -164,5 +168,5 @@ const struct block_ops glu_ops = {
     .compute_arrays = compute_arrays,
     .backward = backward,
     .has_step = has_step,
-    .step = step,
+    .decoder_step = step,
 };

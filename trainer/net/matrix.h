@@ -38,9 +38,9 @@ struct matrix {
     float *grad;   /* gradient, on the device; NULL: it is not trained */
     const struct adapter *adapter; /* [adapters] adapters, if the model trains them */
     int adapters;
-    bool x_made;   /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
-    bool dy_apart; /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
-    int number;    /* number among the matrices of its model */
+    bool x_made; /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
+    bool dy_own; /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
+    int number;  /* number among the matrices of its model */
     const struct block_matrix *in_block; /* its row of block_matrices[]; NULL: head or embedding */
     bool *refused; /* flag to set if the device has no FP8 GEMM for it; NULL: that is an error */
     bool *gradient_refused;      /* flag to set if it has none for its gradients */

@@ -104,11 +104,11 @@ static void list_matrices(struct net *n)
 /* Count what comes before each layer. */
 static void count_layers(struct net *n)
 {
-    int alike[LAYER_KINDS_MOST] = {0};
+    int same_kind[LAYER_KINDS_MOST] = {0};
     for (int l = 0; l < n->c.layers; l++) {
         const struct layer *layer = arch_layer(&n->c.arch, l);
         struct net_layer *at = &n->layer[l];
-        at->alike = alike[n->c.arch.kind_of[l]]++;
+        at->same_kind = same_kind[n->c.arch.kind_of[l]]++;
         at[1] = (struct net_layer){.matrix = at->matrix, .inner = at->inner + layer->blocks - 1};
         for (int b = 0; b < layer->blocks; b++)
             at[1].matrix += block_matrices[layer->block[b].kind].count;

@@ -28,11 +28,11 @@ struct fp8_refusals {
     bool logits, gradients;                          /* gradients: of the LM head */
 };
 
-/* Numbers that count over the layers before one. */
+/* Counts of what comes before a layer. */
 struct net_layer {
-    int matrix; /* number of matrices: that of its first one */
-    int inner;  /* number of blocks behind the first one of their layer */
-    int alike;  /* number of layers of its kind */
+    int matrix;    /* number of matrices: that of its first one */
+    int inner;     /* number of blocks behind the first one of their layer */
+    int same_kind; /* number of layers of its kind */
 };
 
 struct net {

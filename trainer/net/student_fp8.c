@@ -109,7 +109,7 @@ static void choose_made(const struct net *n)
         if (m->in_block->x != X_ACTIVATION)
             continue;
         m->x_made &= m->cols <= FP8_WIDEST_ACTIVATION && is_trained(m - 1);
-        m[-1].dy_apart = true;
+        m[-1].dy_own = true;
     }
 }
 
@@ -245,7 +245,7 @@ static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, 
 
 static const struct fp8_matrix *gradient_of(const struct matrix *m, const struct matmul *p)
 {
-    return m->dy_apart ? &p->training->dgu : &p->training->dy;
+    return m->dy_own ? &p->training->dgu : &p->training->dy;
 }
 
 static void gradient(struct work *r, const struct matrix *m, const struct matmul *p, const void *dy)

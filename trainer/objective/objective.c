@@ -4,6 +4,7 @@
  */
 #include "objective/objective.h"
 
+#include "base/check.h"
 #include "nojit_ops.h"
 
 #include <stdio.h>
@@ -113,12 +114,13 @@ enum { NO_E5M2, HAS_E5M2 };
 #define OBJECTIVE_ROW(ID, word, TAKES, BETA, E5M2, unit, help)                                     \
     [OBJECTIVE_##ID] = {#word, unit, TAKES, BETA, E5M2, word##_losses, word##_text},
 
-const struct objective_row objectives[] = {[OBJECTIVE_CE] = {.losses = ce_losses},
+const struct objective_row objectives[] = {[OBJECTIVE_CE] = {"ce", "nats", .losses = ce_losses},
                                            OBJECTIVES(OBJECTIVE_ROW)};
 
 enum objective objective_with(enum objective which, enum teacher_form form)
 {
-    return objectives[which].takes & form ? which : OBJECTIVE_CE;
+    CHECK(form == TEACHER_NONE || (objectives[which].takes & form) != 0);
+    return form == TEACHER_NONE ? OBJECTIVE_CE : which;
 }
 
 double objective_value(enum objective which, const struct objective_terms *terms, double kd,

@@ -2,8 +2,8 @@
  *
  * ranks.h: a step that several ranks share. Gradients of ranks are added here and nowhere else. Micro-batch m of a step
  * belongs to rank m mod ranks. Sums are float32, in the order of ranks, so the bits depend only on the number of ranks.
- * Ranks are either processes, each of which updates a shard of the parameters, or virtual ranks (RANKS_VIRTUAL), which one
- * process computes in turn.
+ * Ranks are either processes, each of which updates a shard of the parameters, or virtual ranks (RANKS_VIRTUAL), which
+ * one process computes in turn.
  */
 #ifndef NOJIT_TRAINER_RANKS_H
 #define NOJIT_TRAINER_RANKS_H
@@ -34,7 +34,7 @@ const struct losses *ranks_losses(struct work *r, struct engine *e);
 /* Compute sums of squares of the summed gradients, shard by shard. Return the number of partial sums. */
 int ranks_sumsq(struct work *r, struct engine *e);
 /* Send the weights that each rank has updated in a part to all ranks, beside the work that is enqueued before
- * engine_join(). If shape.overlapped is set, ranks_arrive() waits until the weights of a group of layers have arrived. */
+ * engine_join(). If shape.overlapped is set, ranks_arrive() waits until the weights of a group of layers are here. */
 void ranks_gather(struct work *r, struct engine *e, int part);
 void ranks_arrive(struct work *r, struct engine *e, int group);
 

@@ -25,7 +25,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static int fetch_all(struct engine *e, struct batch_source *d)
 {

@@ -138,6 +138,8 @@ static int batches_within(const struct teacher *t, struct carve from, size_t end
     int batches = rows < PASS_ROWS ? PASS_ROWS / rows : 1;
     batches = batches < s->micro ? batches : s->micro;
     for (; batches > 1; batches--) {
+        if (s->micro % batches != 0)
+            continue;
         struct carve_cells tried;
         struct carve c = from;
         struct acts unused;
@@ -146,7 +148,7 @@ static int batches_within(const struct teacher *t, struct carve from, size_t end
             c.cells = &tried;
         }
         carve_activations(t, batches, &c, &unused);
-        if (s->micro % batches == 0 && c.used <= end)
+        if (c.used <= end)
             return batches;
     }
     return 1;
@@ -298,7 +300,6 @@ int live_open(struct teacher *t, const struct live_setup *s)
         .ops = &live_ops,
         .state = l,
         .form = TEACHER_LOGITS,
-        .any_text = true,
         .net = {
             .c = *s->config, .T = s->T, .f8_scales = s->f8_scales, .fp8_refused = s->fp8_refused}};
     return place(&t->net, s);

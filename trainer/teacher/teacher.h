@@ -30,10 +30,10 @@ enum teacher_buffer {
 /* Sizes of a run, set before the buffers are carved. */
 struct teacher_sizes {
     int batch_size, seq_len; /* B, S of a micro-batch */
-    int micro;               /* number of micro-batches of a rank in a step; 1: no step is run */
-    int chunk, padded;       /* rows of a chunk; rows of all chunks of a micro-batch */
-    int vocab, ld;           /* columns of logits; elements from one row of logits to the next */
-    bool processes;          /* ranks are processes, which send each other weights between steps */
+    int micro; /* number of micro-batches of a rank in a step; 1 also where no step is run */
+    int chunk, padded; /* rows of a chunk; rows of all chunks of a micro-batch */
+    int vocab, ld;     /* columns of logits; elements from one row of logits to the next */
+    bool processes;    /* ranks are processes, which send each other weights between steps */
 };
 
 /* How a step runs a teacher; zeros: in each micro-step that has a target. */
@@ -48,10 +48,9 @@ struct teacher {
     const struct teacher_ops *ops; /* NULL: there is no teacher */
     void *state;                   /* the kind's own */
     enum teacher_form form;        /* form of the distributions that it gives */
-    bool any_text;                 /* it reads any text, not the data of a run alone */
     struct teacher_sizes sizes;
     struct teacher_schedule schedule;
-    struct net net;       /* the model whose weights are loaded for it; zeros: none */
+    struct net net;       /* the model whose weights are loaded for it */
     char *weights;        /* device memory of the weights */
     size_t weights_alike; /* its first bytes, which all ranks have alike */
 };

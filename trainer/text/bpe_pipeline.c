@@ -165,6 +165,11 @@ static bool is_literal(const char *pattern)
     return c && !*c && !strstr(pattern, SPACE);
 }
 
+static bool is_without_spaces(const char *text)
+{
+    return text && !strchr(text, ' ') && !strstr(text, SPACE);
+}
+
 static int read_split(struct reading *r, const json_t *part)
 {
     const json_t *pattern = json_object_get(part, "pattern");
@@ -174,9 +179,10 @@ static int read_split(struct reading *r, const json_t *part)
     struct split stage;
     TRY(read_rule(r, part, &rule));
     const bool removes_all = rule.behavior == BEHAVIOR_REMOVED && rule.invert;
-    if (r->bpe->spaces && strcmp(text_of(pattern, "String"), " ") == 0 && !removes_all)
+    const char *at = json_string_value(regex ? regex : text);
+    if (r->bpe->spaces && at && strcmp(at, " ") == 0 && !removes_all)
         return 0; /* no space is left to split at */
-    if (r->bpe->spaces && !is_literal(json_string_value(regex)))
+    if (r->bpe->spaces && !(regex ? is_literal(at) : is_without_spaces(at)))
         return bpe_refuse(r, "pre_tokenizer", part,
                           "where U+2581 stands for spaces, it may only split at a space, or at "
                           "texts without one");

@@ -189,9 +189,7 @@ static int check_fields(const struct row_rules *rules)
         "prompt, messages, teacher_prompt, id or max_tokens, for example prompt=question"};
     size_t bytes;
     TRY(row_fields_check(rules, &names));
-    if (column_of(rules, 0, &bytes))
-        return 0;
-    if (column_of(rules, 1, &bytes))
+    if (column_of(rules, 0, &bytes) || column_of(rules, 1, &bytes))
         return 0;
     return fail(NJ_E_ARG, "--fields names neither a prompt column nor a messages column; "
                           "add prompt=COLUMN or messages=COLUMN");

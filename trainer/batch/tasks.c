@@ -242,10 +242,10 @@ static int add_choices(struct collector *c, const json_t *object, const struct i
     const struct before before = {text + cut, json_string_length(context) - cut,
                                   field(object, "target_delimiter", NULL)};
     TRY(check_texts(c, &before, choices));
-    if (!it->bare)
+    if (!it->bare) {
         TRY(add_text(&c->reader, text, cut));
-    if (!it->bare)
         TRY(add_text(&c->reader, text + cut, bytes - cut));
+    }
     for (size_t i = 0; i < json_array_size(choices); i++)
         TRY(add_choice(c, &before, json_array_get(choices, i)));
     return 0;

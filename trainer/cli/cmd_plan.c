@@ -176,10 +176,10 @@ static int read_models(const struct settings *s, struct run *r, struct model_con
                        struct model_config *teacher)
 {
     TRY(read_model(s->student, r->student, student));
-    if (s->teacher != NULL)
+    if (s->teacher != NULL) {
         TRY(read_model(s->teacher, r->teacher, teacher));
-    if (s->teacher != NULL)
         TRY(config_check_pair(student, teacher));
+    }
     TRY(config_check_length(student, (int)s->seq_len, s->student));
     if (s->teacher != NULL)
         TRY(config_check_length(teacher, (int)s->seq_len, s->teacher));

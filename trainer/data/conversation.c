@@ -158,10 +158,10 @@ static int add_conversation(struct reader *r, const struct messages *m)
     if (!all && !any_loss(m))
         return refuse_silent(r, m);
     TRY(render(r, m, false));
-    if (!all)
+    if (!all) {
         TRY(turns_find(r, m));
-    if (!all)
         TRY(check_spans(r, first));
+    }
     return add_part(r, first);
 }
 

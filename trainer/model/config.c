@@ -99,7 +99,8 @@ static int refuse_features(const struct fields *f, const struct family *family)
     struct quantized_scheme scheme;
     TRY(config_refuse_values(f, family->model_type));
     note_dropout(f);
-    TRY(quantized ? quantized_scheme(f->file->path, quantized, &scheme) : 0);
+    if (quantized)
+        TRY(quantized_scheme(f->file->path, quantized, &scheme));
     TRY(config_check_rotary(f));
     return refuse_layer_types(f);
 }

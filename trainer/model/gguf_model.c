@@ -231,9 +231,7 @@ static int refuse_kind(const struct gguf *g)
 {
     struct gguf_text type;
     TRY(gguf_string(g, "general.type", &type));
-    if (!type.text)
-        return 0;
-    if (type.bytes == 5 && memcmp(type.text, "model", 5) == 0)
+    if (!type.text || (type.bytes == 5 && memcmp(type.text, "model", 5) == 0))
         return 0;
     return fail(NJ_E_UNSUPPORTED, "%s: general.type is %.*s; name the file of a model", g->path,
                 gguf_shown(type), type.text);
@@ -246,9 +244,7 @@ static int read_window(const struct fields *f, struct model_config *c, struct bl
     int64_t window;
     const struct family *family = family_of_windows(f->arch);
     TRY(gguf_int(f->g, key_of(f, "attention.sliding_window", key), 0, &window));
-    if (window < 1)
-        return 0;
-    if (window >= c->max_positions)
+    if (window < 1 || window >= c->max_positions)
         return 0;
     if (!family)
         return fail(NJ_E_UNSUPPORTED,

@@ -200,7 +200,8 @@ static int declare(const struct source *s, const struct tensor_spec *spec, size_
 {
     for (size_t i = 0; i < count; i++) {
         const struct tensor *t = NULL;
-        TRY(s->from ? find_taken(s, &spec[i], &t) : 0);
+        if (s->from)
+            TRY(find_taken(s, &spec[i], &t));
         out[i] = (struct st_declared){spec[i].name,
                                       t && s->as_they_are ? tensor_expanded(t) : s->dtype,
                                       spec[i].rank,
@@ -225,7 +226,8 @@ static int write_tensor(struct st_folder_writer *w, const struct source *s,
     const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), s->seed);
     const int64_t elements = tensor_elements(spec);
     const struct tensor *t = NULL;
-    TRY(s->from ? find_taken(s, spec, &t) : 0);
+    if (s->from)
+        TRY(find_taken(s, spec, &t));
     if (t && t->dtype == dtype && t->pairs == 0 && !t->packed)
         return st_folder_data(w, t->data, t->bytes);
     for (int64_t at = 0; at < elements; at += BLOCK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * block.h: the kinds of blocks, a row of functions each. forward.c and backward.c go from block to block and compute
- * the residual stream and the norms between them; what happens inside a block, its file alone knows.
+ * the residual stream and the norms between them. Only the file of a kind knows what happens inside its blocks.
  */
 #ifndef NOJIT_TRAINER_BLOCK_H
 #define NOJIT_TRAINER_BLOCK_H

@@ -14,16 +14,23 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { RENAMES_MOST = 4 };
+
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
 static const struct family {
     const char *model_type, *architecture; /* names in transformers */
-    unsigned attention;                    /* features of its attention blocks */
+    unsigned attention, mlp;               /* features of its blocks of either kind */
+    float gain_offset;                     /* number added to the gains of all norms */
     int head_dim;                          /* 0: hidden_size / heads */
     int kv_heads;                          /* 0: as many as heads */
     int max_positions;
     double rms_eps, rope_theta;
     bool tied;
     int window; /* sliding_window where it is always on; 0: use_sliding_window decides */
+    /* Parts of the names of tensors in a layer that differ from those of tensor_names.c. */
+    struct tensor_rename {
+        const char *from, *to;
+    } rename[RENAMES_MOST];
     /* Name in GGUF files; the first family with that name reads them.
      * Whether RoPE there rotates neighbouring rows, so that the rows of a head's two halves alternate. */
     const char *gguf;
@@ -31,6 +38,8 @@ static const struct family {
 } families[] = {
     {.model_type = "llama",
      .architecture = "LlamaForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
      .max_positions = 2048,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
@@ -38,6 +47,8 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "mistral",
      .architecture = "MistralForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
      .kv_heads = 8,
      .max_positions = 131072,
      .rms_eps = 1e-6,
@@ -47,7 +58,8 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
-     .attention = FEATURE_BIT(FEATURE_QKV_BIAS),
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QKV_BIAS),
+     .mlp = NORMED_BEFORE,
      .kv_heads = 32,
      .max_positions = 32768,
      .rms_eps = 1e-6,
@@ -55,7 +67,8 @@ static const struct family {
      .gguf = "qwen2"},
     {.model_type = "qwen3",
      .architecture = "Qwen3ForCausalLM",
-     .attention = FEATURE_BIT(FEATURE_QK_NORM),
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
+     .mlp = NORMED_BEFORE,
      .head_dim = 128,
      .kv_heads = 32,
      .max_positions = 32768,

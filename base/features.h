@@ -13,14 +13,42 @@ enum feature {
     FEATURE_QKV_BIAS, /* the GEMMs of queries, keys and values add a bias */
     FEATURE_QK_NORM,  /* each query and key head is normalized before RoPE */
     FEATURE_SILU,     /* the activation of a gated MLP is SiLU */
+    /* norms of a block */
+    FEATURE_NORM_BEFORE, /* its input is normalized */
+    FEATURE_NORM_AFTER,  /* its output is normalized before it is added to the stream */
+    /* attention */
+    FEATURE_QK_NORM_ROW, /* all queries of a row are normalized together before RoPE, and all keys */
+    FEATURE_QK_GAIN_LAST, /* with qk_norm: the gain multiplies the rotated head */
+    FEATURE_O_BIAS,       /* the output GEMM adds a bias */
+    FEATURE_SINKS,        /* each query head has one more score, without a value */
+    FEATURE_GATE,         /* the output is multiplied by the sigmoid of a product with the input */
+    FEATURE_FUSED_QKV,    /* files hold queries, keys and values as one tensor */
+    /* gated MLP */
+    FEATURE_MLP_BIAS,      /* its GEMMs add biases */
+    FEATURE_FUSED_GATE_UP, /* files hold gate and up as one tensor */
     FEATURES
 };
 
 /* The bit of a feature in a set of features. */
 #define FEATURE_BIT(feature) (1u << (feature))
+#define NORMED_BEFORE FEATURE_BIT(FEATURE_NORM_BEFORE)
+#define NORMED_AFTER FEATURE_BIT(FEATURE_NORM_AFTER)
 
 static const char *const feature_names[FEATURES] = {
-    [FEATURE_QKV_BIAS] = "qkv_bias", [FEATURE_QK_NORM] = "qk_norm", [FEATURE_SILU] = "silu"};
+    [FEATURE_QKV_BIAS] = "qkv_bias",
+    [FEATURE_QK_NORM] = "qk_norm",
+    [FEATURE_SILU] = "silu",
+    [FEATURE_NORM_BEFORE] = "norm_before",
+    [FEATURE_NORM_AFTER] = "norm_after",
+    [FEATURE_QK_NORM_ROW] = "qk_norm_row",
+    [FEATURE_QK_GAIN_LAST] = "qk_gain_last",
+    [FEATURE_O_BIAS] = "o_bias",
+    [FEATURE_SINKS] = "sinks",
+    [FEATURE_GATE] = "output_gate",
+    [FEATURE_FUSED_QKV] = "fused_qkv",
+    [FEATURE_MLP_BIAS] = "mlp_bias",
+    [FEATURE_FUSED_GATE_UP] = "fused_gate_up",
+};
 
 /* Return the feature with that name, or -1. */
 static inline int feature_find(const char *name)

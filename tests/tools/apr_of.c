@@ -31,7 +31,7 @@ int main(int argc, char **argv)
         return 1;
     }
     gguf_llama3_divisors(&c, divisors);
-    form.divisors = c.arch.rope[0].scaling.factor > 0 ? divisors : NULL;
+    form.divisors = c.arch.rope[0].rule == ROPE_LLAMA3 ? divisors : NULL;
     form.tokenizer = argc > 4 ? &g : NULL;
     const int rc = apr_write(argv[2], apr_of(argv[1], &form));
     gguf_close(&g);

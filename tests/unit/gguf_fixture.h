@@ -180,7 +180,7 @@ static inline size_t gguf_declare(const struct gguf_form *f, const struct model_
                                           {spec[i].shape[0], spec[i].shape[1]}};
         count++;
     }
-    if (c->arch.rope[0].scaling.factor > 0 || f->divisors)
+    if (c->arch.rope[0].rule == ROPE_LLAMA3 || f->divisors)
         out[count++] =
             (struct st_declared){"rope_freqs.weight",
                                  NJ_TYPE_F32,
@@ -212,7 +212,7 @@ static inline int gguf_write_all(struct gguf_writer *w, const struct gguf_form *
     gguf_llama3_divisors(c, divisors);
     if (rc == 0 && f->divisors)
         rc = gguf_write_data(w, f->divisors, (size_t)f->divisor_count * sizeof *f->divisors);
-    else if (rc == 0 && c->arch.rope[0].scaling.factor > 0)
+    else if (rc == 0 && c->arch.rope[0].rule == ROPE_LLAMA3)
         rc = gguf_write_data(w, divisors, (size_t)ATTENTION(c).head_dim / 2 * sizeof *divisors);
     if (rc == 0 && f->extra)
         rc = gguf_write_data(w, divisors, sizeof *divisors);

@@ -62,8 +62,8 @@ static inline void check_config(const struct model_config *a, const struct model
             fail_msg("field %zu: %d, expected %d", i, sizes[i][0], sizes[i][1]);
     assert_true(a->rms_eps == b->rms_eps && a->arch.rope[0].theta == b->arch.rope[0].theta);
     float x[64], y[64];
-    config_inv_freq(a, x);
-    config_inv_freq(b, y);
+    config_inv_freq(a, a->max_positions, x);
+    config_inv_freq(b, a->max_positions, y);
     assert_memory_equal(x, y, (size_t)ATTENTION(a).head_dim / 2 * sizeof *x);
 }
 

@@ -235,6 +235,7 @@ static void llama3_scaling_is_read(void **state)
     (void)state;
     struct model_config c = llama;
     float divisors[32];
+    c.arch.rope[0].rule = ROPE_LLAMA3;
     c.arch.rope[0].scaling = (struct rope_scaling){8, 1, 4, 8192};
     c.max_positions = 131072;
     gguf_llama3_divisors(&c, divisors);

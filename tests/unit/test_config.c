@@ -169,7 +169,7 @@ static void fields_of_config_json_are_read(void **state)
     assert_int_equal(c.bos_id, 3);
     assert_int_equal(c.eos_id, 5);
     assert_int_equal(c.max_positions, 77);
-    assert_true(c.arch.rope[0].scaling.factor == 0);
+    assert_int_equal(c.arch.rope[0].rule, ROPE_DEFAULT);
 }
 
 /* transformers 4 and 5 write the same RoPE settings in two ways. */
@@ -195,7 +195,7 @@ static void both_spellings_of_rope_are_read(void **state)
                        "\"rope_theta\":1e6}}",
                        &c),
              "default");
-    assert_true(c.arch.rope[0].theta == 1e6 && c.arch.rope[0].scaling.factor == 0);
+    assert_true(c.arch.rope[0].theta == 1e6 && c.arch.rope[0].rule == ROPE_DEFAULT);
 }
 
 /* The files are read as transformers 5 reads them. */
@@ -509,11 +509,12 @@ static void rotary_frequencies_follow_the_formula(void **state)
     (void)state;
     struct model_config c = {.layers = 1, CONFIG_PLAIN(1, 1, 128, 8, 0), CONFIG_ROPE(5e5)};
     float plain[64], scaled[64];
-    config_inv_freq(&c, plain);
+    config_inv_freq(&c, c.max_positions, plain);
     for (int i = 0; i < 64; i++)
         assert_true(fabs(plain[i] * pow(5e5, i / 64.0) - 1) < 1e-6);
+    c.arch.rope[0].rule = ROPE_LLAMA3;
     c.arch.rope[0].scaling = (struct rope_scaling){8, 1, 4, 8192};
-    config_inv_freq(&c, scaled);
+    config_inv_freq(&c, c.max_positions, scaled);
     int kept = 0, slowed = 0, between = 0;
     for (int i = 0; i < 64; i++) {
         const double wave = 2 * acos(-1) / plain[i];

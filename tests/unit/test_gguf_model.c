@@ -207,6 +207,7 @@ static void llama3_scaling_is_found_in_the_divisors(void **state)
         float divisors[64], inv_freq[64];
         ATTENTION(&c).head_dim = models[i].head_dim;
         c.arch.rope[0].theta = models[i].theta;
+        c.arch.rope[0].rule = ROPE_LLAMA3;
         c.arch.rope[0].scaling = models[i].scaling;
         c.max_positions = 131072;
         snprintf(dir, sizeof dir, "scaled-%zu", i);
@@ -217,7 +218,7 @@ static void llama3_scaling_is_found_in_the_divisors(void **state)
         check_same(at(file), at(dir), NJ_TYPE_F32);
         check_ok(source_config(at(file), &back), "read");
         gguf_llama3_divisors(&c, divisors);
-        config_inv_freq(&back, inv_freq);
+        config_inv_freq(&back, back.max_positions, inv_freq);
         for (int k = 0; k < models[i].head_dim / 2; k++) {
             const double frequency = rope_frequency(&c.arch.rope[0], models[i].head_dim, k);
             const double theirs = frequency / (double)divisors[k];
@@ -241,7 +242,7 @@ static void divisors_of_one_are_no_scaling(void **state)
     write_folder(at("ones"), &llama);
     check_ok(gguf_of(at("ones"), at("ones.gguf"), &form), "write");
     check_ok(source_config(at("ones.gguf"), &c), "read");
-    assert_true(c.arch.rope[0].scaling.factor == 0);
+    assert_int_equal(c.arch.rope[0].rule, ROPE_DEFAULT);
 }
 
 static void gguf_values_may_be_arrays_and_absent(void **state)
@@ -480,6 +481,7 @@ static void models_that_a_file_would_say_wrongly_are_refused(void **state)
                               hidden_acts[act].name);
         }
         GLU(&c).act = 0;
+        c.arch.rope[0].rule = ROPE_LLAMA3;
         c.arch.rope[0].scaling = scaling;
         if (models[i] == &llama)
             check_ok(gguf_check_model(&c, "m"), "scaled");

@@ -115,7 +115,7 @@ static void open_model(struct model *m, enum recompute recompute)
             w[n->p.first[i] + k] = n->p.spec[i].rank == 2 ? 0.2f * random_number(&seed)
                                                           : 1 + 0.3f * random_number(&seed);
     n->inv_freq = zeros(m, 2, (size_t)config_frequencies(&n->c, ROPES_MOST) * sizeof(float));
-    config_inv_freq(&n->c, n->inv_freq);
+    config_inv_freq(&n->c, n->c.max_positions, n->inv_freq);
     const struct decoder_size size = {.rows = 2, .positions = ROWS};
     acts_carve(n, 1, ROWS, ACTS_TRAIN, &counted, &m->a);
     rows_carve(ROWS, ROWS, USE_FORWARD | USE_STEP, &counted, &m->rows);

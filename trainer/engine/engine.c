@@ -317,7 +317,7 @@ static void say_refused(struct engine *e, say_fn *say, void *user)
 static int send_inv_freq(struct engine *e, const struct net *n)
 {
     float *host = (float *)(void *)e->mem.transfer;
-    config_inv_freq(&n->c, host);
+    config_inv_freq(&n->c, e->o.seq_len, host);
     const size_t bytes = (size_t)config_frequencies(&n->c, ROPES_MOST) * sizeof *host;
     TRY(nj_copy(e->stream, n->inv_freq, host, bytes));
     return nj_stream_sync(e->stream);

@@ -60,7 +60,7 @@ int64_t block_qkv_size(const struct block *b)
 
 float block_score_scale(const struct block *b)
 {
-    return 1.0f / sqrtf((float)b->head_dim);
+    return b->score_scale > 0 ? b->score_scale : 1.0f / sqrtf((float)b->head_dim);
 }
 
 double block_attention_flops(const struct block *b, double seq_len)
@@ -71,18 +71,11 @@ double block_attention_flops(const struct block *b, double seq_len)
     return 4.0 * b->heads * b->head_dim * keys;
 }
 
-double rope_frequency(const struct rope *r, int head_dim, int i)
+int block_padded_dim(const struct block *b)
 {
-    return pow(r->theta, -2.0 * i / head_dim);
-}
-
-double rope_slowing(const struct rope *r, int head_dim, int i)
-{
-    const struct rope_scaling *s = &r->scaling;
-    if (!(s->factor > 0))
-        return 1;
-    const double turns = s->original_positions * rope_frequency(r, head_dim, i) / 6.283185307179586;
-    double blend = (turns - s->low_freq_factor) / (s->high_freq_factor - s->low_freq_factor);
-    blend = fmin(fmax(blend, 0.0), 1.0);
-    return (1.0 - blend) / s->factor + blend;
+    static const int sizes[] = {64, 128, 256};
+    int i = 0;
+    while (sizes[i] < b->head_dim)
+        i++;
+    return sizes[i];
 }

@@ -12,12 +12,13 @@
 #define NOJIT_TRAINER_ARCH_H
 
 #include "base/features.h"
+#include "model/rope.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A block norms the residual stream, computes, and adds its output to the stream. A layer has at most one block of each
- * kind. */
+/* A block reads the residual stream, computes, and adds its output to the stream; its input, its output or both are
+ * normalized. A layer has at most one block of each kind. */
 enum block_kind {
     BLOCK_ATTENTION,
     BLOCK_GLU, /* gated MLP: down(act(gate x) * up x) */
@@ -27,10 +28,12 @@ enum block_kind {
 struct block {
     enum block_kind kind;
     unsigned features; /* FEATURE_BIT() of each feature that it has */
+    float gain_offset; /* number added to the gains of its norms: 1 where files hold gain - 1 */
     /* BLOCK_ATTENTION: number of query heads and of key heads, and their size; number of keys that a query sees, its
-     * own among them (0: all); table of its rotation, a row of arch.rope */
+     * own among them (0: all); table of its rotation, a row of arch.rope; factor of the scores (0: 1 / sqrt(D)) */
     int heads, kv_heads, head_dim;
     int window, rope;
+    float score_scale;
     /* BLOCK_GLU: number of rows of gate and of up; activation, a row of families.h (0: silu) */
     int ffn_size, act;
 };
@@ -42,31 +45,22 @@ struct layer {
     struct block block[LAYER_BLOCKS_MOST]; /* blocks in the order in which they are computed */
 };
 
-struct rope_scaling { /* Llama 3: factor > 0 */
-    float factor, low_freq_factor, high_freq_factor;
-    int original_positions;
-};
-
-/* How heads are rotated by their positions. All blocks that a table serves have heads of one size. */
-struct rope {
-    double theta;
-    struct rope_scaling scaling;
-};
-
 struct arch {
     struct layer kind[LAYER_KINDS_MOST];
     uint8_t kind_of[LAYERS_MOST]; /* row of `kind` for each layer */
     struct rope rope[ROPES_MOST];
 };
 
-/* The layer of attention with H query heads, K key heads of size D and these features, and a gated MLP of SiLU. */
+/* The layer of attention with H query heads, K key heads of size D and these features, and a gated MLP of SiLU, each
+ * with a norm before it. */
 #define LAYER_PLAIN(H, K, D, ffn, attention_features)                                              \
     {                                                                                              \
         2,                                                                                         \
         {                                                                                          \
-            {BLOCK_ATTENTION, attention_features, .heads = (H), .kv_heads = (K), .head_dim = (D)}, \
+            {BLOCK_ATTENTION, (attention_features) | NORMED_BEFORE, .heads = (H), .kv_heads = (K), \
+             .head_dim = (D)},                                                                     \
             {                                                                                      \
-                BLOCK_GLU, .ffn_size = (ffn)                                                       \
+                BLOCK_GLU, NORMED_BEFORE, .ffn_size = (ffn)                                        \
             }                                                                                      \
         }                                                                                          \
     }
@@ -85,15 +79,13 @@ int64_t arch_most(const struct arch *a, int layers, int64_t (*size)(const struct
 bool block_has(const struct block *b, enum feature feature);
 /* Return the number of rows of the product of queries, keys and values, (H + 2K) D; 0 for a block without one. */
 int64_t block_qkv_size(const struct block *b);
-/* Return the factor of the scores of its attention: 1 / sqrt(D). */
+/* Return the factor of the scores of its attention. */
 float block_score_scale(const struct block *b);
 /* Return the number of operations that attention takes on average for a query of a sequence, a score and a sum of
  * values for each head and key that it sees; 0 for a block without attention. */
 double block_attention_flops(const struct block *b, double seq_len);
-/* Return frequency i < head_dim/2 in radians per position, without scaling, and the factor that Llama 3's rule
- * multiplies it by: waves longer than the original context are slowed down by `factor`, short ones stay, and those
- * between are blended by where they lie. */
-double rope_frequency(const struct rope *r, int head_dim, int i);
-double rope_slowing(const struct rope *r, int head_dim, int i);
+/* Return the size of the heads that the kernels compute with: 64, 128 or 256 elements, of which those behind the first
+ * head_dim are zeros. */
+int block_padded_dim(const struct block *b);
 
 #endif

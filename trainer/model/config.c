@@ -192,8 +192,13 @@ struct block *config_plain_layers(struct model_config *c, const char *model_type
 {
     const struct family *family = family_find(model_type);
     snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
-    c->arch = (struct arch){.kind = {LAYER_PLAIN(0, 0, 0, 0, family->attention)}};
-    return c->arch.kind[0].block;
+    c->arch = (struct arch){.kind = {LAYER_PLAIN(0, 0, 0, 0, 0)}};
+    c->gain_offset = family->gain_offset;
+    struct block *blocks = c->arch.kind[0].block;
+    blocks[PLAIN_GLU].features = family->mlp;
+    blocks[PLAIN_ATTENTION].features = family->attention;
+    blocks[PLAIN_ATTENTION].gain_offset = blocks[PLAIN_GLU].gain_offset = family->gain_offset;
+    return blocks;
 }
 
 int config_from(const struct config_file *f, json_t *object, struct model_config *out)
@@ -353,35 +358,40 @@ int config_check_pair(const struct model_config *student, const struct model_con
 
 /* ---- derived ---- */
 
-/* Return the size of the heads that a table serves; 0: it is not used. */
-static int rotated_size(const struct model_config *c, int rope)
+/* Return a block whose heads a table serves; NULL: it is not used. */
+static const struct block *rotated(const struct model_config *c, int rope)
 {
-    int size = 0;
+    const struct block *found = NULL;
     for (int l = 0; l < c->layers; l++) {
         const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
         if (!b || b->rope != rope)
             continue;
-        CHECK(size == 0 || size == b->head_dim);
-        size = b->head_dim;
+        CHECK(!found || found->head_dim == b->head_dim);
+        found = b;
     }
-    return size;
+    return found;
 }
 
 int config_frequencies(const struct model_config *c, int rope)
 {
     int count = 0;
-    for (int i = 0; i < rope; i++)
-        count += rotated_size(c, i) / 2;
+    for (int i = 0; i < rope; i++) {
+        const struct block *b = rotated(c, i);
+        count += b ? block_padded_dim(b) / 2 : 0;
+    }
     return count;
 }
 
-void config_inv_freq(const struct model_config *c, float *inv_freq)
+void config_inv_freq(const struct model_config *c, int positions, float *inv_freq)
 {
     for (int rope = 0; rope < ROPES_MOST; rope++) {
         const struct rope *r = &c->arch.rope[rope];
-        const int size = rotated_size(c, rope);
-        for (int i = 0; i < size / 2; i++)
-            *inv_freq++ = (float)(rope_frequency(r, size, i) * rope_slowing(r, size, i));
+        const struct block *b = rotated(c, rope);
+        for (int i = 0; b && i < block_padded_dim(b) / 2; i++)
+            *inv_freq++ = i < rope_rotary(r, b->head_dim) / 2
+                              ? (float)(rope_frequency(r, b->head_dim, i) *
+                                        rope_slowing(r, b->head_dim, i, positions))
+                              : 0;
     }
 }
 

@@ -20,7 +20,11 @@ struct model_config {
     int max_positions;
     int bos_id, eos_id; /* -1: none */
     float rms_eps;
-    bool tied; /* whether the LM head is the embedding table */
+    float gain_offset; /* number added to the gain of the final norm */
+    bool tied;         /* whether the LM head is the embedding table */
+    /* Factors of the embeddings, of what blocks add to the residual stream, and of the logits; 0 counts as 1. */
+    float embedding_scale, residual_scale, logit_scale;
+    float logit_cap; /* logits y become cap tanh(y / cap); 0: they stay */
     struct arch arch;
 };
 
@@ -29,7 +33,8 @@ struct model_config {
     .arch.kind = {LAYER_PLAIN(H, K, D, ffn, attention_features)}
 #define CONFIG_ROPE(base) .arch.rope[0].theta = (base)
 /* Llama 3's rule: factor, low_freq_factor, high_freq_factor, original positions. */
-#define CONFIG_ROPE_SCALING(...) .arch.rope[0].scaling = {__VA_ARGS__}
+#define CONFIG_ROPE_SCALING(...)                                                                   \
+    .arch.rope[0].rule = ROPE_LLAMA3, .arch.rope[0].scaling = {__VA_ARGS__}
 
 /* Set the family of c, a row of families.h, and its layers, which are all alike: attention with the features of the
  * family, and a gated MLP. Return the two blocks, whose sizes are 0. */
@@ -53,11 +58,12 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
 /* Copy a folder's config.json for the model c, whose weights are unquantized ones of that dtype: the folder's model, or
  * some of its layers. Other fields stay as they are. */
 int config_copy(const char *from, const char *to, const struct model_config *c, const char *dtype);
-/* Return the index of the first frequency of a table among those of all, head_dim/2 each; for ROPES_MOST the number of
- * all. */
+/* Return the index of the first frequency of a table among those of all, one for two elements of a padded head; for
+ * ROPES_MOST the number of all. */
 int config_frequencies(const struct model_config *c, int rope);
-/* Fill them in, with scaling applied. */
-void config_inv_freq(const struct model_config *c, float *inv_freq);
+/* Fill them in, in radians per position, for sequences of at most that many positions. Those of pairs that do not rotate
+ * are 0. */
+void config_inv_freq(const struct model_config *c, int positions, float *inv_freq);
 /* Return the number of parameters, embeddings counted once if tied. */
 int64_t config_parameters(const struct model_config *c);
 

@@ -78,8 +78,9 @@ static json_t *rope_object(const struct fields *f, const char **name)
 }
 
 static int read_llama3(const struct fields *f, const struct fields *scaling, const char *name,
-                       struct rope_scaling *out)
+                       struct rope *rope)
 {
+    struct rope_scaling *out = &rope->scaling;
     double factor, low, high;
     int positions;
     TRY(field_number(scaling, "factor", NAN, &factor));
@@ -87,6 +88,7 @@ static int read_llama3(const struct fields *f, const struct fields *scaling, con
     TRY(field_number(scaling, "high_freq_factor", NAN, &high));
     TRY(field_int(scaling, "original_max_position_embeddings", 0, &out->original_positions));
     TRY(field_int(f, "original_max_position_embeddings", out->original_positions, &positions));
+    rope->rule = ROPE_LLAMA3;
     out->factor = (float)factor;
     out->low_freq_factor = (float)low;
     out->high_freq_factor = (float)high;
@@ -121,5 +123,5 @@ int config_rope(const struct fields *f, double theta, struct rope *out)
         return 0;
     if (!type_name || strcmp(type_name, "llama3") != 0)
         return refuse_rope_type(f, name, object, type);
-    return read_llama3(f, &scaling, name, &out->scaling);
+    return read_llama3(f, &scaling, name, out);
 }

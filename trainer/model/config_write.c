@@ -29,9 +29,10 @@ static json_t *token_or_null(int id)
 }
 
 /* Return the object of Llama 3's scaling, or null. */
-static json_t *scaling_object(const struct rope_scaling *s)
+static json_t *scaling_object(const struct rope *r)
 {
-    if (!(s->factor > 0))
+    const struct rope_scaling *s = &r->scaling;
+    if (r->rule != ROPE_LLAMA3)
         return json_null();
     return json_pack("{s:s, s:o, s:o, s:o, s:i}", "rope_type", "llama3", "factor",
                      real_of_float(s->factor), "low_freq_factor", real_of_float(s->low_freq_factor),
@@ -57,7 +58,7 @@ static json_t *config_object(const struct model_config *c, const struct family *
     json_object_set_new(root, "dtype", json_string(dtype));
     json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
     json_object_set_new(root, "rope_theta", json_real(rope->theta));
-    json_object_set_new(root, "rope_scaling", scaling_object(&rope->scaling));
+    json_object_set_new(root, "rope_scaling", scaling_object(rope));
     if (family->window > 0)
         json_object_set_new(root, "sliding_window",
                             attention->window > 0 ? json_integer(attention->window) : json_null());

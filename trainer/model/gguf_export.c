@@ -38,7 +38,7 @@ struct writing {
 
 static bool is_scaled(const struct model_config *c)
 {
-    return c->arch.rope[0].scaling.factor > 0;
+    return c->arch.rope[0].rule == ROPE_LLAMA3;
 }
 
 /* ---- metadata ---- */

@@ -36,7 +36,7 @@ static const struct role_name {
     [ROLE_Q_NORM] = {"attn_q_norm.weight", NULL},
     [ROLE_K_NORM] = {"attn_k_norm.weight", NULL},
     [ROLE_O_WEIGHT] = {"attn_output.weight", NULL},
-    [ROLE_POST_NORM] = {"ffn_norm.weight", NULL},
+    [ROLE_FFN_NORM] = {"ffn_norm.weight", NULL},
     [ROLE_GATE_WEIGHT] = {"ffn_gate.weight", NULL},
     [ROLE_UP_WEIGHT] = {"ffn_up.weight", NULL},
     [ROLE_DOWN_WEIGHT] = {"ffn_down.weight", NULL},
@@ -83,7 +83,7 @@ void gguf_rope_freqs(const struct model_config *c, float *divisors)
 {
     const int count = config_frequencies(c, 1);
     for (int i = 0; i < count; i++)
-        divisors[i] = (float)(1 / rope_slowing(&c->arch.rope[0], 2 * count, i));
+        divisors[i] = (float)(1 / rope_slowing(&c->arch.rope[0], 2 * count, i, c->max_positions));
 }
 
 /* ---- metadata ---- */
@@ -357,10 +357,12 @@ int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model
     tensor_to_f32(t, 0, count, divisor);
     for (int i = 0; i < count; i++)
         factor = divisor[i] > factor ? divisor[i] : factor;
-    if (factor > 1)
+    if (factor > 1) {
+        const int positions = original_positions(c, divisor, (double)factor);
+        c->arch.rope[0].rule = ROPE_LLAMA3;
         c->arch.rope[0].scaling =
-            (struct rope_scaling){factor, LOW_FREQ_FACTOR, HIGH_FREQ_FACTOR,
-                                  original_positions(c, divisor, (double)factor)};
+            (struct rope_scaling){factor, LOW_FREQ_FACTOR, HIGH_FREQ_FACTOR, positions};
+    }
     gguf_rope_freqs(c, rule);
     for (int i = 0; i < count; i++)
         if (!(fabs((double)divisor[i] / (double)rule[i] - 1) <= AGREEMENT))

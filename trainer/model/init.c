@@ -140,8 +140,8 @@ enum fill { FILL_NORMAL, FILL_ONE, FILL_ZERO };
 static enum fill fill_of(enum tensor_role role)
 {
     static const enum fill fills[ROLE_COUNT] = {
-        [ROLE_INPUT_NORM] = FILL_ONE, [ROLE_POST_NORM] = FILL_ONE, [ROLE_FINAL_NORM] = FILL_ONE,
-        [ROLE_Q_NORM] = FILL_ONE,     [ROLE_K_NORM] = FILL_ONE,    [ROLE_Q_BIAS] = FILL_ZERO,
+        [ROLE_INPUT_NORM] = FILL_ONE, [ROLE_FFN_NORM] = FILL_ONE, [ROLE_FINAL_NORM] = FILL_ONE,
+        [ROLE_Q_NORM] = FILL_ONE,     [ROLE_K_NORM] = FILL_ONE,   [ROLE_Q_BIAS] = FILL_ZERO,
         [ROLE_K_BIAS] = FILL_ZERO,    [ROLE_V_BIAS] = FILL_ZERO,
     };
     return fills[role];

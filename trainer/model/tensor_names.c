@@ -4,6 +4,7 @@
  */
 #include "model/tensor_names.h"
 
+#include "base/families.h"
 #include "formats/tensors.h"
 #include "io/error.h"
 
@@ -13,9 +14,21 @@
 #include <string.h>
 
 /* Dimensions of tensors, each a product of sizes of the model. */
-enum dim { DIM_ONE, DIM_VOCAB, DIM_HIDDEN, DIM_FFN, DIM_Q, DIM_KV, DIM_HEAD };
-/* The condition under which a tensor is present: a feature of its block, or one of these. */
-enum presence { ALWAYS = -1, UNTIED = -2 };
+enum dim {
+    DIM_ONE,
+    DIM_VOCAB,
+    DIM_HIDDEN,
+    DIM_FFN,
+    DIM_GATE_UP,
+    DIM_HEADS,
+    DIM_Q,
+    DIM_KV,
+    DIM_QKV,
+    DIM_Q_NORM,
+    DIM_K_NORM
+};
+/* The condition under which a tensor is present: a feature of its block, the lack of one, or one of these. */
+enum presence { ALWAYS = -1, UNTIED = -2, QK_NORMED = -3, WITHOUT = 64 };
 
 static const struct role_row {
     const char *name; /* part of the name after "model.layers.N." for tensors of a block */
@@ -24,20 +37,39 @@ static const struct role_row {
     int presence;
 } roles[ROLE_COUNT] = {
     [ROLE_EMBED] = {"model.embed_tokens.weight", 2, DIM_VOCAB, DIM_HIDDEN, ALWAYS},
-    [ROLE_INPUT_NORM] = {"input_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
-    [ROLE_Q_WEIGHT] = {"self_attn.q_proj.weight", 2, DIM_Q, DIM_HIDDEN, ALWAYS},
-    [ROLE_K_WEIGHT] = {"self_attn.k_proj.weight", 2, DIM_KV, DIM_HIDDEN, ALWAYS},
-    [ROLE_V_WEIGHT] = {"self_attn.v_proj.weight", 2, DIM_KV, DIM_HIDDEN, ALWAYS},
+    [ROLE_INPUT_NORM] = {"input_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, FEATURE_NORM_BEFORE},
+    [ROLE_QKV_WEIGHT] = {"self_attn.qkv_proj.weight", 2, DIM_QKV, DIM_HIDDEN, FEATURE_FUSED_QKV},
+    [ROLE_Q_WEIGHT] = {"self_attn.q_proj.weight", 2, DIM_Q, DIM_HIDDEN,
+                       WITHOUT + FEATURE_FUSED_QKV},
+    [ROLE_K_WEIGHT] = {"self_attn.k_proj.weight", 2, DIM_KV, DIM_HIDDEN,
+                       WITHOUT + FEATURE_FUSED_QKV},
+    [ROLE_V_WEIGHT] = {"self_attn.v_proj.weight", 2, DIM_KV, DIM_HIDDEN,
+                       WITHOUT + FEATURE_FUSED_QKV},
     [ROLE_Q_BIAS] = {"self_attn.q_proj.bias", 1, DIM_Q, DIM_ONE, FEATURE_QKV_BIAS},
     [ROLE_K_BIAS] = {"self_attn.k_proj.bias", 1, DIM_KV, DIM_ONE, FEATURE_QKV_BIAS},
     [ROLE_V_BIAS] = {"self_attn.v_proj.bias", 1, DIM_KV, DIM_ONE, FEATURE_QKV_BIAS},
-    [ROLE_Q_NORM] = {"self_attn.q_norm.weight", 1, DIM_HEAD, DIM_ONE, FEATURE_QK_NORM},
-    [ROLE_K_NORM] = {"self_attn.k_norm.weight", 1, DIM_HEAD, DIM_ONE, FEATURE_QK_NORM},
+    [ROLE_Q_NORM] = {"self_attn.q_norm.weight", 1, DIM_Q_NORM, DIM_ONE, QK_NORMED},
+    [ROLE_K_NORM] = {"self_attn.k_norm.weight", 1, DIM_K_NORM, DIM_ONE, QK_NORMED},
+    [ROLE_ATTENTION_GATE] = {"self_attn.gate_proj.weight", 2, DIM_Q, DIM_HIDDEN, FEATURE_GATE},
+    [ROLE_SINKS] = {"self_attn.sinks", 1, DIM_HEADS, DIM_ONE, FEATURE_SINKS},
     [ROLE_O_WEIGHT] = {"self_attn.o_proj.weight", 2, DIM_HIDDEN, DIM_Q, ALWAYS},
-    [ROLE_POST_NORM] = {"post_attention_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
-    [ROLE_GATE_WEIGHT] = {"mlp.gate_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
-    [ROLE_UP_WEIGHT] = {"mlp.up_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
+    [ROLE_O_BIAS] = {"self_attn.o_proj.bias", 1, DIM_HIDDEN, DIM_ONE, FEATURE_O_BIAS},
+    [ROLE_ATTENTION_POST_NORM] = {"post_self_attn_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
+                                  FEATURE_NORM_AFTER},
+    [ROLE_FFN_NORM] = {"post_attention_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
+                       FEATURE_NORM_BEFORE},
+    [ROLE_GATE_UP_WEIGHT] = {"mlp.gate_up_proj.weight", 2, DIM_GATE_UP, DIM_HIDDEN,
+                             FEATURE_FUSED_GATE_UP},
+    [ROLE_GATE_WEIGHT] = {"mlp.gate_proj.weight", 2, DIM_FFN, DIM_HIDDEN,
+                          WITHOUT + FEATURE_FUSED_GATE_UP},
+    [ROLE_UP_WEIGHT] = {"mlp.up_proj.weight", 2, DIM_FFN, DIM_HIDDEN,
+                        WITHOUT + FEATURE_FUSED_GATE_UP},
+    [ROLE_GATE_BIAS] = {"mlp.gate_proj.bias", 1, DIM_FFN, DIM_ONE, FEATURE_MLP_BIAS},
+    [ROLE_UP_BIAS] = {"mlp.up_proj.bias", 1, DIM_FFN, DIM_ONE, FEATURE_MLP_BIAS},
     [ROLE_DOWN_WEIGHT] = {"mlp.down_proj.weight", 2, DIM_HIDDEN, DIM_FFN, ALWAYS},
+    [ROLE_DOWN_BIAS] = {"mlp.down_proj.bias", 1, DIM_HIDDEN, DIM_ONE, FEATURE_MLP_BIAS},
+    [ROLE_FFN_POST_NORM] = {"post_mlp_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
+                            FEATURE_NORM_AFTER},
     [ROLE_FINAL_NORM] = {"model.norm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
     [ROLE_HEAD] = {"lm_head.weight", 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
 };
@@ -47,8 +79,8 @@ static const struct role_run {
     enum tensor_role first, last;
 } before_layers = {ROLE_EMBED, ROLE_EMBED}, after_layers = {ROLE_FINAL_NORM, ROLE_HEAD},
   in_block[BLOCK_KINDS] = {
-      [BLOCK_ATTENTION] = {ROLE_INPUT_NORM, ROLE_O_WEIGHT},
-      [BLOCK_GLU] = {ROLE_POST_NORM, ROLE_DOWN_WEIGHT},
+      [BLOCK_ATTENTION] = {ROLE_INPUT_NORM, ROLE_ATTENTION_POST_NORM},
+      [BLOCK_GLU] = {ROLE_FFN_NORM, ROLE_FFN_POST_NORM},
 };
 
 /* The matrices of all layers, the embedding and the LM head; norms and biases fit in the rest up to 2^60. So neither
@@ -61,22 +93,32 @@ _Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(
 
 static int64_t dim_size(const struct model_config *c, const struct block *b, enum dim d)
 {
+    const bool row = block_has(b, FEATURE_QK_NORM_ROW);
+    const int64_t q = (int64_t)b->heads * b->head_dim, kv = (int64_t)b->kv_heads * b->head_dim;
     const int64_t size[] = {
         [DIM_ONE] = 1,
         [DIM_VOCAB] = c->vocab_size,
         [DIM_HIDDEN] = c->hidden_size,
         [DIM_FFN] = b->ffn_size,
-        [DIM_Q] = (int64_t)b->heads * b->head_dim,
-        [DIM_KV] = (int64_t)b->kv_heads * b->head_dim,
-        [DIM_HEAD] = b->head_dim,
+        [DIM_GATE_UP] = 2 * (int64_t)b->ffn_size,
+        [DIM_HEADS] = b->heads,
+        [DIM_Q] = q,
+        [DIM_KV] = kv,
+        [DIM_QKV] = q + 2 * kv,
+        [DIM_Q_NORM] = row ? q : b->head_dim,
+        [DIM_K_NORM] = row ? kv : b->head_dim,
     };
     return size[d];
 }
 
 static bool is_present(const struct model_config *c, const struct block *b, int presence)
 {
+    if (presence == QK_NORMED)
+        return block_has(b, FEATURE_QK_NORM) || block_has(b, FEATURE_QK_NORM_ROW);
     if (presence < 0)
         return presence == ALWAYS || !c->tied;
+    if (presence >= WITHOUT)
+        return !block_has(b, (enum feature)(presence - WITHOUT));
     return block_has(b, (enum feature)presence);
 }
 
@@ -85,10 +127,26 @@ static const struct block outside; /* block of tensors outside the layers */
 /* The state of listing or counting the tensors of a model. */
 struct listing {
     const struct model_config *c;
-    struct tensor_spec *to; /* output; NULL: they are only counted */
+    const struct family *family; /* NULL: names are Llama's */
+    struct tensor_spec *to;      /* output; NULL: they are only counted */
     size_t count;
     int64_t elements;
 };
+
+/* Write the family's name of a tensor in a layer. */
+static void name_in_layer(const struct family *family, int layer, const char *name,
+                          char out[TENSOR_NAME_BYTES])
+{
+    for (int i = 0; family && i < RENAMES_MOST && family->rename[i].from; i++) {
+        const struct tensor_rename *r = &family->rename[i];
+        const size_t bytes = strlen(r->from);
+        if (strncmp(name, r->from, bytes) == 0 && name[bytes] == '.') {
+            snprintf(out, TENSOR_NAME_BYTES, "model.layers.%d.%s%s", layer, r->to, name + bytes);
+            return;
+        }
+    }
+    snprintf(out, TENSOR_NAME_BYTES, "model.layers.%d.%s", layer, name);
+}
 
 static void list_tensor(struct listing *l, const struct block *b, int role, int layer)
 {
@@ -103,7 +161,7 @@ static void list_tensor(struct listing *l, const struct block *b, int role, int 
         struct tensor_spec *to = &l->to[l->count];
         *to = spec;
         if (layer >= 0)
-            snprintf(to->name, sizeof to->name, "model.layers.%d.%s", layer, row->name);
+            name_in_layer(l->family, layer, row->name, to->name);
         else
             snprintf(to->name, sizeof to->name, "%s", row->name);
     }
@@ -130,7 +188,8 @@ static void list_all(struct listing *l)
 
 int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count)
 {
-    struct listing size = {.c = c}, list = {.c = c};
+    const struct family *family = family_find(c->model_type);
+    struct listing size = {.c = c, .family = family}, list = size;
     assert(arch_layer(&c->arch, 0)->blocks > 0);
     *out = NULL;
     *count = 0;

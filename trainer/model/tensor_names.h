@@ -14,28 +14,41 @@
 /* A role per matrix, bias or gain. Within a layer, specs come in this order; parts that a fused product reads one below
  * the other (q, k, v; gate, up) are neighbors, so a fused parameter is a run of specs. */
 enum tensor_role {
-    ROLE_EMBED,       /* [vocab, hidden] model.embed_tokens.weight */
-    ROLE_INPUT_NORM,  /* [hidden]        input_layernorm.weight */
-    ROLE_Q_WEIGHT,    /* [heads * head_dim, hidden] self_attn.q_proj.weight */
-    ROLE_K_WEIGHT,    /* [kv_heads * head_dim, hidden] */
-    ROLE_V_WEIGHT,    /* [kv_heads * head_dim, hidden] */
-    ROLE_Q_BIAS,      /* [heads * head_dim]; the three only with qkv_bias */
-    ROLE_K_BIAS,      /* [kv_heads * head_dim] */
-    ROLE_V_BIAS,      /* [kv_heads * head_dim] */
-    ROLE_Q_NORM,      /* [head_dim]; the two only with qk_norm */
-    ROLE_K_NORM,      /* [head_dim] */
-    ROLE_O_WEIGHT,    /* [hidden, heads * head_dim] self_attn.o_proj.weight */
-    ROLE_POST_NORM,   /* [hidden] post_attention_layernorm.weight */
-    ROLE_GATE_WEIGHT, /* [intermediate, hidden] mlp.gate_proj.weight */
-    ROLE_UP_WEIGHT,   /* [intermediate, hidden] */
-    ROLE_DOWN_WEIGHT, /* [hidden, intermediate] */
-    ROLE_FINAL_NORM,  /* [hidden] model.norm.weight */
-    ROLE_HEAD,        /* [vocab, hidden] lm_head.weight; only if not tied */
+    ROLE_EMBED, /* [vocab, hidden] */
+    /* attention */
+    ROLE_INPUT_NORM, /* [hidden]; the norms of a block only if it has them */
+    ROLE_QKV_WEIGHT, /* [(heads + 2 kv_heads) * head_dim, hidden]; in place of the three if they are fused */
+    ROLE_Q_WEIGHT, /* [heads * head_dim, hidden] */
+    ROLE_K_WEIGHT, /* [kv_heads * head_dim, hidden] */
+    ROLE_V_WEIGHT, /* [kv_heads * head_dim, hidden] */
+    ROLE_Q_BIAS,   /* [heads * head_dim]; the three only with qkv_bias */
+    ROLE_K_BIAS,   /* [kv_heads * head_dim] */
+    ROLE_V_BIAS,   /* [kv_heads * head_dim] */
+    ROLE_Q_NORM, /* [head_dim], with qk_norm_row [heads * head_dim]; the two only with such a norm */
+    ROLE_K_NORM,              /* [head_dim], with qk_norm_row [kv_heads * head_dim] */
+    ROLE_ATTENTION_GATE,      /* [heads * head_dim, hidden]; only with output_gate */
+    ROLE_SINKS,               /* [heads]; only with sinks */
+    ROLE_O_WEIGHT,            /* [hidden, heads * head_dim] */
+    ROLE_O_BIAS,              /* [hidden]; only with o_bias */
+    ROLE_ATTENTION_POST_NORM, /* [hidden] */
+    /* gated MLP */
+    ROLE_FFN_NORM,       /* [hidden] */
+    ROLE_GATE_UP_WEIGHT, /* [2 intermediate, hidden]; in place of the two if they are fused */
+    ROLE_GATE_WEIGHT,    /* [intermediate, hidden] */
+    ROLE_UP_WEIGHT,      /* [intermediate, hidden] */
+    ROLE_GATE_BIAS,      /* [intermediate]; the biases only with mlp_bias */
+    ROLE_UP_BIAS,        /* [intermediate] */
+    ROLE_DOWN_WEIGHT,    /* [hidden, intermediate] */
+    ROLE_DOWN_BIAS,      /* [hidden] */
+    ROLE_FFN_POST_NORM,  /* [hidden] */
+    ROLE_FINAL_NORM,     /* [hidden] */
+    ROLE_HEAD,           /* [vocab, hidden]; only if not tied */
     ROLE_COUNT
 };
 
+enum { TENSOR_NAME_BYTES = 128 };
 struct tensor_spec {
-    char name[128];
+    char name[TENSOR_NAME_BYTES];
     int rank;         /* 1 or 2 */
     int64_t shape[2]; /* row-major; shape[1] is 1 for rank 1 */
     enum tensor_role role;

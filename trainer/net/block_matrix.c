@@ -14,7 +14,7 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
         },
     [BLOCK_GLU] =
         {
-            .norm = ROLE_POST_NORM,
+            .norm = ROLE_FFN_NORM,
             .count = 2,
             .matrix = {[GLU_GATE_UP] = {"gate_up", ROLE_GATE_WEIGHT, ROLE_UP_WEIGHT, X_NORM},
                        [GLU_DOWN] = {"down", ROLE_DOWN_WEIGHT, ROLE_DOWN_WEIGHT, X_ACTIVATION}},

@@ -147,7 +147,7 @@ static void step(struct work *r, const struct block_pass *p)
     OP(r, nj_gemv_norm_swiglu(r->s, n->T, M,
                               &(struct nj_gemv_norm_swiglu){.a = p->a->act,
                                                             .x = p->v.x,
-                                                            .g = block_weight(p, ROLE_POST_NORM),
+                                                            .g = block_weight(p, ROLE_FFN_NORM),
                                                             .w = p->matrix[GLU_GATE_UP].data,
                                                             .I = I,
                                                             .C = C,

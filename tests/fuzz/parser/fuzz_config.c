@@ -18,7 +18,7 @@ static void check_again(const struct model_config *c)
 {
     struct model_config back;
     FUZZ_CHECK(config_parameters(c) > 0);
-    config_inv_freq(c, inv_freq);
+    config_inv_freq(c, c->max_positions, inv_freq);
     for (int i = 0; i < config_frequencies(c, 1); i++)
         FUZZ_CHECK(isfinite(inv_freq[i]));
     FUZZ_CHECK(config_write(fuzz_folder(), c, "float32") == 0);

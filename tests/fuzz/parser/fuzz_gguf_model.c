@@ -28,7 +28,7 @@ static void check_config(const struct model_config *c)
 {
     float inv_freq[CONFIG_HEAD_DIM_MOST / 2];
     struct model_config back;
-    config_inv_freq(c, inv_freq);
+    config_inv_freq(c, c->max_positions, inv_freq);
     for (int i = 0; i < config_frequencies(c, 1); i++)
         FUZZ_CHECK(isfinite(inv_freq[i]));
     FUZZ_CHECK(config_write(fuzz_folder(), c, "float32") == 0);

@@ -16,11 +16,12 @@ static struct model_config mixed(void)
                              .tied = true,
                              CONFIG_PLAIN(4, 2, 8, 48, 0)};
     struct layer *kind = c.arch.kind;
-    kind[0].block[0].features = FEATURE_BIT(FEATURE_QK_NORM);
-    kind[1] = (struct layer){1, {{BLOCK_GLU, .ffn_size = 16}}};
-    kind[2] = (struct layer){
-        2,
-        {{BLOCK_ATTENTION, .heads = 2, .kv_heads = 1, .head_dim = 8}, {BLOCK_GLU, .ffn_size = 64}}};
+    kind[0].block[0].features = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM);
+    kind[1] = (struct layer){1, {{BLOCK_GLU, NORMED_BEFORE, .ffn_size = 16}}};
+    kind[2] =
+        (struct layer){2,
+                       {{BLOCK_ATTENTION, NORMED_BEFORE, .heads = 2, .kv_heads = 1, .head_dim = 8},
+                        {BLOCK_GLU, NORMED_BEFORE, .ffn_size = 64}}};
     for (int l = 0; l < c.layers; l++)
         c.arch.kind_of[l] = (uint8_t)l;
     return c;

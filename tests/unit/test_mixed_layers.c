@@ -24,7 +24,7 @@ static struct model_config mixed(void)
     static const struct layer kinds[KINDS] = {
         LAYER_PLAIN(2, 1, 64, 96, FEATURE_BIT(FEATURE_QKV_BIAS)),
         LAYER_PLAIN(4, 4, 64, 160, FEATURE_BIT(FEATURE_QK_NORM)),
-        {1, {{BLOCK_GLU, .ffn_size = 32}}},
+        {1, {{BLOCK_GLU, NORMED_BEFORE, .ffn_size = 32}}},
     };
     struct model_config c = {.model_type = "llama",
                              .hidden_size = 72,

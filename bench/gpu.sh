@@ -7,14 +7,16 @@
 # batch, tokens and steps are those of the row.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds are pairs: distill, train (its student alone), qwen3, llama, mistral, llama8b (its student with
-#                               --recompute block), big; and variants of them: fp8-llama (--teacher-dtype fp8), fp8s-llama (--student-dtype
+#                               --recompute block), big, gemma3, olmo2; and variants of them: fp8-llama (--teacher-dtype fp8), fp8s-llama (--student-dtype
 #                               fp8), fp8ts-llama (both), q4-llama (--teacher-dtype q4_k); fp8, fp8s, fp8ts, q4: of distill; fp8s-train
 #   STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
 #   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b' PAIR7='qwen2.5-7b qwen2.5-0.5b' PAIR_LLAMA='llama-3.2-3b llama-3.2-1b'
-#   PAIR_MISTRAL='mistral-7b-v0.3 mistral-0.8b' PAIR_8B='llama-3.1-8b llama-3.2-1b'   presets of teacher and student; random weights
+#   PAIR_MISTRAL='mistral-7b-v0.3 mistral-0.8b' PAIR_8B='llama-3.1-8b llama-3.2-1b'
+#   PAIR_GEMMA='gemma-3-4b gemma-3-1b' PAIR_OLMO='olmo-2-7b olmo-2-1b'   presets of teacher and student; random weights
 #   KEEP=no                     removes models that no later row needs: the default rows' take 50 GB, with KEEP=no 19 GB at a time
-#   TORCH=COMMAND               PyTorch's time: called as COMMAND BATCH TOKENS STEPS PAIR, prints JSON with "tok_s"; PAIR is qwen2.5, qwen2.5-ce (its
-#                               student alone), qwen3, llama, mistral, llama-8b or qwen2.5-7b. Without it its columns stay empty
+#   TORCH=COMMAND               PyTorch's time, as by 'python3 bench/torch_rate.py': called as COMMAND BATCH TOKENS STEPS PAIR FOLDER..., prints JSON with
+#                               "tok_s"; PAIR is qwen2.5, qwen2.5-ce (its student alone), qwen3, ..., folders are those of the models. Without it its
+#                               columns stay empty
 #   BENCH_TORCH='8x1024 train:8x1024'   rows that it runs for, a minute or two each (default: the first); KIND is distill if left out
 #   KBENCH='attn_* kd_head ...' SHAPES='...'   kernels that kbench times (none by default on a CPU, nor a floor then);
 #                               KBENCH_TORCH=1: beside PyTorch's operations
@@ -52,7 +54,7 @@ torch_rate() { # ROW
     done
     [ -n "$wanted" ] && [ -n "$TORCH" ] || return
     if ! [ -e "$log" ]; then
-        limited "$((2 * LIMIT))" "$log.err" $TORCH "${shape%x*}" "${shape#*x}" "$STEPS" "$torch_pair" >"$log" 2>"$log.err" || : >"$log"
+        limited "$((2 * LIMIT))" "$log.err" $TORCH "${shape%x*}" "${shape#*x}" "$STEPS" "$torch_pair" $(models_of "$kind" | sed "s,^,$WORK/,") >"$log" 2>"$log.err" || : >"$log"
     fi
     number tok_s "$log"
 }

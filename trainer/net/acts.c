@@ -32,6 +32,15 @@ static size_t inner_count(const struct net *n)
     return (size_t)(keeps_inner(n) ? n->layer[n->c.layers].inner : most);
 }
 
+/* Return the number of outputs that a norm reads; if they are recomputed, of a layer. */
+static size_t output_count(const struct net *n)
+{
+    int most = 0;
+    for (int l = 0; l < n->c.layers; l++)
+        most = int_max(most, n->layer[l + 1].normed_after - n->layer[l].normed_after);
+    return (size_t)(keeps_inner(n) ? n->layer[n->c.layers].normed_after : most);
+}
+
 static void carve_stream(const struct net *n, size_t N, struct carve *m, struct acts *a)
 {
     const size_t stream = size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T));
@@ -46,6 +55,8 @@ static void carve_stream(const struct net *n, size_t N, struct carve *m, struct 
     if (train) {
         carve_take_series(m, inner_count(n), stream, &a->inner);
         carve_take_series(m, inner_count(n), rstd, &a->inner_rstd);
+        carve_take_series(m, output_count(n), stream, &a->output);
+        carve_take_series(m, output_count(n), rstd, &a->output_rstd);
     }
 }
 
@@ -140,6 +151,24 @@ static void *input_of(const struct net *n, const struct acts *a, int layer, int 
     return carve_item(inside ? &a->inner : &a->input, item);
 }
 
+/* Set where a block writes its output, and the norm after it 1 / root mean square. If nothing is kept, that norm reads
+ * it from the normed rows of the input, and the stream's own norm overwrites its results. */
+static void place_output(const struct net *n, const struct acts *a, int layer, int block,
+                         struct block_acts *v)
+{
+    const struct block *b = arch_layer(&n->c.arch, layer)->block;
+    size_t item = keeps_inner(n) ? (size_t)n->layer[layer].normed_after : 0;
+    for (int i = 0; i < block; i++)
+        item += block_has(&b[i], FEATURE_NORM_AFTER);
+    v->output = a->branch;
+    v->output_rstd = v->rstd;
+    if (!block_has(&b[block], FEATURE_NORM_AFTER))
+        return;
+    v->output = a->mode == ACTS_TRAIN ? carve_item(&a->output, item) : a->y;
+    if (a->mode == ACTS_TRAIN)
+        v->output_rstd = carve_item(&a->output_rstd, item);
+}
+
 struct block_acts acts_block(const struct net *n, const struct acts *a, int layer, int block)
 {
     const enum block_kind kind = arch_layer(&n->c.arch, layer)->block[block].kind;
@@ -148,6 +177,7 @@ struct block_acts acts_block(const struct net *n, const struct acts *a, int laye
     struct block_acts v;
     v.x = input_of(n, a, layer, block, &v.rstd);
     v.next = input_of(n, a, layer, block + 1, &v.next_rstd);
+    place_output(n, a, layer, block, &v);
     for (int i = 0; i < BLOCK_ARRAYS_MOST; i++) {
         const struct carve_series *from = &a->kept[kind][i][kept ? n->c.arch.kind_of[layer] : 0];
         v.kept[i] = from->each > 0 ? carve_item(from, item) : NULL;

@@ -40,6 +40,8 @@ struct acts {
      * of the layers; 1 / root mean square of their rows, [N]. */
     struct carve_series input, inner;
     struct carve_series input_rstd, inner_rstd;
+    /* Outputs of blocks with a norm after them, [N, C], before that norm; 1 / root mean square of their rows, [N]. */
+    struct carve_series output, output_rstd;
     /* Arrays that blocks compute for the backward pass (block_ops), by kind of layer. If they are not kept, all layers
      * share those of the first kind. */
     struct carve_series kept[BLOCK_KINDS][BLOCK_ARRAYS_MOST][LAYER_KINDS_MOST];
@@ -86,6 +88,9 @@ void acts_carve(const struct net *n, int B, int S, enum acts_mode mode, struct c
 struct block_acts {
     void *x, *next; /* its input, and that of the next block or of the final norm */
     float *rstd, *next_rstd;
+    /* Its output, a->branch or what the norm after it reads, and for the latter 1 / root mean square of its rows. */
+    void *output;
+    float *output_rstd;
     void *kept[BLOCK_ARRAYS_MOST]; /* NULL: the block has none */
 };
 struct block_acts acts_block(const struct net *n, const struct acts *a, int layer, int block);

@@ -234,7 +234,7 @@ static void attend(struct work *r, const struct block_pass *p, const void *bias)
 static void compute_arrays(struct work *r, const struct block_pass *p)
 {
     /* 1. q, k and v */
-    product_fwd(r, p->a, &p->matrix[ATTENTION_QKV], raw_of(p), p->a->y);
+    product_fwd(r, p->a, &p->matrix[ATTENTION_QKV], raw_of(p), block_rows(p));
     /* 2. rotation and attention */
     attend(r, p, block_weight(p, ROLE_Q_BIAS));
 }
@@ -243,7 +243,7 @@ static void forward(struct work *r, const struct block_pass *p)
 {
     compute_arrays(r, p);
     /* 3. output */
-    product_fwd(r, p->a, &p->matrix[ATTENTION_O], p->a->branch, p->v.kept[O]);
+    product_fwd(r, p->a, &p->matrix[ATTENTION_O], p->v.output, p->v.kept[O]);
 }
 
 /* ---- backward ---- */
@@ -331,18 +331,19 @@ static void backward(struct work *r, const struct block_pass *p)
 {
     struct acts *a = p->a;
     const struct matrix *qkv = &p->matrix[ATTENTION_QKV], *o = &p->matrix[ATTENTION_O];
+    const void *dy = block_gradient(p), *x = block_rows(p);
     /* 1. output of attention */
-    product_gradient(r, a, o, a->dx);
-    product_dw(r, a, o, a->dx, p->v.kept[O]);
-    product_dx(r, a, o, a->dout, a->dx, p->v.kept[O]);
+    product_gradient(r, a, o, dy);
+    product_dw(r, a, o, dy, p->v.kept[O]);
+    product_dx(r, a, o, a->dout, dy, p->v.kept[O]);
     /* 2. q, k and v */
     attend_bwd(r, p);
     unrotate(r, p);
     /* 3. normed rows */
     norm_again(r, p);
     product_gradient(r, a, qkv, a->dqkv);
-    product_dw(r, a, qkv, a->dqkv, a->y);
-    product_dx(r, a, qkv, a->branch, a->dqkv, a->y);
+    product_dw(r, a, qkv, a->dqkv, x);
+    product_dx(r, a, qkv, a->branch, a->dqkv, x);
 }
 
 /* ---- a decoder's step of few rows ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * backward.c: the backward pass of one transformer. dx is the gradient of the residual stream and is updated in
- * place; branch holds the gradient of the normed rows. Normed rows and activations are recomputed from what the
+ * place; branch holds the gradient of the normed rows, and before it that of an output that is normed. Normed rows and activations are recomputed from what the
  * forward pass kept; products only if --recompute asks for it, by the code of forward.c. Gradients of weights go to
  * n->grad in float32; without it only those of adapters are computed.
  */
@@ -23,7 +23,7 @@ void net_backward_norm(struct work *r, const struct net *n, struct acts *a)
 {
     const struct block_acts last = last_block(n, a);
     student_fp8_begin_backward(r, n, a);
-    norm_bwd(r, n, a, n->p.norm, last.next, last.next_rstd, NULL);
+    norm_final_bwd(r, n, a, last.next, last.next_rstd);
 }
 
 void net_backward_layers(struct work *r, const struct net *n, struct acts *a,
@@ -33,9 +33,9 @@ void net_backward_layers(struct work *r, const struct net *n, struct acts *a,
         net_forward_again(r, n, a, rows, l);
         for (int i = arch_layer(&n->c.arch, l)->blocks - 1; i >= 0; i--) {
             const struct block_pass p = net_block(n, a, rows, l, i);
-            const int64_t gain = p.first[block_matrices[p.b->kind].norm];
+            norm_after_bwd(r, &p);
             block_ops[p.b->kind]->backward(r, &p);
-            norm_bwd(r, n, a, gain, p.v.x, p.v.rstd, a->dx);
+            norm_bwd(r, &p);
         }
     }
 }

@@ -30,10 +30,10 @@ struct block_ops {
     void (*carve)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
     /* Carve more scratch for the backward pass. */
     void (*carve_backward)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
-    /* Compute the output of the block in a->branch from normed rows, which are in a->y or a->x; or the arrays alone. */
+    /* Compute the output of the block, in v.output, from block_rows() or a->x; or the arrays alone. */
     void (*forward)(struct work *r, const struct block_pass *p);
     void (*compute_arrays)(struct work *r, const struct block_pass *p);
-    /* Compute the gradient of the normed rows in a->branch from that of the output, a->dx. */
+    /* Compute the gradient of block_rows() in a->branch from block_gradient(). */
     void (*backward)(struct work *r, const struct block_pass *p);
     /* Return whether decoder_step() can compute such a block; NULL: always. */
     bool (*has_step)(const struct block *b);
@@ -43,6 +43,18 @@ struct block_ops {
 
 extern const struct block_ops attention_ops, glu_ops;
 extern const struct block_ops *const block_ops[BLOCK_KINDS];
+
+/* Return the rows that a block computes from: its input, normed if it has a norm before it. */
+static inline const void *block_rows(const struct block_pass *p)
+{
+    return block_has(p->b, FEATURE_NORM_BEFORE) ? p->a->y : (const char *)p->v.x;
+}
+
+/* Return the gradient of a block's output: that of the stream, or what the norm after it leaves in a->branch. */
+static inline const void *block_gradient(const struct block_pass *p)
+{
+    return block_has(p->b, FEATURE_NORM_AFTER) ? p->a->branch : p->a->dx;
+}
 
 /* Return a parameter of the block, as T on the device; NULL: it has none. */
 static inline const void *block_weight(const struct block_pass *p, enum tensor_role role)

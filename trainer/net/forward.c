@@ -3,7 +3,7 @@
  * forward.c: the forward pass of one transformer. The residual stream passes from block to block through add_rmsnorm,
  * which adds a branch and normalizes in one kernel; a->y holds the normed rows that the next product reads. If that
  * GEMM has FP8 operands, norm and activation write its operand to a->x instead (product_x_made); the final norm is
- * always T.
+ * always T. A norm after a block has a kernel of its own, and a block without a norm before it reads the stream.
  */
 #include "net/forward.h"
 
@@ -29,19 +29,20 @@ static int blocks_of(const struct net *n, int layer)
     return arch_layer(&n->c.arch, layer)->blocks;
 }
 
-/* Add a->branch, the output of a block, to the stream, and norm it for the block after it or for the head. */
-static void add(struct work *r, const struct block_pass *p, int block)
+/* Compute a block, add its output to the stream, and norm the sum for the block after it or for the head. */
+static void forward_block(struct work *r, const struct block_pass *p, int block)
 {
     const struct net *n = p->n;
     const bool inside = block + 1 < blocks_of(n, p->layer);
     const int layer = inside ? p->layer : p->layer + 1;
+    block_ops[p->b->kind]->forward(r, p);
+    norm_after_fwd(r, p);
     if (layer == n->c.layers) {
-        norm_add_fwd(r, n, p->a, &p->v, n->p.norm, false);
+        norm_add_fwd(r, p, NULL);
         return;
     }
     const struct block_pass next = net_block(n, p->a, p->rows, layer, inside ? block + 1 : 0);
-    norm_add_fwd(r, n, p->a, &p->v, next.first[block_matrices[next.b->kind].norm],
-                 product_x_made(p->a, next.matrix));
+    norm_add_fwd(r, p, &next);
 }
 
 static bool is_dropped(const struct net *n, int layer, int block)
@@ -51,22 +52,31 @@ static bool is_dropped(const struct net *n, int layer, int block)
            n->recompute >= block_ops[l->block[block].kind]->dropped;
 }
 
+/* Compute what the backward pass reads of a block whose output is known, or is not in the stream of its layer. */
+static void last_again(struct work *r, const struct block_pass *p)
+{
+    const struct block_ops *ops = block_ops[p->b->kind];
+    if (p->n->recompute == RECOMPUTE_BLOCK && block_has(p->b, FEATURE_NORM_AFTER)) {
+        ops->forward(r, p);
+        norm_after_fwd(r, p);
+    } else {
+        ops->compute_arrays(r, p);
+    }
+}
+
 void net_forward_again(struct work *r, const struct net *n, struct acts *a, const struct rows *rows,
                        int layer)
 {
     for (int i = 0; i < blocks_of(n, layer); i++) {
         const struct block_pass p = net_block(n, a, rows, layer, i);
-        const struct block_ops *ops = block_ops[p.b->kind];
         if (!is_dropped(n, layer, i))
             continue;
         if (!is_dropped(n, layer, i - 1))
             norm_fwd(r, &p, NULL);
-        if (is_dropped(n, layer, i + 1)) {
-            ops->forward(r, &p);
-            add(r, &p, i);
-        } else {
-            ops->compute_arrays(r, &p);
-        }
+        if (is_dropped(n, layer, i + 1))
+            forward_block(r, &p, i);
+        else
+            last_again(r, &p);
     }
 }
 
@@ -75,8 +85,7 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
 {
     for (int i = 0; i < blocks_of(n, layer); i++) {
         const struct block_pass p = net_block(n, a, rows, layer, i);
-        block_ops[p.b->kind]->forward(r, &p);
-        add(r, &p, i);
+        forward_block(r, &p, i);
     }
 }
 

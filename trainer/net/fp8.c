@@ -62,7 +62,7 @@ int fp8_choose(struct net *n)
 {
     for (struct matrix *m = n->matrix; m <= n->head; m++) {
         m->format = m->refused && *m->refused ? &matrix_fp8_refused : &matrix_fp8;
-        m->x_made = m->in_block && m->in_block->x != X_ATTENTION;
+        m->x_made = m->x != X_OTHER;
     }
     if (fp8_any(n))
         return 0;

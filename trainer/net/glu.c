@@ -36,7 +36,7 @@ static size_t act_bytes(const struct net *n, size_t rows)
 
 static bool reads_act(const struct matrix *down)
 {
-    return !down->format->e4m3;
+    return !down->format->e4m3 || !down->x_made;
 }
 
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
@@ -59,7 +59,7 @@ static void carve_backward(const struct net *n, size_t rows, struct carve *m, st
 
 /* ---- forward ---- */
 
-/* Write the product of a->y and the weights of gate and up to gu, and return false. If one kernel multiplies and
+/* Write the product of the rows and the weights of gate and up to gu, and return false. If one kernel multiplies and
  * activates, write a->act, and gu only if a backward pass will read it, and return true. Recomputation, and passes
  * that keep nothing, go the same way as training, so their bits are the same. */
 static bool gate_up(struct work *r, const struct block_pass *p)
@@ -70,14 +70,14 @@ static bool gate_up(struct work *r, const struct block_pass *p)
     const bool fused = a->mode != ACTS_DECODE && activation_fused(r, p);
     const void *w = fused ? product_weight(r, a, m) : NULL;
     if (!w) {
-        product_fwd(r, a, m, gu, a->y);
+        product_fwd(r, a, m, gu, block_rows(p));
         return false;
     }
     OP(r,
        nj_gemm_swiglu(r->s, p->n->T,
                       &(struct nj_gemm_swiglu){.act = a->act,
                                                .gu = a->mode == ACTS_TRAIN ? gu : NULL,
-                                               .x = a->y,
+                                               .x = block_rows(p),
                                                .w = w,
                                                .N = acts_rows(a),
                                                .I = p->b->ffn_size,
@@ -102,7 +102,7 @@ static void forward(struct work *r, const struct block_pass *p)
             activation_fwd(r, p, p->v.kept[GATE_UP]);
     }
     /* 2. down */
-    product_fwd(r, p->a, down, p->a->branch, p->a->act);
+    product_fwd(r, p->a, down, p->v.output, p->a->act);
 }
 
 /* ---- backward ---- */
@@ -112,25 +112,26 @@ static void backward(struct work *r, const struct block_pass *p)
     struct acts *a = p->a;
     const struct matrix *gate_up = &p->matrix[GLU_GATE_UP], *down = &p->matrix[GLU_DOWN];
     const bool made = product_x_made(a, down);
+    const void *dy = block_gradient(p), *x = block_rows(p);
     void *gu = p->v.kept[GATE_UP];
     /* 1. The activation is computed with the gradient of gate and up, in the place of its own gradient; adapters read
      * it before that. */
     if (has_adapters(down))
         activation_fwd(r, p, gu);
-    product_gradient(r, a, down, a->dx);
-    product_dx(r, a, down, a->dact, a->dx, a->act);
+    product_gradient(r, a, down, dy);
+    product_dx(r, a, down, a->dact, dy, a->act);
     /* 2. gate and up */
     if (made)
         activation_bwd_quantize(r, p, gu);
     else
         activation_bwd(r, p, gu);
-    product_dw(r, a, down, a->dx, a->dact);
+    product_dw(r, a, down, dy, a->dact);
     /* 3. normed rows */
     norm_again(r, p);
     if (!made)
         product_gradient(r, a, gate_up, gu);
-    product_dw(r, a, gate_up, gu, a->y);
-    product_dx(r, a, gate_up, a->branch, gu, a->y);
+    product_dw(r, a, gate_up, gu, x);
+    product_dx(r, a, gate_up, a->branch, gu, x);
 }
 
 /* ---- a decoder's step of few rows ---- */

@@ -159,11 +159,12 @@ static bool begin(struct work *r, const struct matrix *m, const struct adapter *
     if (ad->a < 0)
         return false;
     const struct lora_config *o = &ad->of->o;
+    const double scale = m->scale != 0 ? (double)m->scale : 1;
     *p = (struct place){
         .ad = ad,
         .down = {m->T, product->rows, o->rank, ad->in, .ldy = o->rank},
         .up = {m->T, product->rows, ad->out, o->rank, .ldy = product->ldy,
-               .scale = (float)(o->alpha / o->rank)},
+               .scale = (float)(scale * o->alpha / o->rank)},
         .a = weight(ad, m->T, ad->a),
         .b = weight(ad, m->T, ad->b),
         .x = x,

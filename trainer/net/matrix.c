@@ -57,7 +57,7 @@ void matrix_dw(struct work *r, const struct matrix *m, const struct matmul *p, c
 
 struct linear matrix_shape(const struct matrix *m, const struct matmul *p)
 {
-    return (struct linear){m->T, p->rows, p->out, m->cols, .ldy = p->ldy};
+    return (struct linear){m->T, p->rows, p->out, m->cols, .ldy = p->ldy, .scale = m->scale};
 }
 
 void matrix_carve_plain(struct matrix *m, struct carve *c)

@@ -7,11 +7,11 @@
 #define NOJIT_TRAINER_MATRIX_H
 
 #include "base/tensor_type.h"
+#include "net/block_matrix.h"
 #include "net/carve.h"
 #include "net/linear.h"
 
 struct adapter;
-struct block_matrix;
 struct fp8_operands;
 struct matrix_format;
 
@@ -38,11 +38,12 @@ struct matrix {
     float *grad;   /* gradient, on the device; NULL: it is not trained */
     const struct adapter *adapter; /* [adapters] adapters, if the model trains them */
     int adapters;
-    bool x_made; /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
-    bool dy_own; /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
-    int number;  /* number among the matrices of its model */
-    const struct block_matrix *in_block; /* its row of block_matrices[]; NULL: head or embedding */
-    bool *refused; /* flag to set if the device has no FP8 GEMM for it; NULL: that is an error */
+    bool x_made;     /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
+    bool dy_own;     /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
+    int number;      /* number among the matrices of its model */
+    float scale;     /* factor of its products; 0 counts as 1 */
+    enum x_writer x; /* kernel that writes x */
+    bool *refused;   /* flag to set if the device has no FP8 GEMM for it; NULL: that is an error */
     bool *gradient_refused;      /* flag to set if it has none for its gradients */
     enum nj_f8_scales f8_scales; /* form of scales that the device's GEMMs take */
     union {                      /* state of a format beside `data` */

@@ -27,7 +27,7 @@ static int block_number(const struct net *n, int layer, int block)
     const struct layer *l = arch_layer(&n->c.arch, layer);
     int number = n->layer[layer].matrix;
     for (int b = 0; b < block; b++)
-        number += block_matrices[l->block[b].kind].count;
+        number += block_matrix_count(&l->block[b]);
     return number;
 }
 
@@ -48,7 +48,7 @@ static int number_of(const struct net *n, const struct tensor_spec *s)
     return which < 0 ? -1 : block_number(n, s->layer, block_index(n, s->layer, kind)) + which;
 }
 
-/* Tell the matrices of a layer their rows of the tables: what they are, and where to note that their GEMMs are
+/* Tell the matrices of a layer what comes before and after their products, and where to note that their GEMMs are
  * refused. */
 static void describe_layer(const struct net *n, int layer)
 {
@@ -57,8 +57,9 @@ static void describe_layer(const struct net *n, int layer)
         struct matrix *m = net_block_matrices(n, layer, b);
         const enum block_kind kind = l->block[b].kind;
         CHECK(block_index(n, layer, kind) == b);
-        for (int i = 0; i < block_matrices[kind].count; i++) {
-            m[i].in_block = &block_matrices[kind].matrix[i];
+        for (int i = 0; i < block_matrix_count(&l->block[b]); i++) {
+            m[i].x = block_matrix_x(&l->block[b], i);
+            m[i].scale = block_matrices[kind].matrix[i].output ? n->c.residual_scale : 1;
             if (n->fp8_refused)
                 m[i].refused = m[i].gradient_refused = &n->fp8_refused->in_block[kind][i];
         }
@@ -98,6 +99,7 @@ static void list_matrices(struct net *n)
         m->cols = (int)s->shape[1];
     }
     n->head = &n->matrix[head_number(n)];
+    n->head->scale = n->c.logit_scale;
     n->embedding = n->c.tied ? n->head : n->head + 1;
 }
 
@@ -109,9 +111,13 @@ static void count_layers(struct net *n)
         const struct layer *layer = arch_layer(&n->c.arch, l);
         struct net_layer *at = &n->layer[l];
         at->same_kind = same_kind[n->c.arch.kind_of[l]]++;
-        at[1] = (struct net_layer){.matrix = at->matrix, .inner = at->inner + layer->blocks - 1};
-        for (int b = 0; b < layer->blocks; b++)
-            at[1].matrix += block_matrices[layer->block[b].kind].count;
+        at[1] = (struct net_layer){.matrix = at->matrix,
+                                   .inner = at->inner + layer->blocks - 1,
+                                   .normed_after = at->normed_after};
+        for (int b = 0; b < layer->blocks; b++) {
+            at[1].matrix += block_matrix_count(&layer->block[b]);
+            at[1].normed_after += block_has(&layer->block[b], FEATURE_NORM_AFTER);
+        }
     }
 }
 
@@ -179,9 +185,11 @@ struct matrix *net_matrix(const struct net *n, int layer, enum block_kind kind, 
 bool net_some(const struct net *n, enum block_kind kind, int which,
               bool (*condition)(const struct matrix *m))
 {
-    for (int l = 0; l < n->c.layers; l++)
-        if (arch_block(&n->c.arch, l, kind) && condition(net_matrix(n, l, kind, which)))
+    for (int l = 0; l < n->c.layers; l++) {
+        const struct block *b = arch_block(&n->c.arch, l, kind);
+        if (b && which < block_matrix_count(b) && condition(net_matrix(n, l, kind, which)))
             return true;
+    }
     return false;
 }
 

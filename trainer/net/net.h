@@ -30,9 +30,10 @@ struct fp8_refusals {
 
 /* Counts of what comes before a layer. */
 struct net_layer {
-    int matrix;    /* number of matrices: that of its first one */
-    int inner;     /* number of blocks behind the first one of their layer */
-    int same_kind; /* number of layers of its kind */
+    int matrix;       /* number of matrices: that of its first one */
+    int inner;        /* number of blocks behind the first one of their layer */
+    int normed_after; /* number of blocks with a norm after them */
+    int same_kind;    /* number of layers of its kind */
 };
 
 struct net {

@@ -8,12 +8,34 @@
 #include "net/student_fp8.h"
 #include "nojit_ops.h"
 
+static bool has_before(const struct block_pass *p)
+{
+    return block_has(p->b, FEATURE_NORM_BEFORE);
+}
+
+static bool has_after(const struct block_pass *p)
+{
+    return block_has(p->b, FEATURE_NORM_AFTER);
+}
+
+static int64_t gain_before(const struct block_pass *p)
+{
+    return p->first[block_matrices[p->b->kind].norm];
+}
+
+static int64_t gain_after(const struct block_pass *p)
+{
+    return p->first[block_matrices[p->b->kind].norm_after];
+}
+
 void norm_fwd(struct work *r, const struct block_pass *p, float *top)
 {
     const struct net *n = p->n;
     struct acts *a = p->a;
-    const void *w = block_weight(p, block_matrices[p->b->kind].norm);
+    const void *w = net_weight(n, gain_before(p));
     const int N = acts_rows(a), C = n->c.hidden_size;
+    if (!has_before(p))
+        return;
     if (!product_x_made(a, p->matrix)) {
         OP(r, nj_rmsnorm_fwd(r->s, n->T,
                              &(struct nj_rmsnorm_fwd){.y = a->y,
@@ -43,9 +65,25 @@ void norm_again(struct work *r, const struct block_pass *p)
     norm_fwd(r, p, made ? student_fp8_top(&p->a->f8, p->matrix, FP8_X) : NULL);
 }
 
-void norm_add_fwd(struct work *r, const struct net *n, struct acts *a, const struct block_acts *v,
-                  int64_t gain, bool made)
+void norm_after_fwd(struct work *r, const struct block_pass *p)
 {
+    const struct net *n = p->n;
+    if (has_after(p))
+        OP(r, nj_rmsnorm_fwd(r->s, n->T,
+                             &(struct nj_rmsnorm_fwd){.y = p->a->branch,
+                                                      .rstd = p->v.output_rstd,
+                                                      .x = p->v.output,
+                                                      .w = net_weight(n, gain_after(p)),
+                                                      .N = acts_rows(p->a),
+                                                      .C = n->c.hidden_size,
+                                                      .eps = n->c.rms_eps}));
+}
+
+static void add_and_norm(struct work *r, const struct block_pass *p, int64_t gain, bool made)
+{
+    const struct net *n = p->n;
+    const struct acts *a = p->a;
+    const struct block_acts *v = &p->v;
     const int N = acts_rows(a), C = n->c.hidden_size;
     const void *w = net_weight(n, gain);
     if (made)
@@ -73,14 +111,32 @@ void norm_add_fwd(struct work *r, const struct net *n, struct acts *a, const str
                                                               .eps = n->c.rms_eps}));
 }
 
-void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_t gain, const void *x,
-              const float *rstd, const void *dres)
+static void add(struct work *r, const struct block_pass *p, void *sum, const void *rows)
+{
+    const int64_t elements = (int64_t)acts_rows(p->a) * p->n->c.hidden_size;
+    OP(r, nj_add(r->s, p->n->T,
+                 &(struct nj_add){.y = sum, .a = rows, .b = p->a->branch, .n = elements}));
+}
+
+void norm_add_fwd(struct work *r, const struct block_pass *p, const struct block_pass *next)
+{
+    if (!next)
+        add_and_norm(r, p, p->n->p.norm, false);
+    else if (has_before(next))
+        add_and_norm(r, p, gain_before(next), product_x_made(p->a, next->matrix));
+    else
+        add(r, p, p->v.next, p->v.x);
+}
+
+/* Compute dx = dres + the gradient of x, which a norm reads; dy is that of what it writes. */
+static void gradient(struct work *r, const struct net *n, const struct acts *a, int64_t gain,
+                     void *dx, const void *dy, const void *x, const float *rstd, const void *dres)
 {
     const int N = acts_rows(a), C = n->c.hidden_size;
     OP(r, nj_rmsnorm_bwd(r->s, n->T,
-                         &(struct nj_rmsnorm_bwd){.dx = a->dx,
+                         &(struct nj_rmsnorm_bwd){.dx = dx,
                                                   .dw_part = a->part,
-                                                  .dy = a->branch,
+                                                  .dy = dy,
                                                   .x = x,
                                                   .w = net_weight(n, gain),
                                                   .rstd = rstd,
@@ -89,6 +145,28 @@ void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_t gain,
                                                   .C = C,
                                                   .P = partial_sums(N)}));
     norm_add_columns(r, n, gain, a->part, N, C);
+}
+
+void norm_final_bwd(struct work *r, const struct net *n, struct acts *a, const void *x,
+                    const float *rstd)
+{
+    gradient(r, n, a, n->p.norm, a->dx, a->branch, x, rstd, NULL);
+}
+
+void norm_after_bwd(struct work *r, const struct block_pass *p)
+{
+    struct acts *a = p->a;
+    if (has_after(p))
+        gradient(r, p->n, a, gain_after(p), a->branch, a->dx, p->v.output, p->v.output_rstd, NULL);
+}
+
+void norm_bwd(struct work *r, const struct block_pass *p)
+{
+    struct acts *a = p->a;
+    if (has_before(p))
+        gradient(r, p->n, a, gain_before(p), a->dx, a->branch, p->v.x, p->v.rstd, a->dx);
+    else
+        add(r, p, a->dx, a->dx);
 }
 
 void norm_add_columns(struct work *r, const struct net *n, int64_t first, const float *part,

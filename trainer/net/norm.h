@@ -8,17 +8,23 @@
 
 #include "net/block.h"
 
-/* Compute the norm of a block's input, for its first matrix; the largest scale of E4M3 goes to `top`, unless it is
- * NULL. */
+/* Compute the norm of a block's input, if it has one, for its first matrix; the largest scale of E4M3 goes to `top`,
+ * unless it is NULL. */
 void norm_fwd(struct work *r, const struct block_pass *p, float *top);
 /* Compute it once more in the backward pass. */
 void norm_again(struct work *r, const struct block_pass *p);
-/* Compute v->next = v->x + the branch, and its norm in a->y, or in a->x as E4M3 if `made`. */
-void norm_add_fwd(struct work *r, const struct net *n, struct acts *a, const struct block_acts *v,
-                  int64_t gain, bool made);
-/* Compute dx = dres + the gradient through the norm of x; a->branch is the gradient of its output. */
-void norm_bwd(struct work *r, const struct net *n, struct acts *a, int64_t gain, const void *x,
-              const float *rstd, const void *dres);
+/* Compute a->branch, the norm of a block's output, if it has one. */
+void norm_after_fwd(struct work *r, const struct block_pass *p);
+/* Add the branch of a block to the stream, v.next = v.x + a->branch, and compute the norm of the sum for the next block,
+ * in a->y, or in a->x as E4M3; next NULL: compute the final norm. */
+void norm_add_fwd(struct work *r, const struct block_pass *p, const struct block_pass *next);
+/* Compute a->dx from a->branch, the gradient of the rows that the final norm makes of x. */
+void norm_final_bwd(struct work *r, const struct net *n, struct acts *a, const void *x,
+                    const float *rstd);
+/* Compute block_gradient() from a->dx, the gradient of the stream, if a norm follows the block. */
+void norm_after_bwd(struct work *r, const struct block_pass *p);
+/* Add the gradient of a block's input to a->dx; a->branch is that of block_rows(). */
+void norm_bwd(struct work *r, const struct block_pass *p);
 /* Add partial sums over rows to the gradient of a gain or bias. */
 void norm_add_columns(struct work *r, const struct net *n, int64_t first, const float *part,
                       int rows, int columns);

@@ -105,8 +105,8 @@ static void name_all(struct net *n)
 static void choose_made(const struct net *n)
 {
     for (struct matrix *m = n->matrix; m < n->head; m++) {
-        m->x_made = m->adapters == 0 && m->in_block->x != X_ATTENTION;
-        if (m->in_block->x != X_ACTIVATION)
+        m->x_made = m->adapters == 0 && m->x != X_OTHER;
+        if (m->x != X_ACTIVATION)
             continue;
         m->x_made &= m->cols <= FP8_WIDEST_ACTIVATION && is_trained(m - 1);
         m[-1].dy_own = true;
@@ -258,8 +258,13 @@ static void gradient(struct work *r, const struct matrix *m, const struct matmul
 static void dx(struct work *r, const struct matrix *m, const struct matmul *p, void *out,
                const void *dy)
 {
-    const struct linear back = {m->T,    p->rows,        m->cols,
-                                m->rows, .ldy = m->cols, .refused = m->gradient_refused};
+    const struct linear back = {m->T,
+                                p->rows,
+                                m->cols,
+                                m->rows,
+                                .ldy = m->cols,
+                                .scale = m->scale,
+                                .refused = m->gradient_refused};
     if (!p->training) {
         matrix_dx_plain(r, m, p, out, dy);
         return;
@@ -274,9 +279,15 @@ static void dw(struct work *r, const struct matrix *m, const struct matmul *p, c
                const void *x)
 {
     const struct fp8_operands *o = p->training;
-    const struct linear sum = {
-        NJ_F32,         m->rows,       m->cols,           p->rows,
-        .ldy = m->cols, .add = p->add, .one_scale = true, .refused = m->gradient_refused};
+    const struct linear sum = {NJ_F32,
+                               m->rows,
+                               m->cols,
+                               p->rows,
+                               .ldy = m->cols,
+                               .add = p->add,
+                               .scale = m->scale,
+                               .one_scale = true,
+                               .refused = m->gradient_refused};
     if (!o) {
         matrix_dw_plain(r, m, p, dy, x);
         return;
@@ -357,8 +368,13 @@ void student_fp8_head_weight(struct work *r, const struct net *n, const struct f
 void student_fp8_head_logits(struct work *r, const struct net *n, const struct fp8_head *h, void *y,
                              const void *x)
 {
-    const struct linear l = {n->T,         h->x.rows,        h->w.rows,
-                             h->w.columns, .ldy = h->w.rows, .refused = n->head->refused};
+    const struct linear l = {n->T,
+                             h->x.rows,
+                             h->w.rows,
+                             h->w.columns,
+                             .ldy = h->w.rows,
+                             .scale = n->head->scale,
+                             .refused = n->head->refused};
     quantize(r, n->T, &h->x, NULL, x, l.rows, l.in);
     linear_fp8(r, &l, y, &h->x, &h->w);
 }
@@ -373,6 +389,7 @@ static void head_dw(struct work *r, const struct net *n, const struct fp8_head *
                                chunk,
                                .ldy = C,
                                .add = add,
+                               .scale = n->head->scale,
                                .one_scale = true,
                                .x_e5m2 = true,
                                .refused = n->head->gradient_refused};
@@ -395,6 +412,7 @@ void student_fp8_head_backward(struct work *r, const struct net *n, const struct
                                 C,
                                 columns,
                                 .ldy = C,
+                                .scale = n->head->scale,
                                 .ldx = ld,
                                 .one_scale = true,
                                 .x_e5m2 = true,

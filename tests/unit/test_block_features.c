@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_block_features.c: each feature of a block, and each factor of a model, alone: rows and logits are those of a
+ * reference in double, gradients are derivatives, what is recomputed has the same bits, and a decoder continues.
+ */
+#include "net_reference.h"
+
+/* A model of two plain layers. */
+static struct model_config plain(void)
+{
+    struct model_config c = {.model_type = "llama",
+                             .hidden_size = NET_HIDDEN,
+                             .layers = 2,
+                             .vocab_size = VOCABULARY,
+                             .max_positions = 64,
+                             .rms_eps = 1e-5f,
+                             CONFIG_PLAIN(2, 1, 64, 40, 0),
+                             CONFIG_ROPE(1e4)};
+    return c;
+}
+
+static struct block *attention_of(struct model_config *c)
+{
+    return &c->arch.kind[0].block[PLAIN_ATTENTION];
+}
+
+static struct block *glu_of(struct model_config *c)
+{
+    return &c->arch.kind[0].block[PLAIN_GLU];
+}
+
+static void compare(const char *what, int row, const float *got, const double *want, int count)
+{
+    double largest = 0;
+    for (int i = 0; i < count; i++)
+        largest = fmax(largest, fabs(want[i]));
+    for (int i = 0; i < count; i++)
+        if (!(fabs((double)got[i] - want[i]) <= 1e-4 * largest))
+            fail_msg("%s of row %d, element %d: %g, expected %g", what, row, i, (double)got[i],
+                     want[i]);
+}
+
+/* Compare hidden rows, and the logits of a decoder's steps. */
+static void check_reference(struct model *m)
+{
+    static reference_rows want;
+    double logits[VOCABULARY];
+    loss(m);
+    reference_hidden(&m->n, &m->rows, want);
+    const float *got = (const float *)(const void *)m->a.y;
+    for (int i = 0; i < ROWS; i++)
+        compare("hidden rows", i, got + (ptrdiff_t)i * NET_HIDDEN, want[i], NET_HIDDEN);
+    prefill(m);
+    for (int i = SECOND + PROMPT; i < ROWS; i++) {
+        reference_logits(&m->n, want[i], logits);
+        compare("logits", i, step_row(m, i), logits, VOCABULARY);
+    }
+}
+
+/* Return the loss of the reference, of whose double difference quotients nothing is lost. */
+static double reference_loss(struct model *m)
+{
+    static reference_rows hidden;
+    double sum = 0;
+    reference_hidden(&m->n, &m->rows, hidden);
+    for (int i = 0; i < ROWS; i++)
+        for (int c = 0; c < NET_HIDDEN; c++)
+            sum += hidden[i][c] * (double)m->slope[i * NET_HIDDEN + c];
+    return sum;
+}
+
+static void check_model(const struct model_config *c)
+{
+    struct model m;
+    open_model(&m, c, RECOMPUTE_NONE);
+    check_reference(&m);
+    check_derivatives(&m, reference_loss, 1e-3f);
+    close_model(&m);
+    check_recomputed(c);
+}
+
+static void plain_layers_agree_with_the_reference(void **state)
+{
+    (void)state;
+    const struct model_config c = plain();
+    check_model(&c);
+}
+
+/* The layers of Gemma 3, of OLMo 2, and a layer whose blocks differ. */
+static void norms_stand_before_blocks_or_after_them(void **state)
+{
+    (void)state;
+    static const unsigned places[][2] = {
+        {NORMED_BEFORE | NORMED_AFTER, NORMED_BEFORE | NORMED_AFTER},
+        {NORMED_AFTER, NORMED_AFTER},
+        {NORMED_AFTER, NORMED_BEFORE},
+        {NORMED_BEFORE, NORMED_AFTER},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct model_config c = plain();
+        attention_of(&c)->features = places[i][0];
+        glu_of(&c)->features = places[i][1];
+        check_model(&c);
+    }
+}
+
+static void fused_tensors_are_the_same_matrices(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->features |= FEATURE_BIT(FEATURE_FUSED_QKV);
+    glu_of(&c)->features |= FEATURE_BIT(FEATURE_FUSED_GATE_UP);
+    check_model(&c);
+}
+
+static void a_factor_multiplies_what_blocks_add(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.residual_scale = 0.22f;
+    check_model(&c);
+}
+
+static void logits_have_a_factor(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.logit_scale = 0.125f;
+    check_model(&c);
+}
+
+static void scores_have_a_factor_of_their_own(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->score_scale = 0.3f;
+    check_model(&c);
+}
+
+static void some_layers_do_not_rotate(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.arch.kind[1] = c.arch.kind[0];
+    c.arch.kind[1].block[PLAIN_ATTENTION].rope = 1;
+    c.arch.rope[1] = (struct rope){.theta = 1e4, .rule = ROPE_NONE};
+    c.arch.kind_of[1] = 1;
+    check_model(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_layers_agree_with_the_reference),
+        cmocka_unit_test(norms_stand_before_blocks_or_after_them),
+        cmocka_unit_test(fused_tensors_are_the_same_matrices),
+        cmocka_unit_test(a_factor_multiplies_what_blocks_add),
+        cmocka_unit_test(logits_have_a_factor),
+        cmocka_unit_test(scores_have_a_factor_of_their_own),
+        cmocka_unit_test(some_layers_do_not_rotate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -102,7 +102,8 @@ struct test {
     double scalars[MAX_SCALARS];
     bool scalar_given[MAX_SCALARS];
     bool null[MAX_ARGS];
-    int64_t first[MAX_ARGS]; /* first position of each argument */
+    int64_t first
+        [MAX_ARGS]; /* first position, or first frequency of 0, of each argument; 0: not given */
 };
 
 /* Bytes for a variant on an arch. */

@@ -9,20 +9,32 @@
 
 /* ---- tests ---- */
 
-/* Read the first position, or null. */
+/* The number that a test may give of an argument, by its fill. */
+static const struct first_rule {
+    const char *what; /* NULL: nothing */
+    const char *number;
+    int least;
+} first_rules[] = {
+    [FILL_POSITION] = {"its first position", "a position", 0},
+    [FILL_INV_FREQ] = {"its first frequency of 0", "the number of a pair, above 0", 1},
+    [FILL_REF] = {.what = NULL},
+};
+
+/* Read the first position, the first frequency of 0, or null. */
 static void read_test_arg(struct contract *c, struct test *t, int i, const struct node *value)
 {
     const struct arg *a = &c->args[i];
-    if (a->fill == FILL_POSITION && node_int(value, &t->first[i])) {
-        if (t->first[i] < 0 || t->first[i] > INT32_MAX)
-            problem(c->file, value->line, "'%s' is not a position; it must be from 0 to %d",
-                    a->name, INT32_MAX);
+    const struct first_rule *rule = &first_rules[a->fill];
+    if (rule->what && node_int(value, &t->first[i])) {
+        if (t->first[i] < rule->least || t->first[i] > INT32_MAX)
+            problem(c->file, value->line, "'%s' is not %s; it must be from %d to %d", a->name,
+                    rule->number, rule->least, INT32_MAX);
         return;
     }
     t->null[i] = true;
     if (!node_is_null(value))
         problem(c->file, value->line, "argument '%s' can only be given as %s", a->name,
-                a->fill == FILL_POSITION ? "its first position" : "null");
+                rule->what ? rule->what : "null");
     else if (!a->optional)
         problem(c->file, value->line, "argument '%s' is null but not optional", a->name);
 }

@@ -354,7 +354,7 @@ template <typename Load, int D> struct decode_lanes {
         __shared__ __align__(16) float turned[ROWS][D];
         decode_turns<float, D> turns;
         turns.ask(in);
-        turns.take(pos);
+        turns.take(in, pos);
         const float *angles = decode_turns<float, D>::its();
         for (int i = threadIdx.x; i < heads * PIECES; i += NJ_THREADS) {
             const int h = i / PIECES, angle = i % PIECES * V;

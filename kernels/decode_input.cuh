@@ -35,6 +35,7 @@ static __device__ __forceinline__ int oldest_here(int pos, int window)
 template <typename T, int D> struct decode_input {
     const T *row, *bias;   // row of all heads; bias is NULL if there is none
     const float *inv_freq; // NULL: RoPE has been applied to the row already
+    float amplitude;       // factor of the pairs that RoPE rotates
     int key, value;        // columns of the block's key head
 
     // Return the bias, or something else that can be read in its place without a branch.
@@ -65,12 +66,12 @@ template <typename T, int D> struct decode_turns {
         __shared__ __align__(16) float all[NJ_THREADS / 32][D];
         return all[threadIdx.x / 32];
     }
-    __device__ __forceinline__ void take(int pos) const
+    __device__ __forceinline__ void take(const decode_input<T, D> &in, int pos) const
     {
         float *lane = its() + lane_id();
 #pragma unroll
         for (int i = 0; i < D; i += 64)
-            turn((float)pos, frequency[i / 64], lane[D / 2 + i / 2], lane[i / 2]);
+            turn((float)pos, frequency[i / 64], in.amplitude, lane[D / 2 + i / 2], lane[i / 2]);
         __syncwarp();
     }
 };
@@ -118,7 +119,7 @@ template <typename T, int D, int STEP, int N> struct decode_queries {
     // Finish the pieces; the first takes the angles from `angle` on.
     __device__ __forceinline__ void take(const decode_input<T, D> &in, int pos, int angle)
     {
-        turns.take(pos);
+        turns.take(in, pos);
         const float *angles = decode_turns<T, D>::its() + angle;
 #pragma unroll
         for (int i = 0; i < N; i++)

@@ -32,9 +32,9 @@ static __device__ __forceinline__ void sum_groups(int key, float (&lo)[vec<T>::N
 // Compute the gradient of the queries or keys of the block's rows: a warp per row, a group of threads per head. All
 // threads run every iteration, since sums need whole warps. The inputs of an iteration are read during the one before.
 template <typename T>
-static __device__ __forceinline__ void back_heads(int key, T *dqkv, const T *x, const float *rstd,
-                                                  const T *w, const float *inv_freq, const int *pos,
-                                                  int N, int H, int K, int D, int P)
+static __device__ __forceinline__ void
+back_heads(int key, T *dqkv, const T *x, const float *rstd, const T *w, const float *inv_freq,
+           const int *pos, int N, int H, int K, int D, int P, float amplitude)
 {
     constexpr int V = vec<T>::N;
     const head_share<T> share(D);
@@ -65,7 +65,7 @@ static __device__ __forceinline__ void back_heads(int key, T *dqkv, const T *x, 
     w_hi.load(w + share.column + half);
     while (n < N) {
         if (h == first + share.group) // before the loads below, which take longer
-            back.set(in.pos, inv_freq + share.column, -1.0f);
+            back.set(in.pos, inv_freq + share.column, amplitude, -1.0f);
         vec<T> g_lo, g_hi, x_lo, x_hi;
         g_lo.set(in.g_lo);
         g_hi.set(in.g_hi);
@@ -113,12 +113,12 @@ template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_bwd(T *dqkv, float *dwq_part, float *dwk_part, const T *x, const float *rstd,
                 const T *wq, const T *wk, const float *inv_freq, const int *pos, int N, int H,
-                int K, int D, int P)
+                int K, int D, int P, float amplitude)
 {
     extern __shared__ float part[]; // [warp][query or key][D]
 #pragma unroll 1
     for (int key = 0; key < 2; key++)
-        back_heads<T>(key, dqkv, x, rstd, key ? wk : wq, inv_freq, pos, N, H, K, D, P);
+        back_heads<T>(key, dqkv, x, rstd, key ? wk : wq, inv_freq, pos, N, H, K, D, P, amplitude);
     __syncthreads();
     const int64_t at = (int64_t)blockIdx.x * D;
     for (int c = threadIdx.x; c < 2 * D; c += NJ_THREADS) {

@@ -25,7 +25,7 @@ static __device__ __forceinline__ void copy_values(T *y, const T *x, int count)
 template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const float *inv_freq,
-                const int *pos, int N, int H, int K, int D, float eps)
+                const int *pos, int N, int H, int K, int D, float eps, float amplitude)
 {
     constexpr int V = vec<T>::N, HEADS = 2;
     const head_share<T> share(D);
@@ -65,7 +65,7 @@ qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const f
     if (y != x)
         copy_values(y + rotated * D, x + rotated * D, K * D);
     rotation<V> rot;
-    rot.set(position, inv_freq + share.column, 1.0f);
+    rot.set(position, inv_freq + share.column, amplitude, 1.0f);
     for (int first = 0; first < rotated;) {
         if (first == H)
             read_gain(wk); // before the loads below, which take longer

@@ -6,18 +6,21 @@
 
 #include "common.cuh"
 
-// Compute sine and cosine of the float32 product pos * inv_freq. The product is reduced to [-pi, pi] by subtracting a
-// multiple of 2 pi in three parts. The first part has so few bits that its product is exact, for angles below 2^17; the
-// hardware functions then err by less than 5e-7. sincosf would need a stack.
-static __device__ __forceinline__ void turn(float pos, float inv_freq, float &sin_a, float &cos_a)
+// Compute sine and cosine of the float32 product pos * inv_freq, times the amplitude; a pair with frequency 0 has none.
+// The product is reduced to [-pi, pi] by subtracting a multiple of 2 pi in three parts. The first part has so few bits
+// that its product is exact, for angles below 2^17; the hardware functions then err by less than 5e-7. sincosf would
+// need a stack.
+static __device__ __forceinline__ void turn(float pos, float inv_freq, float amplitude,
+                                            float &sin_a, float &cos_a)
 {
     const float angle = __fmul_rn(pos, inv_freq);
     const float turns = rintf(angle * 0.159154943f);
     float rest = fmaf(turns, -6.28318405f, angle);
     rest = fmaf(turns, -1.25566589e-6f, rest);
     rest = fmaf(turns, -2.15612101e-14f, rest);
-    sin_a = __sinf(rest);
-    cos_a = __cosf(rest);
+    const float length = inv_freq != 0 ? amplitude : 1.0f;
+    sin_a = __fmul_rn(length, __sinf(rest));
+    cos_a = __fmul_rn(length, __cosf(rest));
 }
 
 // The rotation of one thread's elements: V of the lower half and their partners. A positive sign rotates forward. Each
@@ -25,11 +28,11 @@ static __device__ __forceinline__ void turn(float pos, float inv_freq, float &si
 template <int V> struct rotation {
     float sin_a[V], cos_a[V];
 
-    __device__ __forceinline__ void set(int pos, const float *inv_freq, float sign)
+    __device__ __forceinline__ void set(int pos, const float *inv_freq, float amplitude, float sign)
     {
 #pragma unroll
         for (int i = 0; i < V; i++) {
-            turn((float)pos, inv_freq[i], sin_a[i], cos_a[i]);
+            turn((float)pos, inv_freq[i], amplitude, sin_a[i], cos_a[i]);
             sin_a[i] *= sign;
         }
     }

@@ -3,7 +3,8 @@
 
 template <typename T>
 static __device__ __forceinline__ void rope_fwd(T *qkv, const T *bias, const float *inv_freq,
-                                                const int *pos, int N, int H, int K, int D)
+                                                const int *pos, int N, int H, int K, int D,
+                                                float amplitude)
 {
-    rope_rows(qkv, bias, nullptr, {inv_freq, pos, 1.0f}, N, H, K, D, gridDim.x);
+    rope_rows(qkv, bias, nullptr, {inv_freq, pos, amplitude, 1.0f}, N, H, K, D, gridDim.x);
 }

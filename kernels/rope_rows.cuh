@@ -62,7 +62,7 @@ template <typename T> struct head_range {
 struct row_turns {
     const float *inv_freq;
     const int *pos;
-    float sign;
+    float amplitude, sign;
 
     // Compute the cosines and sines of own.kept rows, from row n on: D floats per row.
     template <typename T>
@@ -86,7 +86,7 @@ struct row_turns {
                 const int r = first + k * lanes;
                 if (r < own.kept && n + (int64_t)r * P < N) {
                     float sin_a, cos_a;
-                    turn((float)at[k], frequency, sin_a, cos_a);
+                    turn((float)at[k], frequency, amplitude, sin_a, cos_a);
                     turns[r * 2 * half + i] = cos_a;
                     turns[r * 2 * half + half + i] = sign * sin_a;
                 }

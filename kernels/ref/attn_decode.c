@@ -18,14 +18,14 @@ static void chunk(int D, real *part, const real *q, const real *k, const real *v
 void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const real *qkv,
                          const real *bias, const real *inv_freq, const int32_t *slot,
                          const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P, int32_t G,
-                         int32_t C, int32_t window, float scale)
+                         int32_t C, int32_t window, float scale, float amplitude)
 {
     const int64_t width = (int64_t)(H + 2 * K) * D, heads = (int64_t)R * H;
     (void)G;
 #pragma omp parallel for
     for (int32_t r = 0; r < R; r++)
         for (int32_t kv = 0; kv < K && slot[r] >= 0; kv++) {
-            const struct new_row row = {qkv + r * width, bias, inv_freq, pos[r], D};
+            const struct new_row row = {qkv + r * width, bias, inv_freq, amplitude, pos[r], D};
             real key[DECODE_D_MAX], value[DECODE_D_MAX];
             new_head(key, &row, H + kv, true);
             new_head(value, &row, H + K + kv, false);
@@ -34,7 +34,7 @@ void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const rea
 #pragma omp parallel for
     for (int64_t i = 0; i < heads; i++) {
         const int32_t r = (int32_t)(i / H), h = (int32_t)(i % H);
-        const struct new_row row = {qkv + r * width, bias, inv_freq, pos[r], D};
+        const struct new_row row = {qkv + r * width, bias, inv_freq, amplitude, pos[r], D};
         const int64_t at = cache_at(slot[r], h / (H / K), K, P, D);
         const int32_t chunks = slot[r] < 0 ? 0 : pos[r] / DECODE_CHUNK + 1;
         real total[DECODE_D_MAX + DECODE_STATS], one[DECODE_D_MAX + DECODE_STATS];

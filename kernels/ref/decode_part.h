@@ -17,6 +17,7 @@ enum { DECODE_D_MAX = 128 };
  * applied already. */
 struct new_row {
     const real *x, *bias, *inv_freq;
+    float amplitude;
     int32_t pos;
     int D;
 };
@@ -28,8 +29,9 @@ static inline void new_head(real *to, const struct new_row *row, int64_t head, b
     for (int64_t d = 0, c = head * row->D; d < row->D; d++, c++)
         to[d] = row->bias ? row->x[c] + row->bias[c] : row->x[c];
     for (int i = 0; i < half && rotated && row->inv_freq; i++) {
-        const real angle = rope_angle(row->pos, row->inv_freq[i]);
-        rope_pair(to + i, to + i + half, cos(angle), sin(angle));
+        real co, si;
+        rope_turn(&co, &si, row->pos, row->inv_freq[i], row->amplitude);
+        rope_pair(to + i, to + i + half, co, si);
     }
 }
 

@@ -30,7 +30,7 @@ static void back_norm_rotate(real *d, real *dw, const real *x, const real *w, re
 void NJ_REF(qknorm_rope_bwd)(real *dqkv, real *dwq_part, real *dwk_part, const real *x,
                              const real *rstd, const real *wq, const real *wk, const real *inv_freq,
                              const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D,
-                             int32_t P)
+                             int32_t P, float amplitude)
 {
     const int32_t width = (H + 2 * K) * D;
 #pragma omp parallel for
@@ -40,10 +40,7 @@ void NJ_REF(qknorm_rope_bwd)(real *dqkv, real *dwq_part, real *dwk_part, const r
             dwq[i] = dwk[i] = 0;
         for (int64_t n = p; n < N; n += P) {
             real co[HALF_MAX], si[HALF_MAX];
-            for (int32_t i = 0; i < D / 2; i++) {
-                co[i] = cos(rope_angle(pos[n], inv_freq[i]));
-                si[i] = sin(rope_angle(pos[n], inv_freq[i]));
-            }
+            rope_turns(co, si, pos[n], inv_freq, D / 2, amplitude);
             for (int32_t h = 0; h < H + K; h++)
                 back_norm_rotate(dqkv + n * width + h * D, h < H ? dwq : dwk, x + n * width + h * D,
                                  h < H ? wq : wk, rstd[n * (H + K) + h], co, si, D);

@@ -24,7 +24,7 @@ static real norm_rotate(real *y, const real *x, const real *w, const real *co, c
 
 void NJ_REF(qknorm_rope_fwd)(real *y, real *rstd, const real *x, const real *wq, const real *wk,
                              const real *inv_freq, const int32_t *pos, int32_t N, int32_t H,
-                             int32_t K, int32_t D, float eps)
+                             int32_t K, int32_t D, float eps, float amplitude)
 {
     const int32_t width = (H + 2 * K) * D, rotated = (H + K) * D;
 #pragma omp parallel for
@@ -32,10 +32,7 @@ void NJ_REF(qknorm_rope_fwd)(real *y, real *rstd, const real *x, const real *wq,
         const real *in = x + (int64_t)n * width;
         real *out = y + (int64_t)n * width;
         real co[HALF_MAX], si[HALF_MAX];
-        for (int32_t i = 0; i < D / 2; i++) {
-            co[i] = cos(rope_angle(pos[n], inv_freq[i]));
-            si[i] = sin(rope_angle(pos[n], inv_freq[i]));
-        }
+        rope_turns(co, si, pos[n], inv_freq, D / 2, amplitude);
         for (int32_t h = 0; h < H + K; h++)
             rstd[(int64_t)n * (H + K) + h] =
                 norm_rotate(out + h * D, in + h * D, h < H ? wq : wk, co, si, D, (real)eps);

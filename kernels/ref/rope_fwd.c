@@ -2,7 +2,7 @@
 #include "rope.h"
 
 void NJ_REF(rope_fwd)(real *qkv, const real *bias, const real *inv_freq, const int32_t *pos,
-                      int32_t N, int32_t H, int32_t K, int32_t D)
+                      int32_t N, int32_t H, int32_t K, int32_t D, float amplitude)
 {
     const int32_t width = (H + 2 * K) * D, half = D / 2;
 #pragma omp parallel for
@@ -14,8 +14,8 @@ void NJ_REF(rope_fwd)(real *qkv, const real *bias, const real *inv_freq, const i
                 row[c] += bias[c];
         }
         for (int32_t i = 0; i < half; i++) {
-            const real angle = rope_angle(pos[n], inv_freq[i]);
-            const real co = cos(angle), si = sin(angle);
+            real co, si;
+            rope_turn(&co, &si, pos[n], inv_freq[i], amplitude);
             for (int32_t h = 0; h < H + K; h++) {
                 real *lo = row + h * D + i, *hi = lo + half;
                 rope_pair(lo, hi, co, si);

@@ -97,7 +97,7 @@ static void fill_real(const struct case_arg *a, uint64_t stream, int64_t element
             out[i] = 0;
             break;
         case CASE_FILL_INV_FREQ:
-            out[i] = pow(10000, -(double)i / (double)elements);
+            out[i] = a->first > 0 && i >= a->first ? 0 : pow(10000, -(double)i / (double)elements);
             break;
         case CASE_FILL_WHOLE:
             out[i] =

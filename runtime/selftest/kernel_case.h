@@ -35,7 +35,7 @@ enum case_fill {
     CASE_FILL_ORDER,         /* fill_name: the id array */
     CASE_FILL_RUNS,          /* fill_name: the id array */
     CASE_FILL_STATE,
-    CASE_FILL_INV_FREQ,
+    CASE_FILL_INV_FREQ, /* first: number of the first frequency that is 0; 0: none is */
     CASE_FILL_HALVES,
     CASE_FILL_WHOLE, /* fill_value: exclusive bound */
     CASE_FILL_REF,   /* fill_name: the op whose reference computes it */
@@ -54,7 +54,7 @@ struct case_arg {
     double scale;
     double tolerance; /* tolerance of the argument; 0: the case's */
     enum case_compare compare;
-    int64_t first; /* CASE_FILL_POSITION: number that is added to each position */
+    int64_t first; /* CASE_FILL_POSITION, CASE_FILL_INV_FREQ */
     int every_row; /* 1: a benchmark leaves out no row, since it counts the bytes of all */
 };
 

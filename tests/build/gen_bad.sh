@@ -186,6 +186,8 @@ bad test-null first.yaml:18 "argument 'y' is null but not optional" '18s/k: null
 bad test-not-null first.yaml:18 "argument 'k' can only be given as null" '18s/k: null/k: 3/'
 bad test-not-a-position first.yaml:18 "argument 'k' can only be given as its first position" '9s/id N/position N/;18s/k: null/k: x/'
 bad test-position first.yaml:18 "'k' is not a position; it must be from 0 to 2147483647" '9s/id N/position N/;18s/k: null/k: -1/'
+bad test-not-a-frequency first.yaml:18 "argument 'k' can only be given as its first frequency of 0" '9s/i32/f32/;9s/id N/inv_freq/;18s/k: null/k: x/'
+bad test-frequency first.yaml:18 "'k' is not the number of a pair, above 0; it must be from 1 to 2147483647" '9s/i32/f32/;9s/id N/inv_freq/;18s/k: null/k: 0/'
 bad test-wide first.yaml:17 "dim 'N' must be a whole number of 32 bits" '17s/N: 3/N: 3000000000/'
 bad test-none first.yaml:16 "tests is empty" '16s/$/ []/;17,18d'
 bad grid-limit first.yaml:19 "grid size 'N' is 70000; it must be 1 to 65535" '14s/"ceil_div(N, 8)"/1, N/;19s/64/70000/'

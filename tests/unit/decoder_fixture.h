@@ -19,6 +19,7 @@ enum {
     ROW = (HEADS + 2 * KEY_HEADS) * SIZE,
     CACHE = ROWS * KEY_HEADS * POSITIONS * SIZE
 };
+static const float AMPLITUDE = 0.75f; /* factor of rotated pairs */
 static const int32_t row_slots[ROWS] = {2, 0, 1}, row_lengths[ROWS] = {201, LONGEST, 256};
 
 struct decoder {
@@ -84,7 +85,8 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                             .G = ROWS,
                                                                             .C = chunks,
                                                                             .window = c->window,
-                                                                            .scale = 0.125f})
+                                                                            .scale = 0.125f,
+                                                                            .amplitude = AMPLITUDE})
                             : nj_attn_decode(c->d->s, c->T, c->size,
                                              &(struct nj_attn_decode){.o = c->o,
                                                                       .part = c->part,
@@ -102,7 +104,8 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                       .G = ROWS,
                                                                       .C = chunks,
                                                                       .window = c->window,
-                                                                      .scale = 0.125f});
+                                                                      .scale = 0.125f,
+                                                                      .amplitude = AMPLITUDE});
     assert_int_equal(rc, 0);
     if (chunks > 1)
         assert_int_equal(nj_attn_decode_merge(c->d->s, c->T, c->size,

@@ -14,11 +14,12 @@ void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const
 void nj_ref_kv_store_f64(int D, double *k, double *v, const double *qkv, const int32_t *slot,
                          const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t P, int32_t G);
 void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq,
-                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D);
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D,
+                         float amplitude);
 void nj_ref_attn_decode_f64(int D, double *o, double *part, double *k, double *v, const double *qkv,
                             const double *bias, const double *inv_freq, const int32_t *slot,
                             const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
-                            int32_t G, int32_t C, int32_t window, float scale);
+                            int32_t G, int32_t C, int32_t window, float scale, float amplitude);
 void nj_ref_attn_decode_merge_f64(int D, double *o, const double *part, const int32_t *slot,
                                   const int32_t *pos, int32_t R, int32_t H, int32_t C,
                                   int32_t window);
@@ -29,7 +30,7 @@ void nj_ref_attn_decode_q8_f64(int D, double *o, double *part, int32_t *k, int32
                                double *kv_scale, const double *qkv, const double *bias,
                                const double *inv_freq, const int32_t *slot, const int32_t *pos,
                                int32_t R, int32_t H, int32_t K, int32_t P, int32_t G, int32_t C,
-                               int32_t window, float scale);
+                               int32_t window, float scale, float amplitude);
 
 enum { D = 8, P = 1024, G = 6, R = 6, C = 4, TOKENS = 2000 };
 static const float SCALE = 0.3f;
@@ -143,7 +144,7 @@ static void check_decode(int32_t H, int32_t K, int32_t window)
     double *o = filled((size_t)(R * H * D), UNTOUCHED);
     double *part = filled((size_t)(C * R * H * (D + DECODE_STATS)), UNTOUCHED);
     nj_ref_attn_decode_f64(D, o, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G, C,
-                           window, SCALE);
+                           window, SCALE, AMPLITUDE);
     assert_true(o[0] == UNTOUCHED);
     check_cache(&s);
     nj_ref_attn_decode_merge_f64(D, o, part, slots, pos, R, H, C, window);
@@ -175,9 +176,9 @@ static void check_chunks(int32_t window)
     memset(one, 0, sizeof one);
     memset(two, 0, sizeof two);
     nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
-                           1, window, SCALE);
+                           1, window, SCALE, AMPLITUDE);
     nj_ref_attn_decode_f64(D, two, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
-                           C, window, SCALE);
+                           C, window, SCALE, AMPLITUDE);
     nj_ref_attn_decode_merge_f64(D, two, part, slots, pos, R, H, C, window);
     assert_memory_equal(one, two, sizeof one);
 }
@@ -198,7 +199,7 @@ static void rows_are_rotated_as_by_rope_fwd(void **state)
     struct sequences s = begin(H, K);
     const size_t cache = (size_t)G * s.slot_size * sizeof *s.k, out = R * H * D;
     double *bias = random_values((size_t)s.width), *none = zeros((size_t)s.width);
-    double *rotated = zeros((size_t)(R * s.width)), inv_freq[D / 2] = {1, 0.1, 0.01, 0.001};
+    double *rotated = zeros((size_t)(R * s.width)), inv_freq[D / 2] = {1, 0.1, 0.01, 0};
     double *k = zeros((size_t)G * s.slot_size), *v = zeros((size_t)G * s.slot_size);
     double *one = filled(out, UNTOUCHED), *two = filled(out, UNTOUCHED);
     int32_t pos[R];
@@ -207,13 +208,13 @@ static void rows_are_rotated_as_by_rope_fwd(void **state)
     for (int given = 0; given < 4; given++) {
         const double *b = given & 1 ? bias : NULL, *f = given & 2 ? inv_freq : NULL;
         memcpy(rotated, s.newest, (size_t)(R * s.width) * sizeof *rotated);
-        nj_ref_rope_fwd_f64(rotated, b, f ? f : none, pos, R, H, K, D);
+        nj_ref_rope_fwd_f64(rotated, b, f ? f : none, pos, R, H, K, D, AMPLITUDE);
         memcpy(k, s.k, cache);
         memcpy(v, s.v, cache);
         nj_ref_attn_decode_f64(D, one, NULL, k, v, rotated, NULL, NULL, slots, pos, R, H, K, P, G,
-                               1, 0, SCALE);
+                               1, 0, SCALE, AMPLITUDE);
         nj_ref_attn_decode_f64(D, two, NULL, s.k, s.v, s.newest, b, f, slots, pos, R, H, K, P, G, 1,
-                               0, SCALE);
+                               0, SCALE, AMPLITUDE);
         assert_memory_equal(one, two, out * sizeof *one);
         assert_memory_equal(k, s.k, cache);
         assert_memory_equal(v, s.v, cache);
@@ -282,7 +283,7 @@ static void check_bytes(int32_t window)
     double *one = zeros(part_size), *two = zeros(part_size), *o = zeros(BYTES_H * D);
     nj_ref_kv_store_q8_f64(D, k8, v8, scales, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
     nj_ref_attn_decode_q8_f64(D, o, one, k8, v8, scales, newest, NULL, NULL, slot, pos + LENGTH - 1,
-                              1, BYTES_H, BYTES_K, P, G, 2, window, SCALE);
+                              1, BYTES_H, BYTES_K, P, G, 2, window, SCALE, AMPLITUDE);
     for (int i = 0; i < 2 * LENGTH * BYTES_K * D; i++) {
         const int which = i % 2, j = i / 2 / D / BYTES_K, kv = i / 2 / D % BYTES_K, d = i / 2 % D;
         qkv[j * WIDTH + (BYTES_H + which * BYTES_K + kv) * D + d] =
@@ -291,7 +292,7 @@ static void check_bytes(int32_t window)
     double *k = zeros(ELEMENTS), *v = zeros(ELEMENTS);
     nj_ref_kv_store_f64(D, k, v, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
     nj_ref_attn_decode_f64(D, o, two, k, v, newest, NULL, NULL, slot, pos + LENGTH - 1, 1, BYTES_H,
-                           BYTES_K, P, G, 2, window, SCALE);
+                           BYTES_K, P, G, 2, window, SCALE, AMPLITUDE);
     assert_all_close(one, two, part_size, 1e-13);
 }
 
@@ -309,7 +310,7 @@ static void rows_of_bytes_are_rotated_as_by_rope_fwd(void **state)
     static const int32_t slot[] = {3}, pos[] = {41};
     static int32_t k_was[ELEMENTS / 4], v_was[ELEMENTS / 4];
     static double scales_were[G * BYTES_K * P * 2];
-    const double inv_freq[D / 2] = {1, 0.1, 0.01, 0.001};
+    const double inv_freq[D / 2] = {1, 0.1, 0.01, 0};
     double *row = random_values(WIDTH), *bias = random_values(WIDTH), *rotated = zeros(WIDTH);
     double *one = zeros(BYTES_H * D), *two = zeros(BYTES_H * D);
     memset(k8, 1, sizeof k8);
@@ -317,14 +318,14 @@ static void rows_of_bytes_are_rotated_as_by_rope_fwd(void **state)
     for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
         scales[i] = 0.01;
     memcpy(rotated, row, WIDTH * sizeof *row);
-    nj_ref_rope_fwd_f64(rotated, bias, inv_freq, pos, 1, BYTES_H, BYTES_K, D);
+    nj_ref_rope_fwd_f64(rotated, bias, inv_freq, pos, 1, BYTES_H, BYTES_K, D, AMPLITUDE);
     nj_ref_attn_decode_q8_f64(D, one, NULL, k8, v8, scales, rotated, NULL, NULL, slot, pos, 1,
-                              BYTES_H, BYTES_K, P, G, 1, 0, SCALE);
+                              BYTES_H, BYTES_K, P, G, 1, 0, SCALE, AMPLITUDE);
     memcpy(k_was, k8, sizeof k8);
     memcpy(v_was, v8, sizeof v8);
     memcpy(scales_were, scales, sizeof scales);
     nj_ref_attn_decode_q8_f64(D, two, NULL, k8, v8, scales, row, bias, inv_freq, slot, pos, 1,
-                              BYTES_H, BYTES_K, P, G, 1, 0, SCALE);
+                              BYTES_H, BYTES_K, P, G, 1, 0, SCALE, AMPLITUDE);
     assert_memory_equal(one, two, BYTES_H * D * sizeof *one);
     assert_memory_equal(k_was, k8, sizeof k8);
     assert_memory_equal(v_was, v8, sizeof v8);
@@ -400,7 +401,7 @@ static void check_rotation(struct decoder *c, const float *newest, const float *
     for (int r = 0; r < ROWS; r++)
         pos[r] = row_lengths[r] - 1;
     for (int i = 0; i < SIZE; i++)
-        frequencies[i] = powf(10000.0f, -2.0f * (float)i / (float)c->size);
+        frequencies[i] = i % 8 == 7 ? 0 : powf(10000.0f, -2.0f * (float)i / (float)c->size);
     transfer(c, inv_freq, frequencies, sizeof frequencies);
     transfer(c, c->slot, row_slots, sizeof row_slots);
     transfer(c, c->pos, pos, sizeof pos);
@@ -416,7 +417,8 @@ static void check_rotation(struct decoder *c, const float *newest, const float *
                                                        .N = ROWS,
                                                        .H = c->heads,
                                                        .K = c->key_heads,
-                                                       .D = c->size}),
+                                                       .D = c->size,
+                                                       .amplitude = AMPLITUDE}),
                      0);
     decode(c, ROWS, chunks);
     keep(c, &one);

@@ -458,7 +458,7 @@ static void check_heads_in_place(struct device *d, enum nj_dtype T)
     assert_int_equal(nj_copy(d->s, at, pos, sizeof pos), 0);
     struct nj_qknorm_rope_fwd args = {.y = y.device, .rstd = rstd.device, .x = x.device, .pos = at};
     args.wq = wq.device, args.wk = wk.device, args.inv_freq = inv_freq.device;
-    args.N = N, args.H = H, args.K = K, args.D = D, args.eps = 1e-6f;
+    args.N = N, args.H = H, args.K = K, args.D = D, args.eps = 1e-6f, args.amplitude = 1;
     assert_int_equal(nj_qknorm_rope_fwd(d->s, T, &args), 0);
     args.y = x.device;
     args.rstd = again.device;

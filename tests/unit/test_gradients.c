@@ -13,17 +13,20 @@ void nj_ref_rmsnorm_bwd_f64(double *dx, double *dw_part, const double *dy, const
 void nj_ref_add_rmsnorm_fwd_f64(double *y, double *s, double *rstd, const double *x,
                                 const double *b, const double *w, int32_t N, int32_t C, float eps);
 void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq,
-                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D);
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D,
+                         float amplitude);
 void nj_ref_rope_bwd_f64(double *dqkv, double *dbias_part, const double *inv_freq,
-                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D, int32_t P);
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D, int32_t P,
+                         float amplitude);
 void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
 void nj_ref_qknorm_rope_fwd_f64(double *y, double *rstd, const double *x, const double *wq,
                                 const double *wk, const double *inv_freq, const int32_t *pos,
-                                int32_t N, int32_t H, int32_t K, int32_t D, float eps);
+                                int32_t N, int32_t H, int32_t K, int32_t D, float eps,
+                                float amplitude);
 void nj_ref_qknorm_rope_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part, const double *x,
                                 const double *rstd, const double *wq, const double *wk,
                                 const double *inv_freq, const int32_t *pos, int32_t N, int32_t H,
-                                int32_t K, int32_t D, int32_t P);
+                                int32_t K, int32_t D, int32_t P, float amplitude);
 void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const int32_t *doc_start,
                          int32_t B, int32_t S, int32_t H, int32_t K, int32_t window, float scale);
 void nj_ref_attn_bwd_dq_f64(int D, double *dqkv, double *delta, const double *dout,
@@ -118,19 +121,21 @@ static void add_rmsnorm_is_add_then_rmsnorm(void **state)
     assert_all_close(rstd, rstd + N, N, 1e-14);
 }
 
-enum { H = 4, K = 2, HEAD = 64, WIDTH = (H + 2 * K) * HEAD };
+enum { H = 4, K = 2, HEAD = 64, TURNED = 24, WIDTH = (H + 2 * K) * HEAD };
+static const float AMPLITUDE = 1.25f;
 
 struct rope_args {
     double *x, *bias, *wq, *wk, *dy, *inv_freq;
     int32_t pos[N];
 };
 
+/* Make inputs of which the first TURNED pairs of a head are rotated. */
 static struct rope_args rope_inputs(void)
 {
     struct rope_args a = {random_values(N * WIDTH), random_values(WIDTH),     random_values(HEAD),
                           random_values(HEAD),      random_values(N * WIDTH), zeros(HEAD / 2),
                           {0, 1, 2, 1000, 7}};
-    for (int i = 0; i < HEAD / 2; i++)
+    for (int i = 0; i < TURNED; i++)
         a.inv_freq[i] = pow(10000, -2.0 * i / HEAD);
     return a;
 }
@@ -139,7 +144,7 @@ static double rope_loss(void *args)
 {
     const struct rope_args *a = args;
     double *y = copy(a->x, N * WIDTH);
-    nj_ref_rope_fwd_f64(y, a->bias, a->inv_freq, a->pos, N, H, K, HEAD);
+    nj_ref_rope_fwd_f64(y, a->bias, a->inv_freq, a->pos, N, H, K, HEAD, AMPLITUDE);
     return dot(y, a->dy, N * WIDTH);
 }
 
@@ -148,24 +153,24 @@ static void rope_and_bias_gradient_is_the_derivative(void **state)
     (void)state;
     struct rope_args a = rope_inputs();
     double *dx = copy(a.dy, N * WIDTH), *part = random_values(P * WIDTH);
-    nj_ref_rope_bwd_f64(dx, part, a.inv_freq, a.pos, N, H, K, HEAD, P);
+    nj_ref_rope_bwd_f64(dx, part, a.inv_freq, a.pos, N, H, K, HEAD, P, AMPLITUDE);
     check_gradient(rope_loss, &a, a.x, dx, N * WIDTH);
     check_gradient(rope_loss, &a, a.bias, summed(part, P, WIDTH), WIDTH);
     a.bias = NULL;
     check_gradient(rope_loss, &a, a.x, dx, N * WIDTH);
 
     double *alone = copy(a.dy, N * WIDTH);
-    nj_ref_rope_bwd_f64(alone, NULL, a.inv_freq, a.pos, N, H, K, HEAD, P);
+    nj_ref_rope_bwd_f64(alone, NULL, a.inv_freq, a.pos, N, H, K, HEAD, P, AMPLITUDE);
     assert_memory_equal(alone, dx, N * WIDTH * sizeof(*dx));
 }
 
-/* Expected is (x[i], x[i + D/2]), as a complex number, times exp(i a), as the papers write it. */
+/* Expected is (x[i], x[i + D/2]), as a complex number, times exp(i a), as the papers write it, and the amplitude. */
 static void rope_turns_pairs_by_the_angle(void **state)
 {
     (void)state;
     struct rope_args a = rope_inputs();
     double *y = copy(a.x, N * WIDTH);
-    nj_ref_rope_fwd_f64(y, NULL, a.inv_freq, a.pos, N, H, K, HEAD);
+    nj_ref_rope_fwd_f64(y, NULL, a.inv_freq, a.pos, N, H, K, HEAD, AMPLITUDE);
     for (int n = 0; n < N; n++) {
         for (int c = 0; c < WIDTH; c++) {
             const double *x = a.x + n * WIDTH + c;
@@ -176,7 +181,8 @@ static void rope_turns_pairs_by_the_angle(void **state)
                 const double re = low ? x[0] : x[-HEAD / 2], im = low ? x[HEAD / 2] : x[0];
                 const double angle = (double)((float)a.pos[n] * (float)a.inv_freq[pair]);
                 const double turned = angle + atan2(im, re);
-                want = hypot(re, im) * (low ? cos(turned) : sin(turned));
+                const double length = hypot(re, im) * (pair < TURNED ? (double)AMPLITUDE : 1);
+                want = length * (low ? cos(turned) : sin(turned));
             }
             assert_close(y[n * WIDTH + c], want, 1e-11);
         }
@@ -187,8 +193,8 @@ static double qknorm_loss(void *args)
 {
     const struct rope_args *a = args;
     double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K));
-    nj_ref_qknorm_rope_fwd_f64(y, rstd, a->x, a->wq, a->wk, a->inv_freq, a->pos, N, H, K, HEAD,
-                               EPS);
+    nj_ref_qknorm_rope_fwd_f64(y, rstd, a->x, a->wq, a->wk, a->inv_freq, a->pos, N, H, K, HEAD, EPS,
+                               AMPLITUDE);
     return dot(y, a->dy, N * WIDTH);
 }
 
@@ -198,9 +204,10 @@ static void qknorm_rope_gradient_is_the_derivative(void **state)
     struct rope_args a = rope_inputs();
     double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *dx = copy(a.dy, N * WIDTH);
     double *dwq = random_values(P * HEAD), *dwk = random_values(P * HEAD);
-    nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
+    nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
+                               AMPLITUDE);
     nj_ref_qknorm_rope_bwd_f64(dx, dwq, dwk, a.x, rstd, a.wq, a.wk, a.inv_freq, a.pos, N, H, K,
-                               HEAD, P);
+                               HEAD, P, AMPLITUDE);
     check_gradient(qknorm_loss, &a, a.x, dx, N * WIDTH);
     check_gradient(qknorm_loss, &a, a.wq, summed(dwq, P, HEAD), HEAD);
     check_gradient(qknorm_loss, &a, a.wk, summed(dwk, P, HEAD), HEAD);
@@ -212,7 +219,8 @@ static void qknorm_rope_is_rmsnorm_then_rope(void **state)
     (void)state;
     struct rope_args a = rope_inputs();
     double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *want = copy(a.x, N * WIDTH), r;
-    nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
+    nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
+                               AMPLITUDE);
     for (int n = 0; n < N; n++) {
         for (int h = 0; h < H + K; h++) {
             double *head = want + n * WIDTH + h * HEAD;
@@ -220,7 +228,7 @@ static void qknorm_rope_is_rmsnorm_then_rope(void **state)
             assert_close(rstd[n * (H + K) + h], r, 1e-14);
         }
     }
-    nj_ref_rope_fwd_f64(want, NULL, a.inv_freq, a.pos, N, H, K, HEAD);
+    nj_ref_rope_fwd_f64(want, NULL, a.inv_freq, a.pos, N, H, K, HEAD, AMPLITUDE);
     assert_all_close(y, want, N * WIDTH, 1e-13);
 }
 
@@ -230,8 +238,10 @@ static void qknorm_rope_works_in_place(void **state)
     struct rope_args a = rope_inputs();
     double *want = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *y = copy(a.x, N * WIDTH);
     double *in_place = zeros(N * (H + K));
-    nj_ref_qknorm_rope_fwd_f64(want, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
-    nj_ref_qknorm_rope_fwd_f64(y, in_place, y, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS);
+    nj_ref_qknorm_rope_fwd_f64(want, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
+                               AMPLITUDE);
+    nj_ref_qknorm_rope_fwd_f64(y, in_place, y, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
+                               AMPLITUDE);
     assert_memory_equal(y, want, N * WIDTH * sizeof(*y));
     assert_memory_equal(in_place, rstd, N * (H + K) * sizeof(*rstd));
 }

@@ -108,7 +108,8 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
                                                             .G = to->slots,
                                                             .C = a->chunks,
                                                             .window = b->window,
-                                                            .scale = block_score_scale(b)}));
+                                                            .scale = block_score_scale(b),
+                                                            .amplitude = 1}));
     else
         OP(r, nj_attn_decode(r->s, T, b->head_dim,
                              &(struct nj_attn_decode){.o = p->v.kept[O],
@@ -127,7 +128,8 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
                                                       .G = to->slots,
                                                       .C = a->chunks,
                                                       .window = b->window,
-                                                      .scale = block_score_scale(b)}));
+                                                      .scale = block_score_scale(b),
+                                                      .amplitude = 1}));
     if (a->chunks > 1)
         OP(r, nj_attn_decode_merge(r->s, T, b->head_dim,
                                    &(struct nj_attn_decode_merge){.o = p->v.kept[O],
@@ -191,7 +193,8 @@ static void rotate(struct work *r, const struct block_pass *p, const void *bias)
                                                               .H = b->heads,
                                                               .K = b->kv_heads,
                                                               .D = b->head_dim,
-                                                              .eps = p->n->c.rms_eps}));
+                                                              .eps = p->n->c.rms_eps,
+                                                              .amplitude = 1}));
     else
         OP(r, nj_rope_fwd(r->s, p->n->T,
                           &(struct nj_rope_fwd){.qkv = p->v.kept[QKV],
@@ -201,7 +204,8 @@ static void rotate(struct work *r, const struct block_pass *p, const void *bias)
                                                 .N = N,
                                                 .H = b->heads,
                                                 .K = b->kv_heads,
-                                                .D = b->head_dim}));
+                                                .D = b->head_dim,
+                                                .amplitude = 1}));
 }
 
 /* Compute o from raw, after adding the bias and rotating; a decoder attends to the sequences in its cache, to which
@@ -273,7 +277,8 @@ static void unrotate(struct work *r, const struct block_pass *p)
                                                               .H = b->heads,
                                                               .K = b->kv_heads,
                                                               .D = D,
-                                                              .P = P}));
+                                                              .P = P,
+                                                              .amplitude = 1}));
         norm_add_columns(r, n, p->first[ROLE_Q_NORM], a->part, N, D);
         norm_add_columns(r, n, p->first[ROLE_K_NORM], part_k, N, D);
         return;
@@ -288,7 +293,8 @@ static void unrotate(struct work *r, const struct block_pass *p)
                                             .H = b->heads,
                                             .K = b->kv_heads,
                                             .D = D,
-                                            .P = P}));
+                                            .P = P,
+                                            .amplitude = 1}));
     if (part)
         norm_add_columns(r, n, bias, part, N, (int)block_qkv_size(b));
 }

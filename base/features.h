@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * features.h: features that a block of a model has or lacks. They describe the trainer's blocks, and the contract of an
- * op that only some models need names one (`when: qk_norm`).
+ * features.h: features that a model has or lacks, most of them in its blocks. They describe the trainer's blocks, and
+ * the contract of an op that only some models need names one (`when: qk_norm`).
  */
 #ifndef NOJIT_FEATURES_H
 #define NOJIT_FEATURES_H
@@ -13,6 +13,7 @@ enum feature {
     FEATURE_QKV_BIAS, /* the GEMMs of queries, keys and values add a bias */
     FEATURE_QK_NORM,  /* each query and key head is normalized before RoPE */
     FEATURE_SILU,     /* the activation of a gated MLP is SiLU */
+    FEATURE_SOFTCAP,  /* logits are bounded by a hyperbolic tangent */
     /* norms of a block */
     FEATURE_NORM_BEFORE, /* its input is normalized */
     FEATURE_NORM_AFTER,  /* its output is normalized before it is added to the stream */
@@ -38,6 +39,7 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_QKV_BIAS] = "qkv_bias",
     [FEATURE_QK_NORM] = "qk_norm",
     [FEATURE_SILU] = "silu",
+    [FEATURE_SOFTCAP] = "softcap",
     [FEATURE_NORM_BEFORE] = "norm_before",
     [FEATURE_NORM_AFTER] = "norm_after",
     [FEATURE_QK_NORM_ROW] = "qk_norm_row",

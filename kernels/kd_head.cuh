@@ -100,6 +100,13 @@ struct kd_mixture {
     }
 };
 
+// Return the derivative of a logit z = cap tanh(y / cap) by y. Rounding may have raised z above the cap.
+static __device__ __forceinline__ float cap_slope(float z, float per_cap)
+{
+    const float r = z * per_cap;
+    return fmaxf(fmaf(-r, r, 1.0f), 0.0f);
+}
+
 // Values that the later passes need: exponents are s * log2(e) / tau + offset, and so on.
 struct kd_grad {
     float hard, soft; // weights of the cross-entropy and of the divergence
@@ -109,6 +116,9 @@ struct kd_grad {
     // mean of h, below; KD_REVERSE, KD_MIXED: KL(student || teacher or mixture) in bits
     float mean;
     int target;
+    // The student's logits are bounded by a cap: 1 / cap, and hard times the slope of the target's logit; without a cap
+    // the latter is hard.
+    float per_cap, hot;
 
     // Return log2 of the teacher's probability over the student's.
     __device__ __forceinline__ float log_ratio(float s, float t) const
@@ -128,24 +138,26 @@ struct kd_grad {
         return MODE == KD_TV ? q * ((p > q ? -1.0f : 0.0f) - mean) : q - p;
     }
 
-    template <int MODE, typename V_T>
+    // Replace logits by their gradient; CAPPED: by that of the logits before the cap.
+    template <int MODE, bool CAPPED, typename V_T>
     __device__ __forceinline__ void apply(V_T &s, const V_T &t, int c, int V) const
     {
 #pragma unroll
         for (int i = 0; i < V_T::N; i++) {
+            const float through = CAPPED ? cap_slope(s.v[i], per_cap) : 1.0f;
             if (MODE == KD_NONE) {
-                s.v[i] = hard * exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
+                s.v[i] = through * (hard * exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off)));
                 continue;
             }
             const float q = exp2_fast(fmaf(s.v[i], per_tau, s_tau_off));
             const float one =
                 MODE == KD_TAU_TWO ? q * q * square : exp2_fast(fmaf(s.v[i], KD_LOG2E, s_one_off));
-            s.v[i] = hard * one + soft * slope<MODE>(q, s.v[i], t.v[i]);
+            s.v[i] = through * (hard * one + soft * slope<MODE>(q, s.v[i], t.v[i]));
         }
         if (target >= c && target < c + V_T::N)
 #pragma unroll
             for (int i = 0; i < V_T::N; i++)
-                s.v[i] -= c + i == target ? hard : 0.0f;
+                s.v[i] -= c + i == target ? hot : 0.0f;
         if (c + V_T::N > V)
 #pragma unroll
             for (int i = 0; i < V_T::N; i++)
@@ -249,7 +261,7 @@ static __device__ __forceinline__ void kd_distance(const T *s, const T *t, const
     block_sums<T>(sum);
 }
 
-template <typename T, int MODE>
+template <typename T, int MODE, bool CAPPED>
 static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad &grad, int V,
                                                 int Vs)
 {
@@ -274,7 +286,7 @@ static __device__ __forceinline__ void kd_write(T *s, const T *t, const kd_grad 
                 vec<T> a, b;
                 a.set(s_raw[k]);
                 b.set(t_raw[k]);
-                grad.apply<MODE>(a, b, c, V);
+                grad.apply<MODE, CAPPED>(a, b, c, V);
                 __stcs(reinterpret_cast<typename vec<T>::raw *>(s + c), a.bits());
             }
     }
@@ -287,10 +299,11 @@ template <typename T> struct kd_in_place {
     int V, Vs;
     bool on;
 
-    template <int MODE> __device__ __forceinline__ void write(const kd_grad &grad, bool) const
+    template <int MODE, bool CAPPED>
+    __device__ __forceinline__ void write(const kd_grad &grad, bool) const
     {
         if (on)
-            kd_write<T, MODE>(s, t, grad, V, Vs);
+            kd_write<T, MODE, CAPPED>(s, t, grad, V, Vs);
     }
     __device__ __forceinline__ void zero() const
     {
@@ -302,16 +315,16 @@ template <typename T> struct kd_in_place {
     }
 };
 
-// The arrays for the losses of a row, and the parameters of the objective.
+// The arrays for the losses of a row, and the parameters of the objective; cap: 0 if the student's logits have none.
 struct kd_losses {
     float *kd, *ce, *entropy, *agree;
 };
 struct kd_how {
-    float scale, tau, ratio, beta;
+    float scale, tau, ratio, beta, cap;
 };
 
-// Compute the losses of a row. gradient.write<MODE>(grad, broken) makes the last pass; `broken` says that a sum was not
-// finite.
+// Compute the losses of a row. gradient.write<MODE, CAPPED>(grad, broken) makes the last pass; `broken` says that a sum
+// was not finite.
 template <typename T, int MODE, typename GRADIENT>
 static __device__ __forceinline__ void kd_row(const T *s, const T *t, const kd_losses &to,
                                               const kd_how &how, int target, int V,
@@ -337,6 +350,7 @@ static __device__ __forceinline__ void kd_row(const T *s, const T *t, const kd_l
     }
     kd_grad grad = {};
     grad.hard = scale * (MODE == KD_NONE ? 1 : 1 - ratio);
+    grad.hot = grad.hard;
     grad.soft = scale * ratio * tau;
     grad.target = target;
     grad.s_one_off = -s_top * KD_LOG2E - log2f(s_one);
@@ -370,7 +384,14 @@ static __device__ __forceinline__ void kd_row(const T *s, const T *t, const kd_l
     }
     if (threadIdx.x == 0)
         to.kd[blockIdx.x] = loss;
-    gradient.template write<MODE>(grad, !isfinite(s_one + loss));
+    const bool broken = !isfinite(s_one + loss);
+    if (how.cap > 0) {
+        grad.per_cap = 1 / how.cap;
+        grad.hot *= cap_slope(s_target, grad.per_cap);
+        gradient.template write<MODE, true>(grad, broken);
+    } else {
+        gradient.template write<MODE, false>(grad, broken);
+    }
 }
 
 // Handle a row without a target: its losses and its gradient are 0.

@@ -40,7 +40,7 @@ template <typename T> struct kd_as_e5m2 {
         if (c < Vs)
             __stcs(reinterpret_cast<uint4 *>(g + c), word);
     }
-    template <int MODE>
+    template <int MODE, bool CAPPED>
     __device__ __forceinline__ void write(const kd_grad &grad, bool broken) const
     {
         for (int first = (Vs - 1) / STEP * STEP; first >= 0; first -= STEP) {
@@ -63,7 +63,7 @@ template <typename T> struct kd_as_e5m2 {
                 vec<T> a, b;
                 a.set(s_raw[k]);
                 b.set(t_raw[k]);
-                grad.apply<MODE>(a, b, own + k * N, V);
+                grad.apply<MODE, CAPPED>(a, b, own + k * N, V);
 #pragma unroll
                 for (int i = 0; i < N; i += 4)
                     word[(k * N + i) / 4] = e5m2_at_random(a.v + i, word[(k * N + i) / 4]);
@@ -86,7 +86,7 @@ template <typename T>
 static __device__ __forceinline__ void
 kd_head_e5m2(uint8_t *g, float *g_scale, float *kd, float *ce, float *entropy, float *agree, T *s,
              const T *t, const int *target, const float *state, const int *key, int M, int V,
-             int Vs, int Vt, int G, int first, float tau, float ratio, float beta)
+             int Vs, int Vt, int G, int first, float tau, float ratio, float beta, float cap)
 {
     const int64_t m = blockIdx.x;
     g += m * G;
@@ -97,7 +97,8 @@ kd_head_e5m2(uint8_t *g, float *g_scale, float *kd, float *ce, float *entropy, f
     const float scale = scale_of_gradient(whole);
     if (m == 0 && threadIdx.x == 0)
         *g_scale = scale;
-    kd_head_row<T>(s, t, {kd, ce, entropy, agree}, {whole / scale, tau, ratio, beta}, target[m], V,
+    kd_head_row<T>(s, t, {kd, ce, entropy, agree}, {whole / scale, tau, ratio, beta, cap},
+                   target[m], V,
                    kd_as_e5m2<T>{g, s, t, V, Vs, first + (int)m,
                                  make_uint2((uint32_t)key[0], (uint32_t)key[1])});
 }

@@ -2,9 +2,10 @@
 #include "kd_head.cuh"
 
 template <typename T>
-static __device__ __forceinline__ void
-tv_head(T *s, float *tv, float *ce, float *entropy, float *agree, const T *t, const int *target,
-        const float *state, int M, int V, int Vs, int Vt, float tau, float ratio, int gradient)
+static __device__ __forceinline__ void tv_head(T *s, float *tv, float *ce, float *entropy,
+                                               float *agree, const T *t, const int *target,
+                                               const float *state, int M, int V, int Vs, int Vt,
+                                               float tau, float ratio, int gradient, float cap)
 {
     const int64_t m = blockIdx.x;
     s += m * Vs;
@@ -16,5 +17,5 @@ tv_head(T *s, float *tv, float *ce, float *entropy, float *agree, const T *t, co
     if (hot < 0)
         kd_ignored(to, in_place);
     else
-        kd_row<T, KD_TV>(s, t, to, {scale, tau, ratio, 0}, hot, V, in_place);
+        kd_row<T, KD_TV>(s, t, to, {scale, tau, ratio, 0, cap}, hot, V, in_place);
 }

@@ -30,16 +30,21 @@ static void round_row(e5m2 *g, const real *s, int32_t row, int32_t Vs, const int
 void NJ_REF(kd_head_e5m2)(e5m2 *g, real *g_scale, real *kd, real *ce, real *entropy, real *agree,
                           real *s, const real *t, const int32_t *target, const real *state,
                           const int32_t *key, int32_t M, int32_t V, int32_t Vs, int32_t Vt,
-                          int32_t G, int32_t first, float tau, float ratio, float beta)
+                          int32_t G, int32_t first, float tau, float ratio, float beta, float cap)
 {
     const real whole = state[NJ_STEP_INV_VALID] * state[NJ_STEP_LOSS_SCALE];
     const real scale = scale_of_gradient(whole);
+    const struct how how = {.tau = (real)tau,
+                            .ratio = (real)ratio,
+                            .beta = (real)beta,
+                            .cap = (real)cap,
+                            .scale = whole / scale};
     *g_scale = scale;
 #pragma omp parallel for
     for (int32_t m = 0; m < M; m++) {
         real *row = s + (int64_t)m * Vs;
-        const struct distilled r = distil_row(row, t ? t + (int64_t)m * Vt : NULL, target[m], V, Vs,
-                                              (real)tau, (real)ratio, (real)beta, whole / scale);
+        const struct distilled r =
+            distil_row(row, t ? t + (int64_t)m * Vt : NULL, target[m], V, Vs, &how);
         round_row(g + (int64_t)m * G, row, first + m, Vs, key);
         kd[m] = (real)r.kd;
         ce[m] = r.ce;

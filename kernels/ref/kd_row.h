@@ -7,13 +7,19 @@
 
 #include "softmax.h"
 
-/* Replace s by scale (softmax(s) - onehot(target)). Return the cross-entropy. */
-static inline real cross_entropy(real *s, int32_t target, int32_t V, real scale)
+/* Parameters of the objective; cap: 0 if the logits of the student have none. */
+struct how {
+    real tau, ratio, beta, cap, scale;
+};
+
+/* Replace s by scale (softmax(s) - onehot(target)), through the cap. Return the cross-entropy. */
+static inline real cross_entropy(real *s, int32_t target, int32_t V, const struct how *how)
 {
     const struct softmax q = softmax_of(s, V, 1);
     const real loss = -log_prob(&q, s[target]);
     for (int32_t v = 0; v < V; v++)
-        s[v] = scale * (exp(log_prob(&q, s[v])) - (real)(v == target));
+        s[v] = how->scale * cap_slope(s[v], how->cap) *
+               (exp(log_prob(&q, s[v])) - (real)(v == target));
     return loss;
 }
 
@@ -52,9 +58,10 @@ struct distilled {
 };
 
 /* Compute the losses of a row, and replace s by its gradient, times scale. */
-static inline struct distilled distil(real *s, const real *t, int32_t target, int32_t V, real tau,
-                                      real ratio, real beta, real scale)
+static inline struct distilled distil(real *s, const real *t, int32_t target, int32_t V,
+                                      const struct how *how)
 {
+    const real tau = how->tau, ratio = how->ratio, beta = how->beta;
     const struct softmax hard = softmax_of(s, V, 1), student = softmax_of(s, V, tau);
     const struct softmax teacher = softmax_of(t, V, tau);
     struct distilled r = {.ce = -log_prob(&hard, s[target]),
@@ -76,7 +83,8 @@ static inline struct distilled distil(real *s, const real *t, int32_t target, in
         const real hot = (real)(v == target), q = exp(x.log_q);
         const real slope =
             beta == 0 ? q - exp(x.log_p) : weight_q * q * (x.log_q - x.log_m - (real)from_q);
-        s[v] = scale * ((1 - ratio) * (exp(log_prob(&hard, s[v])) - hot) + ratio * tau * slope);
+        s[v] = how->scale * cap_slope(s[v], how->cap) *
+               ((1 - ratio) * (exp(log_prob(&hard, s[v])) - hot) + ratio * tau * slope);
     }
     return r;
 }
@@ -84,16 +92,16 @@ static inline struct distilled distil(real *s, const real *t, int32_t target, in
 /* Compute a row of Vs columns, of which the last Vs - V are not tokens. If t is NULL there is no teacher; if target < 0
  * there is no loss. */
 static inline struct distilled distil_row(real *s, const real *t, int32_t target, int32_t V,
-                                          int32_t Vs, real tau, real ratio, real beta, real scale)
+                                          int32_t Vs, const struct how *how)
 {
     struct distilled r = {0};
     int32_t used = V; /* columns that hold a gradient */
     if (target < 0)
         used = 0;
     else if (t)
-        r = distil(s, t, target, V, tau, ratio, beta, scale);
+        r = distil(s, t, target, V, how);
     else
-        r.ce = cross_entropy(s, target, V, scale);
+        r.ce = cross_entropy(s, target, V, how);
     for (int32_t v = used; v < Vs; v++)
         s[v] = 0;
     return r;

@@ -28,6 +28,16 @@ static inline struct softmax softmax_of(const real *x, int32_t V, real tau)
     return r;
 }
 
+/* Return the derivative of a logit z = cap tanh(y / cap) by y; 1 without a cap. Rounding may have raised z above the
+ * cap. */
+static inline real cap_slope(real z, real cap)
+{
+    if (!(cap > 0))
+        return 1;
+    const real r = z / cap, slope = 1 - r * r;
+    return slope < 0 ? 0 : slope;
+}
+
 static inline real log_prob(const struct softmax *r, real x)
 {
     return (x - r->max) / r->tau - r->log_sum;

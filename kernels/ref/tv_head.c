@@ -30,19 +30,20 @@ static struct row row_of(const real *s, const real *t, int32_t V, real tau)
 
 /* Replace s by its gradient, times scale. */
 static void make_gradient(const struct row *r, real *s, const real *t, int32_t target, int32_t V,
-                          real tau, real ratio, real scale)
+                          real tau, real ratio, real cap, real scale)
 {
     for (int32_t v = 0; v < V; v++) {
         const real p = exp(log_prob(&r->teacher, t[v])), q = exp(log_prob(&r->student, s[v]));
         const real h = p > q ? -1 : 0, hot = (real)(v == target);
-        s[v] = scale * ((1 - ratio) * (exp(log_prob(&r->hard, s[v])) - hot) +
-                        ratio * tau * q * (h - r->mean));
+        const real through = scale * cap_slope(s[v], cap);
+        s[v] = through * ((1 - ratio) * (exp(log_prob(&r->hard, s[v])) - hot) +
+                          ratio * tau * q * (h - r->mean));
     }
 }
 
 void NJ_REF(tv_head)(real *s, real *tv, real *ce, real *entropy, real *agree, const real *t,
                      const int32_t *target, const real *state, int32_t M, int32_t V, int32_t Vs,
-                     int32_t Vt, float tau, float ratio, int32_t gradient)
+                     int32_t Vt, float tau, float ratio, int32_t gradient, float cap)
 {
     const real scale = state[NJ_STEP_INV_VALID] * state[NJ_STEP_LOSS_SCALE];
 #pragma omp parallel for
@@ -58,7 +59,8 @@ void NJ_REF(tv_head)(real *s, real *tv, real *ce, real *entropy, real *agree, co
             entropy[m] = (real)r.entropy;
             agree[m] = r.student.argmax == r.teacher.argmax;
             if (gradient)
-                make_gradient(&r, row, teacher, target[m], V, (real)tau, (real)ratio, scale);
+                make_gradient(&r, row, teacher, target[m], V, (real)tau, (real)ratio, (real)cap,
+                              scale);
         }
         for (int32_t v = used; gradient && v < Vs; v++)
             row[v] = 0;

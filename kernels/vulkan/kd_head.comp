@@ -46,7 +46,9 @@ void cross_entropy(nj_t row, int hot, float scale)
     const float loss = -log_prob(q, get(row, hot));
     barrier(); // all threads have read the logit of the target
     for (int v = thread(); v < V; v += NJ_THREADS)
-        put(row, v, scale * (nj_exp(log_prob(q, get(row, v))) - (v == hot ? 1.0 : 0.0)));
+        put(row, v,
+            scale * cap_slope(get(row, v), cap) *
+                (nj_exp(log_prob(q, get(row, v))) - (v == hot ? 1.0 : 0.0)));
     store_results(0.0, loss, 0.0, false);
 }
 
@@ -77,7 +79,9 @@ void distil(nj_t row, nj_t teacher_row, int hot, float scale)
         const float slope =
             beta == 0.0 ? q - nj_exp(x.log_p) : weight_q * q * (x.log_q - x.log_m - from_q);
         const float hard_slope = nj_exp(log_prob(hard, get(row, v))) - (v == hot ? 1.0 : 0.0);
-        put(row, v, scale * ((1.0 - ratio) * hard_slope + ratio * tau * slope));
+        put(row, v,
+            scale * cap_slope(get(row, v), cap) *
+                ((1.0 - ratio) * hard_slope + ratio * tau * slope));
     }
 }
 

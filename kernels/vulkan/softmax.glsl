@@ -38,6 +38,14 @@ float log_prob(softmax r, float x)
     return (x - r.top) / r.tau - r.log_sum;
 }
 
+// Return the derivative of a logit z = cap tanh(y / cap) by y; 1 without a cap. Rounding may have raised z above the
+// cap.
+float cap_slope(float z, float bound)
+{
+    const float r = bound > 0.0 ? z / bound : 0.0;
+    return max(1.0 - r * r, 0.0);
+}
+
 // Return p (log p - log m), where 0 log 0 is 0.
 float kl_term(float p, float log_p, float log_m)
 {

@@ -22,7 +22,9 @@ void make_gradient(nj_t row, nj_t teacher_row, softmax hard, softmax student, so
         const float q = nj_exp(log_prob(student, get(row, v)));
         const float h = p > q ? -1.0 : 0.0;
         const float hard_slope = nj_exp(log_prob(hard, get(row, v))) - (v == hot ? 1.0 : 0.0);
-        put(row, v, scale * ((1.0 - ratio) * hard_slope + ratio * tau * q * (h - mean)));
+        put(row, v,
+            scale * cap_slope(get(row, v), cap) *
+                ((1.0 - ratio) * hard_slope + ratio * tau * q * (h - mean)));
     }
 }
 

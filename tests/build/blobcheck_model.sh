@@ -4,7 +4,7 @@
 # blobcheck_model.sh: blobcheck --model lists the kernels that a model uses, from its config.json, and says what there is none for.
 set -eu
 . tests/lib/lib.sh
-needs rope_fwd.lp rope_bwd.f32 add.f32 dequantize.lp.type10 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
+needs softcap.lp rope_fwd.lp rope_bwd.f32 add.f32 dequantize.lp.type10 qknorm_rope_fwd.lp qknorm_rope_bwd.f32 {attn_fwd,attn_bwd_dq}.lp.d{64,128}
 model=$scratch/model
 mkdir "$model"
 check() { "$BUILD/blobcheck" "$BUILD/nojit" --model "$model" "$@"; }
@@ -36,6 +36,10 @@ config '"model_type": "llama", "head_dim": 64'
 uses silu "swiglu_fwd.lp swiglu_bwd.f32" "glu_fwd.lp.act1 glu_bwd.f32.act2"
 config '"model_type": "llama", "head_dim": 64, "hidden_act": "gelu_new"'
 uses gelu "glu_fwd.lp.act2 glu_bwd.f32.act2 glu_quantize.lp.act2" "swiglu_fwd.lp glu_fwd.lp.act1 gemv_norm_swiglu.lp.m1"
+config '"model_type": "llama", "head_dim": 64, "final_logit_softcapping": 30.0'
+uses "a bound of logits" "softcap.lp softcap.f32 kd_head.lp" ""
+config '"model_type": "llama", "head_dim": 64, "final_logit_softcapping": null'
+uses "logits without a bound" "kd_head.lp" "softcap.lp"
 config '"model_type": "llama", "head_dim": 64, "hidden_act": "relu"'
 refuses "blobcheck --model refuses an unknown activation" 2 'hidden_act is relu; silu, swish, gelu, gelu_python, gelu_pytorch_tanh, gelu_python_tanh and gelu_new are supported' check
 config '"model_type": "llama", "head_dim": 96'

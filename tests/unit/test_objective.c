@@ -11,11 +11,12 @@
 
 void nj_ref_kd_head_f64(double *s, double *kd, double *ce, double *entropy, double *agree,
                         const double *t, const int32_t *target, const double *state, int32_t M,
-                        int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio, float beta);
+                        int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio, float beta,
+                        float cap);
 void nj_ref_tv_head_f64(double *s, double *tv, double *ce, double *entropy, double *agree,
                         const double *t, const int32_t *target, const double *state, int32_t M,
-                        int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio,
-                        int32_t gradient);
+                        int32_t V, int32_t Vs, int32_t Vt, float tau, float ratio, int32_t gradient,
+                        float cap);
 void nj_ref_kl_rows_f64(double *forward, double *reverse, double *entropy, double *counted,
                         const double *s, const double *t, const int32_t *target, int32_t M,
                         int32_t V, int32_t Vs, int32_t Vt, float tau);
@@ -46,10 +47,10 @@ static void run_head(struct head_args *a, double *grad)
     memcpy(grad, a->s, ROWS * VS * sizeof(*grad));
     if (a->tv)
         nj_ref_tv_head_f64(grad, a->kd, a->ce, a->entropy, a->agree, a->t, TARGET, HEAD_STATE, ROWS,
-                           V, VS, VT, a->tau, a->ratio, true);
+                           V, VS, VT, a->tau, a->ratio, true, 0);
     else
         nj_ref_kd_head_f64(grad, a->kd, a->ce, a->entropy, a->agree, a->t, TARGET, HEAD_STATE, ROWS,
-                           V, VS, VT, a->tau, a->ratio, a->beta);
+                           V, VS, VT, a->tau, a->ratio, a->beta, 0);
 }
 
 /* Return the printed loss, summed over rows (inv_valid times loss_scale is 1). */
@@ -417,7 +418,7 @@ static void distance_alone_leaves_the_logits(void **state)
     a.tv = true;
     run_head(&a, zeros(ROWS * VS));
     nj_ref_tv_head_f64(s, tv, a.ce, a.entropy, a.agree, a.t, TARGET, HEAD_STATE, ROWS, V, VS, VT, 1,
-                       0, false);
+                       0, false, 0);
     assert_memory_equal(s, a.s, ROWS * VS * sizeof(*s));
     assert_memory_equal(tv, a.kd, sizeof tv);
 }

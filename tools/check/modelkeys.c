@@ -35,8 +35,10 @@ static int read_config(const json_t *config, struct model_keys *out, char why[WH
         return fail(why, "hidden_act is %.40s; %s", act, hidden_acts_supported(supported));
     snprintf(out->model_type, sizeof(out->model_type), "%s", type);
     out->activation = (int)hidden_acts[hidden_act].kernels;
-    out->features =
-        family->attention | (out->activation == NJ_SILU ? FEATURE_BIT(FEATURE_SILU) : 0);
+    const bool capped = json_number_value(json_object_get(config, "final_logit_softcapping")) > 0;
+    out->features = family->attention |
+                    (out->activation == NJ_SILU ? FEATURE_BIT(FEATURE_SILU) : 0) |
+                    (capped ? FEATURE_BIT(FEATURE_SOFTCAP) : 0);
     out->head_dim = integer(config, "head_dim");
     if (!out->head_dim)
         out->head_dim = family->head_dim;

@@ -113,6 +113,37 @@ static void fused_tensors_are_the_same_matrices(void **state)
     check_model(&c);
 }
 
+static void a_fused_tensor_has_one_adapter(void **state)
+{
+    (void)state;
+    struct lora_config o = {.rank = 4, .alpha = 8}, read;
+    struct lora adapters;
+    struct net n = {.c = plain(), .T = NJ_F32};
+    attention_of(&n.c)->features |= FEATURE_BIT(FEATURE_FUSED_QKV);
+    check_ok(lora_targets_add(&o, "qkv_proj,down_proj"), "targets");
+    check_ok(net_layout(&n, &o, &adapters), "adapters");
+    assert_int_equal(adapters.p.specs, 2 * 2 * n.c.layers);
+    const struct tensor_spec *b = &adapters.p.spec[1];
+    assert_string_equal(b->name,
+                        "base_model.model.model.layers.0.self_attn.qkv_proj.lora_B.weight");
+    assert_int_equal(b->shape[0], block_qkv_size(attention_of(&n.c)));
+    assert_int_equal(net_matrix(&n, 0, BLOCK_ATTENTION, ATTENTION_QKV)->adapters, 1);
+    check_ok(lora_config_write(scratch, &o, &n.c, "base"), "config");
+    size_t bytes;
+    char *written = read_bytes(at("adapter_config.json"), &bytes);
+    assert_non_null(strstr(written, "\"qkv_proj\""));
+    assert_null(strstr(written, "\"q_proj\""));
+    free(written);
+    check_ok(lora_config_read(scratch, &read), "config");
+    assert_memory_equal(read.target, o.target, sizeof o.target);
+    lora_free(&adapters);
+    net_free(&n);
+    o.target[LORA_K] = false;
+    assert_int_equal(net_layout(&n, &o, &adapters), NJ_E_UNSUPPORTED);
+    assert_non_null(strstr(fail_text(), "qkv_proj is one matrix"));
+    net_free(&n);
+}
+
 static void a_factor_multiplies_what_blocks_add(void **state)
 {
     (void)state;
@@ -126,6 +157,22 @@ static void logits_have_a_factor(void **state)
     (void)state;
     struct model_config c = plain();
     c.logit_scale = 0.125f;
+    check_model(&c);
+}
+
+static void logits_are_bounded(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.logit_cap = 0.7f;
+    check_model(&c);
+}
+
+static void rotated_heads_have_an_amplitude(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.arch.rope[0].amplitude = 1.3f;
     check_model(&c);
 }
 
@@ -154,10 +201,13 @@ int main(void)
         cmocka_unit_test(plain_layers_agree_with_the_reference),
         cmocka_unit_test(norms_stand_before_blocks_or_after_them),
         cmocka_unit_test(fused_tensors_are_the_same_matrices),
+        cmocka_unit_test(a_fused_tensor_has_one_adapter),
         cmocka_unit_test(a_factor_multiplies_what_blocks_add),
         cmocka_unit_test(logits_have_a_factor),
+        cmocka_unit_test(logits_are_bounded),
+        cmocka_unit_test(rotated_heads_have_an_amplitude),
         cmocka_unit_test(scores_have_a_factor_of_their_own),
         cmocka_unit_test(some_layers_do_not_rotate),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

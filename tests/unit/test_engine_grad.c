@@ -28,19 +28,16 @@ static void sharpen_teacher(struct engine *e)
         gain[c] *= 256.0f;
 }
 
-static void check_gradient(const char *student, const char *teacher, float kd_ratio, float beta,
-                           enum objective objective)
+static void check_gradient_of(const char *student, const char *teacher,
+                              const struct train_options *given)
 {
-    struct train_options o = small_options;
+    struct train_options o = *given;
     /* the test calls gradient(), which adds, and logits must not lie in gradients */
     o.grad_accum = 2;
-    o.kd_ratio = kd_ratio;
-    o.beta = beta;
-    o.objective = objective;
     struct engine *e = open_engine(student, teacher, &o);
     struct batch_source *d = open_tokens("masked.bin", &o, true);
     spread_weights(e);
-    if (objective == OBJECTIVE_TVD)
+    if (o.objective == OBJECTIVE_TVD)
         sharpen_teacher(e);
     gradient(e, d);
     for (size_t i = 0; i < e->student.p.specs; i++) {
@@ -53,6 +50,16 @@ static void check_gradient(const char *student, const char *teacher, float kd_ra
     }
     batches_close(d);
     engine_destroy(e);
+}
+
+static void check_gradient(const char *student, const char *teacher, float kd_ratio, float beta,
+                           enum objective objective)
+{
+    struct train_options o = small_options;
+    o.kd_ratio = kd_ratio;
+    o.beta = beta;
+    o.objective = objective;
+    check_gradient_of(student, teacher, &o);
 }
 
 static void gradients_of_a_biased_tied_model_are_derivatives(void **state)
@@ -98,6 +105,24 @@ static void gradients_of_models_with_gelu_are_derivatives(void **state)
     check_gradient("gelu-tanh", "gelu", 0.5f, 0, OBJECTIVE_KL);
 }
 
+/* Each model has a bound and factors of its own; those of the student, whose embedding is its head, differ. */
+static void gradients_of_bounded_logits_are_derivatives(void **state)
+{
+    (void)state;
+    static const enum objective objective[] = {OBJECTIVE_KL, OBJECTIVE_TVD};
+    struct model_config models[] = {qwen2, teacher_config};
+    models[0].logit_cap = 1.5f;
+    models[0].logit_scale = 0.6f;
+    models[1].logit_cap = 4;
+    models[1].logit_scale = 1.5f;
+    struct train_options o = small_options;
+    o.given = models;
+    for (int i = 0; i < 2; i++) {
+        o.objective = objective[i];
+        check_gradient_of("qwen2", "teacher", &o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +133,7 @@ int main(void)
         cmocka_unit_test(gradients_of_the_total_variation_distance_are_derivatives),
         cmocka_unit_test(gradients_of_cross_entropy_alone_are_derivatives),
         cmocka_unit_test(gradients_of_models_with_gelu_are_derivatives),
+        cmocka_unit_test(gradients_of_bounded_logits_are_derivatives),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);
 }

@@ -351,7 +351,8 @@ static void trained_adapters(const char *base_model, const char *dir)
     engine_destroy(e);
 }
 
-static struct engine *with_adapters(const char *model, const char *dir)
+static struct engine *with_adapters(const char *model, const char *dir,
+                                    const struct model_config *given)
 {
     struct train_options o = small_options;
     char *path = strdup(path_of(dir));
@@ -359,6 +360,7 @@ static struct engine *with_adapters(const char *model, const char *dir)
     ok(lora_config_read(path, &o.lora));
     o.adapter_dir = path;
     o.decode_rows = 1;
+    o.given = given;
     struct engine *e = open_engine(model, NULL, &o);
     free(path);
     return e;
@@ -411,7 +413,7 @@ static void merged_model_is_the_same_model(void **state)
     size_t count;
     trained_adapters("qwen3", "apart");
     ok(merge_adapters(path_of("qwen3"), path_of("apart"), path_of("merged"), &count));
-    struct engine *a = with_adapters("qwen3", "apart"), *b = open_engine("merged", NULL, &o);
+    struct engine *a = with_adapters("qwen3", "apart", NULL), *b = open_engine("merged", NULL, &o);
     struct engine *plain = open_engine("qwen3", NULL, &o);
     struct batch_source *held = open_tokens("masked.bin", &o, true);
     double apart = loss_at(a, held), merged = loss_at(b, held), before = loss_at(plain, held);
@@ -421,10 +423,18 @@ static void merged_model_is_the_same_model(void **state)
     ok(decode_text(a, 5, x, 12));
     ok(decode_text(b, 5, y, 12));
     assert_memory_equal(x, y, sizeof x);
-    batches_close(held);
     engine_destroy(a);
     engine_destroy(b);
     engine_destroy(plain);
+    struct model_config scaled = qwen3; /* a factor of a product is that of its adapter */
+    scaled.residual_scale = 0.4f;
+    o.given = &scaled;
+    a = with_adapters("qwen3", "apart", &scaled);
+    b = open_engine("merged", NULL, &o);
+    assert_true(fabs(loss_at(a, held) - loss_at(b, held)) < 1e-5);
+    batches_close(held);
+    engine_destroy(a);
+    engine_destroy(b);
 }
 
 /* Each 16-bit weight is the float32 sum rounded once; tensors without an adapter keep their bits. */

@@ -409,7 +409,7 @@ static int take_layers(void)
 
 static int save_adapters(void)
 {
-    return lora_config_write(path_of("saved"), &saved_lora, "base");
+    return lora_config_write(path_of("saved"), &saved_lora, &qwen3, "base");
 }
 
 static const struct {

@@ -23,19 +23,63 @@ static const enum tensor_role role_of[LORA_TARGETS] = {
     [LORA_DOWN] = ROLE_DOWN_WEIGHT,
 };
 
+/* Roles of the tensors that hold several of these matrices where files fuse them; ROLE_COUNT: none. */
+static const enum tensor_role fused_of[LORA_TARGETS] = {
+    [LORA_Q] = ROLE_QKV_WEIGHT, [LORA_K] = ROLE_QKV_WEIGHT,        [LORA_V] = ROLE_QKV_WEIGHT,
+    [LORA_O] = ROLE_COUNT,      [LORA_GATE] = ROLE_GATE_UP_WEIGHT, [LORA_UP] = ROLE_GATE_UP_WEIGHT,
+    [LORA_DOWN] = ROLE_COUNT,
+};
+
 int lora_target_of(enum tensor_role role)
 {
     for (int t = 0; t < LORA_TARGETS; t++)
-        if (role_of[t] == role)
+        if (role_of[t] == role || fused_of[t] == role)
             return t;
     return -1;
 }
 
-static bool is_called(int target, const char *name, size_t length)
+int lora_wants(const struct lora_config *c, enum tensor_role role, bool *wanted)
+{
+    bool all = true;
+    int length;
+    *wanted = false;
+    for (int t = 0; t < LORA_TARGETS; t++)
+        if (role_of[t] == role || fused_of[t] == role) {
+            *wanted |= c->target[t];
+            all &= c->target[t];
+        }
+    if (all || !*wanted)
+        return 0;
+    const char *name = tensor_module(role, &length);
+    return fail(NJ_E_UNSUPPORTED,
+                "%.*s is one matrix of this model, and only parts of it are to have adapters; name "
+                "%.*s itself, or none of its parts",
+                length, name, length, name);
+}
+
+static bool is_module(enum tensor_role role, const char *name, size_t length)
 {
     int module_length;
-    const char *module = tensor_module(role_of[target], &module_length);
-    return (size_t)module_length == length && strncmp(name, module, length) == 0;
+    const char *module = role == ROLE_COUNT ? "" : tensor_module(role, &module_length);
+    return role != ROLE_COUNT && (size_t)module_length == length &&
+           strncmp(name, module, length) == 0;
+}
+
+static bool is_called(int target, const char *name, size_t length)
+{
+    return is_module(role_of[target], name, length) || is_module(fused_of[target], name, length);
+}
+
+/* Return the role of the tensor of a model that holds a target. */
+static enum tensor_role role_in(const struct model_config *model, int target)
+{
+    static const enum feature fuses[] = {
+        [BLOCK_ATTENTION] = FEATURE_FUSED_QKV, [BLOCK_GLU] = FEATURE_FUSED_GATE_UP};
+    const enum block_kind kind =
+        fused_of[target] == ROLE_GATE_UP_WEIGHT ? BLOCK_GLU : BLOCK_ATTENTION;
+    const struct block *b = arch_block(&model->arch, 0, kind);
+    const bool fused = fused_of[target] != ROLE_COUNT && b && block_has(b, fuses[kind]);
+    return fused ? fused_of[target] : role_of[target];
 }
 
 /* Write the names of the targets of c, with a separator between. */
@@ -239,7 +283,8 @@ int lora_weights_open(const char *dir, struct tensors *out)
 
 /* ---- writing ---- */
 
-int lora_config_write(const char *dir, const struct lora_config *c, const char *base)
+int lora_config_write(const char *dir, const struct lora_config *c,
+                      const struct model_config *model, const char *base)
 {
     char path[PATH_BYTES];
     if (snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= (int)sizeof path)
@@ -248,8 +293,9 @@ int lora_config_write(const char *dir, const struct lora_config *c, const char *
     json_t *names = json_array();
     for (int t = 0; t < LORA_TARGETS; t++) {
         int length;
-        const char *name = tensor_module(role_of[t], &length);
-        if (c->target[t])
+        const enum tensor_role role = role_in(model, t);
+        const char *name = tensor_module(role, &length);
+        if (c->target[t] && (t == 0 || role_in(model, t - 1) != role))
             json_array_append_new(names, json_stringn(name, (size_t)length));
     }
     json_t *root =

@@ -20,9 +20,13 @@ struct lora_config {
     bool target[LORA_TARGETS];
 };
 
-/* Return the target that a tensor of this role is, or -1. */
+/* Return the target that a tensor of this role is, or -1; of several that it holds, the first. */
 int lora_target_of(enum tensor_role role);
-/* Add to c->target the modules of a list: "q_proj,down_proj", "all-linear". */
+/* Set *wanted to whether a tensor of this role, which is a target, has adapters. Return 0, or NJ_E_UNSUPPORTED if only
+ * some of several targets that it holds are to have them. */
+int lora_wants(const struct lora_config *c, enum tensor_role role, bool *wanted);
+/* Add to c->target the modules of a list: "q_proj,down_proj", "all-linear"; "qkv_proj" and "gate_up_proj", which some
+ * models have, stand for their parts. */
 int lora_targets_add(struct lora_config *c, const char *list);
 /* Write the modules of c->target as such a list. */
 void lora_targets_text(const struct lora_config *c, char *out, size_t bytes);
@@ -32,6 +36,7 @@ int lora_config_read(const char *dir, struct lora_config *out);
 struct tensors;
 int lora_weights_open(const char *dir, struct tensors *out);
 /* Write DIR/adapter_config.json. base: the adapters' name for their model. */
-int lora_config_write(const char *dir, const struct lora_config *c, const char *base);
+int lora_config_write(const char *dir, const struct lora_config *c,
+                      const struct model_config *model, const char *base);
 
 #endif

@@ -32,6 +32,11 @@ static const float *inv_freq_of(const struct block_pass *p)
     return p->n->inv_freq + config_frequencies(&p->n->c, p->b->rope);
 }
 
+static float amplitude_of(const struct block_pass *p)
+{
+    return rope_amplitude(&p->n->c.arch.rope[p->b->rope]);
+}
+
 /* ---- memory ---- */
 
 static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
@@ -109,7 +114,7 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
                                                             .C = a->chunks,
                                                             .window = b->window,
                                                             .scale = block_score_scale(b),
-                                                            .amplitude = 1}));
+                                                            .amplitude = amplitude_of(p)}));
     else
         OP(r, nj_attn_decode(r->s, T, b->head_dim,
                              &(struct nj_attn_decode){.o = p->v.kept[O],
@@ -129,7 +134,7 @@ static void attend_cached(struct work *r, const struct block_pass *p, const void
                                                       .C = a->chunks,
                                                       .window = b->window,
                                                       .scale = block_score_scale(b),
-                                                      .amplitude = 1}));
+                                                      .amplitude = amplitude_of(p)}));
     if (a->chunks > 1)
         OP(r, nj_attn_decode_merge(r->s, T, b->head_dim,
                                    &(struct nj_attn_decode_merge){.o = p->v.kept[O],
@@ -194,7 +199,7 @@ static void rotate(struct work *r, const struct block_pass *p, const void *bias)
                                                               .K = b->kv_heads,
                                                               .D = b->head_dim,
                                                               .eps = p->n->c.rms_eps,
-                                                              .amplitude = 1}));
+                                                              .amplitude = amplitude_of(p)}));
     else
         OP(r, nj_rope_fwd(r->s, p->n->T,
                           &(struct nj_rope_fwd){.qkv = p->v.kept[QKV],
@@ -205,7 +210,7 @@ static void rotate(struct work *r, const struct block_pass *p, const void *bias)
                                                 .H = b->heads,
                                                 .K = b->kv_heads,
                                                 .D = b->head_dim,
-                                                .amplitude = 1}));
+                                                .amplitude = amplitude_of(p)}));
 }
 
 /* Compute o from raw, after adding the bias and rotating; a decoder attends to the sequences in its cache, to which
@@ -278,7 +283,7 @@ static void unrotate(struct work *r, const struct block_pass *p)
                                                               .K = b->kv_heads,
                                                               .D = D,
                                                               .P = P,
-                                                              .amplitude = 1}));
+                                                              .amplitude = amplitude_of(p)}));
         norm_add_columns(r, n, p->first[ROLE_Q_NORM], a->part, N, D);
         norm_add_columns(r, n, p->first[ROLE_K_NORM], part_k, N, D);
         return;
@@ -294,7 +299,7 @@ static void unrotate(struct work *r, const struct block_pass *p)
                                             .K = b->kv_heads,
                                             .D = D,
                                             .P = P,
-                                            .amplitude = 1}));
+                                            .amplitude = amplitude_of(p)}));
     if (part)
         norm_add_columns(r, n, bias, part, N, (int)block_qkv_size(b));
 }

@@ -66,9 +66,8 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
         teacher_shard_arrive(r, n);
     }
     const void *gain = net_weight(n, n->p.norm);
-    if (M <
-        /* More rows are bound by the weights of the head, which a GEMM reads as fast. */
-        FEWEST_MMA) {
+    /* More rows are bound by the weights of the head, which a GEMM reads as fast. gemv_norm has no factor. */
+    if (M < FEWEST_MMA && matrix_scale(n->head) == 1) {
         OP(r, nj_gemv_norm(r->s, n->T, M,
                            &(struct nj_gemv_norm){.y = logits,
                                                   .x = stream,
@@ -78,6 +77,7 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                   .C = C,
                                                   .ld = ld,
                                                   .eps = c->rms_eps}));
+        net_cap_logits(r, n, M, vocab, ld, logits);
         return;
     }
     OP(r, nj_rmsnorm_fwd(r->s, n->T,

@@ -45,39 +45,47 @@ static void attach(struct matrix *m, const struct adapter *ad)
         m->adapter = ad;
 }
 
-static int layout(struct net *n, const struct lora_config *o, struct lora *out)
+/* Give a tensor of the base its adapter, if it is to have one. */
+static int add_adapter(const struct net *n, size_t tensor, struct lora *out)
 {
-    const struct params *base = &n->p;
-    size_t most = LORA_TARGETS * (size_t)n->c.layers;
+    const struct tensor_spec *s = &n->p.spec[tensor];
+    const int t = lora_target_of(s->role);
+    bool wanted;
+    int row;
+    if (t < 0)
+        return 0;
+    TRY(lora_wants(&out->o, s->role, &wanted));
+    const int number = s->layer * LORA_TARGETS + t;
+    struct adapter *ad = &out->adapter[number];
+    *ad = (struct adapter){.of = out, .a = -1, .mask = number};
+    attach(net_matrix_of(n, tensor, &row), ad);
+    if (!wanted)
+        return 0;
+    ad->a = append(&out->p, s, "A", out->o.rank, s->shape[1]);
+    ad->b = append(&out->p, s, "B", s->shape[0], out->o.rank);
+    ad->in = (int)s->shape[1];
+    ad->out = (int)s->shape[0];
+    ad->column = row;
+    return 0;
+}
+
+static int layout(const struct net *n, const struct lora_config *o, struct lora *out)
+{
+    const size_t most = LORA_TARGETS * (size_t)n->c.layers;
+    int rc = 0;
     *out = (struct lora){.o = *o, .p = {.head = -1}};
     out->p.spec = calloc(2 * most, sizeof *out->p.spec);
     out->p.first = calloc(2 * most, sizeof *out->p.first);
     out->adapter = calloc(most, sizeof *out->adapter);
-    if (!out->p.spec || !out->p.first || !out->adapter) {
-        lora_free(out);
-        return fail(NJ_E_NOMEM, "no host memory for the adapters of %d layers; free some",
-                    n->c.layers);
-    }
-    for (size_t i = 0; i < base->specs; i++) {
-        const struct tensor_spec *s = &base->spec[i];
-        const int t = lora_target_of(s->role);
-        if (t < 0)
-            continue;
-        const int number = s->layer * LORA_TARGETS + t;
-        struct adapter *ad = &out->adapter[number];
-        *ad = (struct adapter){.of = out, .a = -1, .mask = number};
-        int row;
-        attach(net_matrix_of(n, i, &row), ad);
-        if (!o->target[t])
-            continue;
-        ad->a = append(&out->p, s, "A", o->rank, s->shape[1]);
-        ad->b = append(&out->p, s, "B", s->shape[0], o->rank);
-        ad->in = (int)s->shape[1];
-        ad->out = (int)s->shape[0];
-        ad->column = row;
-    }
+    if (!out->p.spec || !out->p.first || !out->adapter)
+        rc = fail(NJ_E_NOMEM, "no host memory for the adapters of %d layers; free some",
+                  n->c.layers);
+    for (size_t i = 0; rc == 0 && i < n->p.specs; i++)
+        rc = add_adapter(n, i, out);
     out->p.decayed = out->p.count;
-    return 0;
+    if (rc != 0)
+        lora_free(out);
+    return rc;
 }
 
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)
@@ -159,12 +167,11 @@ static bool begin(struct work *r, const struct matrix *m, const struct adapter *
     if (ad->a < 0)
         return false;
     const struct lora_config *o = &ad->of->o;
-    const double scale = m->scale != 0 ? (double)m->scale : 1;
     *p = (struct place){
         .ad = ad,
         .down = {m->T, product->rows, o->rank, ad->in, .ldy = o->rank},
         .up = {m->T, product->rows, ad->out, o->rank, .ldy = product->ldy,
-               .scale = (float)(scale * o->alpha / o->rank)},
+               .scale = (float)((double)matrix_scale(m) * o->alpha / o->rank)},
         .a = weight(ad, m->T, ad->a),
         .b = weight(ad, m->T, ad->b),
         .x = x,

@@ -17,6 +17,11 @@ int64_t matrix_elements(const struct matrix *m)
     return (int64_t)m->rows * m->cols;
 }
 
+float matrix_scale(const struct matrix *m)
+{
+    return m->scale != 0 ? m->scale : 1;
+}
+
 bool matrix_e4m3(const struct matrix *m, const struct matmul *p)
 {
     return m->format->e4m3 || (m->format->e4m3_in_training && p->training);

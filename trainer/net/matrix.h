@@ -104,6 +104,8 @@ void matrix_dw_plain(struct work *r, const struct matrix *m, const struct matmul
                      const void *x);
 
 int64_t matrix_elements(const struct matrix *m);
+/* Return the factor of its products. */
+float matrix_scale(const struct matrix *m);
 /* Return whether the operands of a product are E4M3. */
 bool matrix_e4m3(const struct matrix *m, const struct matmul *p);
 /* Return the product with all rows of the matrix. */

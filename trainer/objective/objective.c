@@ -32,7 +32,8 @@ static void kl_losses(struct work *r, const struct objective_rows *w)
                                                         .first = w->e5m2.first,
                                                         .tau = w->terms.temperature,
                                                         .ratio = w->terms.kd_ratio,
-                                                        .beta = w->terms.beta}));
+                                                        .beta = w->terms.beta,
+                                                        .cap = w->cap}));
     else
         OP(r, nj_kd_head(r->s, w->T,
                          &(struct nj_kd_head){.s = w->logits,
@@ -49,7 +50,8 @@ static void kl_losses(struct work *r, const struct objective_rows *w)
                                               .Vt = w->ld,
                                               .tau = w->terms.temperature,
                                               .ratio = w->terms.kd_ratio,
-                                              .beta = w->terms.beta}));
+                                              .beta = w->terms.beta,
+                                              .cap = w->cap}));
 }
 
 static const char *kl_text(const struct objective_terms *terms, char *buffer, size_t bytes)
@@ -80,7 +82,8 @@ static void tvd_losses(struct work *r, const struct objective_rows *w)
                                           .Vt = w->ld,
                                           .tau = w->terms.temperature,
                                           .ratio = w->terms.kd_ratio,
-                                          .gradient = true}));
+                                          .gradient = true,
+                                          .cap = w->cap}));
 }
 
 static const char *tvd_text(const struct objective_terms *terms, char *buffer, size_t bytes)
@@ -106,7 +109,8 @@ static void ce_losses(struct work *r, const struct objective_rows *w)
                                           .Vt = w->ld,
                                           .tau = 1,
                                           .ratio = 0,
-                                          .beta = 0}));
+                                          .beta = 0,
+                                          .cap = w->cap}));
 }
 
 enum { NO_BETA, TAKES_BETA };

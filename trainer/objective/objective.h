@@ -61,6 +61,7 @@ struct objective_rows {
     int count, vocab, ld;
     void *logits;  /* logits of the student, replaced by their gradient */
     void *teacher; /* logits of the teacher; NULL: there is no teacher, and the loss is CE */
+    float cap;     /* bound of the student's logits, which the gradient passes; 0: none */
     const int32_t *target;
     const float *state;               /* step state (step_state.h) */
     float *kd, *ce, *entropy, *agree; /* [count] parts of struct objective_sums for each row */

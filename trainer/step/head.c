@@ -6,6 +6,7 @@
  */
 #include "step/head.h"
 
+#include "net/logits.h"
 #include "nojit_ops.h"
 #include "objective/objective.h"
 
@@ -37,6 +38,7 @@ static struct objective_rows chunk_rows(const struct engine *e, int first)
         .entropy = m->entropy,
         .agree = m->agree,
         .terms = train_terms(&e->o),
+        .cap = e->student.c.logit_cap,
     };
 }
 
@@ -104,22 +106,17 @@ void head_gather(struct work *r, struct engine *e, int chunks)
         student_fp8_head_weight(r, &e->student, &e->mem.fp8_head); /* may lie in y */
 }
 
-/* Return the product of a chunk's rows with the LM head. */
-static struct matmul head_of(const struct engine *e)
-{
-    const struct shape *s = &e->shape;
-    return (struct matmul){.rows = s->chunk, .out = s->vocab, .ldy = s->ld};
-}
-
 char *head_logits(struct work *r, struct engine *e, int first)
 {
     const struct net *n = &e->student;
-    const struct matmul head = head_of(e);
+    const struct shape *s = &e->shape;
     char *x = e->mem.hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
-    if (student_fp8_head_on(n, &e->mem.student))
+    if (student_fp8_head_on(n, &e->mem.student)) {
         student_fp8_head_logits(r, n, &e->mem.fp8_head, e->mem.logits, x);
-    else
-        matrix_fwd(r, n->head, &head, e->mem.logits, x);
+        net_cap_logits(r, n, s->chunk, s->vocab, s->ld, e->mem.logits);
+    } else {
+        net_logits(r, n, NULL, x, s->chunk, s->vocab, s->ld, e->mem.logits);
+    }
     return x;
 }
 
@@ -143,14 +140,14 @@ static void chunk_gradients(struct work *r, struct engine *e, void *x, bool add)
 {
     const struct net *n = &e->student;
     struct memory *m = &e->mem;
-    struct matmul head = head_of(e);
+    const struct shape *s = &e->shape;
+    const struct matmul head = {.rows = s->chunk, .out = s->vocab, .ldy = s->ld, .add = add};
 
     if (m->fp8_head.gradients) {
         student_fp8_head_backward(r, n, &m->fp8_head, e->shape.vocab, x, rows_e5m2(e), ld_e5m2(e),
                                   add);
         return;
     }
-    head.add = add;
     matrix_dw(r, n->head, &head, m->logits, x);
     matrix_dx(r, n->head, &head, x, m->logits);
 }

@@ -106,7 +106,8 @@ int adapters_save(struct engine *e, const char *dir)
     else
         st_write_abort(w);
     if (rc == 0)
-        rc = lora_config_write(dir, &e->lora.o, e->o.base_name ? e->o.base_name : e->student_dir);
+        rc = lora_config_write(dir, &e->lora.o, &e->student.c,
+                               e->o.base_name ? e->o.base_name : e->student_dir);
 done:
     free(declared);
     return rc;

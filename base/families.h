@@ -31,7 +31,7 @@ static const struct family {
     struct tensor_rename {
         const char *from, *to;
     } rename[RENAMES_MOST];
-    /* Name in GGUF files; the first family with that name reads them.
+    /* Name in GGUF files, a row of gguf_archs.h; NULL: they are neither read nor written.
      * Whether RoPE there rotates neighbouring rows, so that the rows of a head's two halves alternate. */
     const char *gguf;
     bool gguf_pairs;
@@ -75,6 +75,129 @@ static const struct family {
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
      .gguf = "qwen3"},
+    {.model_type = "ministral3",
+     .architecture = "Ministral3ForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
+     .kv_heads = 8,
+     .max_positions = 262144,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e6,
+     .gguf = "mistral3",
+     .gguf_pairs = true},
+    {.model_type = "smollm3",
+     .architecture = "SmolLM3ForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
+     .kv_heads = 4,
+     .max_positions = 32768,
+     .rms_eps = 1e-6,
+     .rope_theta = 2e6,
+     .gguf = "smollm3",
+     .gguf_pairs = true},
+    {.model_type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM),
+     .mlp = NORMED_BEFORE | NORMED_AFTER,
+     .gain_offset = 1,
+     .head_dim = 256,
+     .kv_heads = 4,
+     .max_positions = 131072,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e6,
+     .tied = true,
+     .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                {"post_attention_layernorm", "pre_feedforward_layernorm"},
+                {"post_mlp_layernorm", "post_feedforward_layernorm"}},
+     .gguf = "gemma3"},
+    {.model_type = "olmo2",
+     .architecture = "Olmo2ForCausalLM",
+     .attention = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM_ROW),
+     .mlp = NORMED_AFTER,
+     .max_positions = 2048,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                {"post_mlp_layernorm", "post_feedforward_layernorm"}},
+     .gguf = "olmo2"},
+    {.model_type = "olmo3",
+     .architecture = "Olmo3ForCausalLM",
+     .attention = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM_ROW),
+     .mlp = NORMED_AFTER,
+     .max_positions = 2048,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                {"post_mlp_layernorm", "post_feedforward_layernorm"}},
+     .gguf = "olmo2"},
+    {.model_type = "granite",
+     .architecture = "GraniteForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
+     .max_positions = 2048,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .gguf = "granite",
+     .gguf_pairs = true},
+    {.model_type = "granitemoehybrid",
+     .architecture = "GraniteMoeHybridForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
+     .max_positions = 2048,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .rename = {{"mlp.gate_up_proj", "shared_mlp.input_linear"},
+                {"mlp.down_proj", "shared_mlp.output_linear"}},
+     .gguf = "granite",
+     .gguf_pairs = true},
+    {.model_type = "phi3",
+     .architecture = "Phi3ForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_QKV),
+     .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
+     .max_positions = 4096,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .gguf = "phi3"},
+    {.model_type = "glm4",
+     .architecture = "Glm4ForCausalLM",
+     .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QKV_BIAS),
+     .mlp = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
+     .head_dim = 128,
+     .kv_heads = 2,
+     .max_positions = 131072,
+     .rms_eps = 1.5625e-7,
+     .rope_theta = 1e4,
+     .gguf = "glm4"},
+    {.model_type = "exaone4",
+     .architecture = "Exaone4ForCausalLM",
+     .attention = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM),
+     .mlp = NORMED_AFTER,
+     .kv_heads = 32,
+     .max_positions = 2048,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                {"post_mlp_layernorm", "post_feedforward_layernorm"}},
+     .gguf = "exaone4"},
+    {.model_type = "hunyuan_v1_dense",
+     .architecture = "HunYuanDenseV1ForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_QK_GAIN_LAST),
+     .mlp = NORMED_BEFORE,
+     .max_positions = 2048,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .rename = {{"self_attn.q_norm", "self_attn.query_layernorm"},
+                {"self_attn.k_norm", "self_attn.key_layernorm"}},
+     .gguf = "hunyuan-dense"},
+    {.model_type = "minicpm",
+     .architecture = "MiniCPMForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
+     .max_positions = 2048,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .gguf = "minicpm",
+     .gguf_pairs = true},
 };
 
 /* Values of hidden_act, and the kernels that compute each. The first is the default of a config.json without it. */
@@ -94,7 +217,7 @@ static const struct hidden_act {
 enum {
     FAMILIES = sizeof families / sizeof *families,
     HIDDEN_ACTS = sizeof hidden_acts / sizeof *hidden_acts,
-    NAMES_BYTES = 128
+    NAMES_BYTES = 256
 };
 
 static inline const struct family *family_find(const char *model_type)
@@ -105,11 +228,11 @@ static inline const struct family *family_find(const char *model_type)
     return NULL;
 }
 
-/* Return the family that GGUF files of this name are read as if they have a window, or NULL. */
-static inline const struct family *family_of_windows(const char *gguf)
+/* Return the first family whose GGUF files have this architecture, or NULL. */
+static inline const struct family *family_of_gguf(const char *gguf)
 {
     for (int i = 0; i < FAMILIES; i++)
-        if (families[i].window > 0 && strcmp(families[i].gguf, gguf) == 0)
+        if (families[i].gguf && strcmp(families[i].gguf, gguf) == 0)
             return &families[i];
     return NULL;
 }

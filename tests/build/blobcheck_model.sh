@@ -45,7 +45,7 @@ refuses "blobcheck --model refuses an unknown activation" 2 'hidden_act is relu;
 config '"model_type": "llama", "head_dim": 96'
 refuses "blobcheck --model refuses a head size without kernels" 1 'attn_fwd has no key for head size 96' check --quiet
 config '"model_type": "gpt2"'
-refuses "blobcheck --model refuses an unknown family" 2 'config.json: model_type is gpt2; llama, mistral, qwen2 and qwen3 are supported' check
+refuses "blobcheck --model refuses an unknown family" 2 'config.json: model_type is gpt2; llama, mistral, .* are supported' check
 config '"hidden_size": 64'
 refuses "blobcheck --model refuses a config.json without family" 2 'model_type is missing' check
 config '"model_type": "llama", "hidden_size": 64'
@@ -58,6 +58,19 @@ rm "$model/config.json"
 folder=$model
 model=$scratch/model.gguf
 uses "a GGUF file" "qknorm_rope_fwd.lp attn_fwd.lp.d64 swiglu_fwd.lp dequantize.lp.type10" "rope_fwd.lp attn_fwd.lp.d128"
+# number N BYTES, text TEXT: little-endian, as GGUF has them
+number() {
+    local i
+    for ((i = 0; i < $2; i++)); do printf '%b' "\\x$(printf '%02x' $(($1 >> 8 * i & 255)))"; done
+}
+text() { number ${#1} 8 && printf '%s' "$1"; }
+{
+    printf GGUF && number 3 4 && number 0 8 && number 2 8
+    text general.architecture && number 8 4 && text gemma3
+    text gemma3.attention.key_length && number 4 4 && number 128 4
+} >"$scratch/gemma3.gguf"
+model=$scratch/gemma3.gguf
+uses "a GGUF file whose architecture is named otherwise than its family" "qknorm_rope_fwd.lp attn_fwd.lp.d128" "rope_fwd.lp attn_fwd.lp.d64"
 head -c 300 "$scratch/model.gguf" >"$scratch/cut.gguf"
 model=$scratch/cut.gguf
 refuses "blobcheck --model refuses a cut GGUF file" 2 'cut.gguf: neither a folder nor a whole GGUF file' check

@@ -10,7 +10,7 @@
 #include "formats/quantize.h"
 #include "io/error.h"
 #include "model/gguf_ftype.h"
-#include "model/gguf_model.h"
+#include "model/gguf_names.h"
 #include "model/tensor_names.h"
 #include "plain_layers.h"
 #include "text/gguf_tokenizer.h"
@@ -68,7 +68,7 @@ static void gguf_put_changes(struct gguf_writer *w, const struct gguf_form *f)
 static void gguf_put_model(struct gguf_writer *w, const struct gguf_form *f,
                            const struct model_config *c)
 {
-    const char *arch = gguf_arch(c->model_type);
+    const char *arch = gguf_arch(c->model_type)->name;
     const struct {
         const char *name;
         int value;
@@ -126,7 +126,7 @@ static inline int gguf_write_tensor(struct gguf_writer *w, const struct model_co
     const int64_t rows = spec->shape[0], columns = spec->shape[1], D = ATTENTION(c).head_dim;
     const bool q_or_k = spec->role == ROLE_Q_WEIGHT || spec->role == ROLE_K_WEIGHT ||
                         spec->role == ROLE_Q_BIAS || spec->role == ROLE_K_BIAS;
-    const bool alternate = q_or_k && strcmp(gguf_arch(c->model_type), "llama") == 0;
+    const bool alternate = q_or_k && strcmp(gguf_arch(c->model_type)->name, "llama") == 0;
     float *row = malloc((size_t)columns * sizeof *row);
     const size_t bytes = tensor_type_bytes(dtype, columns);
     char *blocks = malloc(bytes);

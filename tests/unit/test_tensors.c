@@ -107,6 +107,39 @@ static void the_order_of_elements_is_hashed(void **state)
     const uint64_t plain = hash_tensors(&w);
     t.pairs = HEADS;
     assert_true(hash_tensors(&w) != plain);
+    t.pairs = 0;
+    t.added = -1;
+    assert_true(hash_tensors(&w) != plain);
+}
+
+/* Gains of 1 + w, where w has 8 bits, give w back, whatever type they are read as. */
+static void a_number_is_added_to_each_element(void **state)
+{
+    (void)state;
+    float stored[ROWS], wide[ROWS];
+    uint16_t half[ROWS], brain[ROWS];
+    for (int i = 0; i < ROWS; i++)
+        stored[i] = 1 + f32_from_bf16(bf16_from_f32(0.37f * (float)(i - ROWS / 2)));
+    struct tensor t = {
+        .dtype = NJ_TYPE_F32, .rank = 1, .shape = {ROWS}, .data = stored, .added = -1};
+    assert_false(tensor_is_as_stored(&t));
+    tensor_to_f32(&t, 1, ROWS - 1, wide);
+    tensor_to_16(&t, 1, ROWS - 1, 1, half);
+    tensor_to_16(&t, 1, ROWS - 1, 0, brain);
+    for (int i = 1; i < ROWS; i++) {
+        const float want = f32_from_bf16(bf16_from_f32(0.37f * (float)(i - ROWS / 2)));
+        assert_float_equal(wide[i - 1], want, 0);
+        assert_int_equal(half[i - 1], f16_from_f32(want));
+        assert_int_equal(brain[i - 1], bf16_from_f32(want));
+    }
+    for (int i = 0; i < ROWS; i++)
+        brain[i] = bf16_from_f32(1.5f);
+    t = (struct tensor){
+        .dtype = NJ_TYPE_BF16, .rank = 1, .shape = {ROWS}, .data = brain, .added = -1};
+    tensor_to_16(&t, 0, ROWS, 0, half);
+    assert_int_equal(half[ROWS - 1], bf16_from_f32(0.5f));
+    t.added = 0;
+    assert_true(tensor_is_as_stored(&t));
 }
 
 /* Receipts and runs that are resumed contain the hash, so it is the same in all releases. */
@@ -135,6 +168,7 @@ int main(void)
         cmocka_unit_test(elements_of_pairs_come_in_order),
         cmocka_unit_test(quantized_elements_are_expanded),
         cmocka_unit_test(the_order_of_elements_is_hashed),
+        cmocka_unit_test(a_number_is_added_to_each_element),
         cmocka_unit_test(the_hash_of_tensors_stays),
     };
     return cmocka_run_group_tests_name("tensors", tests, NULL, NULL);

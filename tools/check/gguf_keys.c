@@ -5,6 +5,8 @@
  */
 #include "check/gguf_keys.h"
 
+#include "base/families.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -88,6 +90,13 @@ static bool ends_in(const char *key, const char *name)
     return dot && !strcmp(dot + 1, name);
 }
 
+/* Return the family's name in transformers, or that of an architecture without a family. */
+static json_t *model_type(const char *architecture)
+{
+    const struct family *family = family_of_gguf(architecture);
+    return json_string(family ? family->model_type : architecture);
+}
+
 /* Read the values as fields of a config.json. */
 static void read_values(struct reader *r, json_t *out)
 {
@@ -102,7 +111,7 @@ static void read_values(struct reader *r, json_t *out)
         for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++)
             if (ends_in(key, fields[i][0]))
                 json_object_set_new(out, fields[i][1],
-                                    i == 0 ? json_string(x) : json_integer(strtoll(x, NULL, 10)));
+                                    i == 0 ? model_type(x) : json_integer(strtoll(x, NULL, 10)));
     }
 }
 

@@ -74,7 +74,7 @@ int gguf_int(const struct gguf *g, const char *key, int64_t missing, int64_t *ou
 int gguf_number(const struct gguf *g, const char *key, double missing, double *out);
 int gguf_bool(const struct gguf *g, const char *key, bool missing, bool *out);
 int gguf_string(const struct gguf *g, const char *key, struct gguf_text *out);
-/* Read arrays, which the caller frees with free(). */
+/* Read arrays, which the caller frees with free(); in one of whole numbers true is 1. */
 int gguf_strings(const struct gguf *g, const char *key, struct gguf_text **out, size_t *count);
 int gguf_ints(const struct gguf *g, const char *key, int32_t **out, size_t *count);
 int gguf_floats(const struct gguf *g, const char *key, float **out, size_t *count);

@@ -183,7 +183,7 @@ int gguf_ints(const struct gguf *g, const char *key, int32_t **out, size_t *coun
     *count = 0;
     if (!v)
         return 0;
-    if (!v->array || !types[v->type].is_int)
+    if (!v->array || !(types[v->type].is_int || v->type == GGUF_BOOL))
         return refuse(g, v, "an array of whole numbers");
     int32_t *number = calloc((size_t)v->count + 1, sizeof *number);
     if (!number)

@@ -132,6 +132,13 @@ void gguf_put_i32s(struct gguf_writer *w, const char *key, const int32_t *x, siz
         put_number(w, (uint32_t)x[i], 4);
 }
 
+void gguf_put_bools(struct gguf_writer *w, const char *key, const bool *x, size_t count)
+{
+    put_array(w, key, GGUF_BOOL, count);
+    for (size_t i = 0; i < count; i++)
+        put_number(w, x[i], 1);
+}
+
 /* ---- tensors ---- */
 
 static void put_tensor(struct gguf_writer *w, const struct st_declared *t, size_t offset)

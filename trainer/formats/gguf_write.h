@@ -22,6 +22,7 @@ void gguf_put_string(struct gguf_writer *w, const char *key, const char *x);
 void gguf_put_strings(struct gguf_writer *w, const char *key, const struct gguf_text *x,
                       size_t count);
 void gguf_put_i32s(struct gguf_writer *w, const char *key, const int32_t *x, size_t count);
+void gguf_put_bools(struct gguf_writer *w, const char *key, const bool *x, size_t count);
 /* Declare the tensors; no metadata may follow. Names are GGUF's; shapes have rows first.
  * `tensors` must stay valid until the end. */
 int gguf_write_tensors(struct gguf_writer *w, const struct st_declared *tensors, size_t count);

@@ -98,13 +98,14 @@ static uint64_t hash_parts(const uint64_t *part, size_t count, uint64_t h)
     return h;
 }
 
-/* Hash the name, type, order of rows and shape of one tensor with the preceding hash. */
+/* Hash the name, type, order of rows, shape and `added` of one tensor with the preceding hash. */
 static uint64_t hash_head(const struct tensor *t, uint64_t before)
 {
     uint64_t h = XXH3_64bits_withSeed(t->name, strlen(t->name) + 1, before);
     int64_t shape[6] = {t->dtype | (int64_t)t->pairs << 32, t->rank};
     memcpy(shape + 2, t->shape, sizeof t->shape);
-    return XXH3_64bits_withSeed(shape, sizeof shape, h);
+    h = XXH3_64bits_withSeed(shape, sizeof shape, h);
+    return t->added == 0 ? h : XXH3_64bits_withSeed(&t->added, sizeof t->added, h);
 }
 
 static uint64_t hash_packed(const struct packed *p, const uint64_t *part, uint64_t h)

@@ -50,6 +50,11 @@ static void packed_rows(const struct tensor *t, int64_t first, int64_t count, un
     }
 }
 
+bool tensor_is_as_stored(const struct tensor *t)
+{
+    return t->pairs == 0 && t->added == 0 && !t->packed;
+}
+
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst)
 {
     if (t->packed) {
@@ -126,6 +131,8 @@ static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, flo
         for (int64_t i = 0; i < count; i++)
             dst[i] = f32_from_f16(load_16(data, first + i));
     }
+    for (int64_t i = 0; t->added != 0 && i < count; i++)
+        dst[i] += t->added;
 }
 
 void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
@@ -141,7 +148,7 @@ static void run_to_16(const struct tensor *t, int64_t first, int64_t count, int 
 {
     uint16_t (*narrow)(float) = to_f16 ? f16_from_f32 : bf16_from_f32;
     float x[BLOCK_ELEMENTS_MOST];
-    if (t->dtype == (to_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16)) {
+    if (t->added == 0 && t->dtype == (to_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16)) {
         memcpy(dst, (const unsigned char *)t->data + 2 * first, (size_t)count * 2);
         return;
     }

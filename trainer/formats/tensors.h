@@ -8,6 +8,7 @@
 
 #include "base/tensor_type.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ struct tensor {
     /* number of heads in each of which the rows of the two halves alternate (query and key of
      * GGUF's llama, which rotates neighbors); 0: rows are in Hugging Face's order */
     int pairs;
+    /* number added to each element of an unquantized tensor (-1: GGUF files hold the gain of a norm
+     * where folders hold the gain - 1) */
+    float added;
 };
 
 /* Quantized tensor that its files hold in a layout of their own: numbers, scales and the like
@@ -63,6 +67,8 @@ const struct tensor *tensors_find(const struct tensors *w, const char *name); /*
 /* Return the type in which other formats store the weights: BF16 if they are quantized, else
  * their own. */
 enum nj_tensor_type tensor_expanded(const struct tensor *t);
+/* Return whether `data` holds the elements in Hugging Face's order and form. */
+bool tensor_is_as_stored(const struct tensor *t);
 /* Copy `count` rows of whole blocks, as the file has them, from row `first` on. This and the
  * functions below read rows in Hugging Face's order. */
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst);

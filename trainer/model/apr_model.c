@@ -11,7 +11,8 @@
 #include "io/error.h"
 #include "io/json_text.h"
 #include "model/config_from.h"
-#include "model/gguf_model.h"
+#include "model/gguf_names.h"
+#include "model/gguf_rope.h"
 #include "model/tensor_names.h"
 
 #include <ctype.h>

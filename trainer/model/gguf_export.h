@@ -16,8 +16,6 @@ struct export_options {
     void *user;
 };
 
-/* Refuse a model that a GGUF file would describe wrongly. where: the place that the message names. */
-int gguf_check_model(const struct model_config *c, const char *where);
 /* Write the weights, tokenizer and chat template of the model at `from` (a folder or a GGUF file) to `to`. Weights that
  * have the wanted type already are copied. *bytes: size of the weights as written. */
 int gguf_export(const char *from, const char *to, const struct export_options *o, double *bytes);

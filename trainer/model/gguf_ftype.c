@@ -5,6 +5,7 @@
 #include "model/gguf_ftype.h"
 
 #include "formats/tensors.h"
+#include "model/gguf_names.h"
 
 #include <string.h>
 
@@ -27,14 +28,15 @@ static bool layer_matters(int layer, int layers)
     return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
-/* Return whether llama.cpp takes the model for one of 70B, whose few value heads cost little in more bits. It knows no
- * such model of qwen3. */
+/* Return whether llama.cpp takes the model for one of 70B, whose few value heads cost little in more bits. It knows such
+ * models of two architectures. */
 static bool is_70b(const struct model_config *c)
 {
-    if (c->layers != 80 || strcmp(c->model_type, "qwen3") == 0)
-        return false;
+    const char *arch = gguf_arch(c->model_type)->name;
     const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
-    return strcmp(c->model_type, "qwen2") == 0 || b->heads != b->kv_heads;
+    if (c->layers != 80)
+        return false;
+    return strcmp(arch, "qwen2") == 0 || (strcmp(arch, "llama") == 0 && b->heads != b->kv_heads);
 }
 
 static enum nj_tensor_type wanted(const struct gguf_ftype *m, const struct model_config *c,
@@ -47,6 +49,8 @@ static enum nj_tensor_type wanted(const struct gguf_ftype *m, const struct model
                                                                        : NJ_TYPE_Q6_K;
     if (m->more_bits && (value || down) && layer_matters(spec->layer, c->layers))
         return NJ_TYPE_Q6_K;
+    if (m->more_bits && spec->role == ROLE_QKV_WEIGHT)
+        return m->type == NJ_TYPE_Q4_K ? NJ_TYPE_Q5_K : NJ_TYPE_Q6_K;
     return value && m->type == NJ_TYPE_Q4_K && is_70b(c) ? NJ_TYPE_Q5_K : m->type;
 }
 

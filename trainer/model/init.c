@@ -228,7 +228,7 @@ static int write_tensor(struct st_folder_writer *w, const struct source *s,
     const struct tensor *t = NULL;
     if (s->from)
         TRY(find_taken(s, spec, &t));
-    if (t && t->dtype == dtype && t->pairs == 0 && !t->packed)
+    if (t && t->dtype == dtype && tensor_is_as_stored(t))
         return st_folder_data(w, t->data, t->bytes);
     for (int64_t at = 0; at < elements; at += BLOCK) {
         const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;

@@ -12,7 +12,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/waits.h"
-#include "model/gguf_export.h"
+#include "model/gguf_describe.h"
 #include "model/gguf_ftype.h"
 #include "model/model_open.h"
 #include "record/run_files.h"

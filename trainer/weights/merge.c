@@ -86,7 +86,7 @@ static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const s
     const struct adapter *ad = lora_of(&m->lora, spec);
     const int64_t columns = spec->shape[1], rows = spec->shape[0];
     const enum nj_tensor_type dtype = tensor_expanded(t);
-    if (!ad && t->dtype == dtype && t->pairs == 0 && !t->packed)
+    if (!ad && t->dtype == dtype && tensor_is_as_stored(t))
         return st_folder_data(m->writer, t->data, t->bytes);
     if (ad)
         TRY(read_adapter(m, ad));

@@ -4,59 +4,23 @@
  * has that feature, and then there is no bias.
  */
 #include "base/checked.h"
-#include "net/cache.h"
+#include "net/heads.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
 #include "nojit_ops.h"
 
-/* Arrays that the backward pass reads. Without a norm of heads, and outside of training, QKV is rotated in
- * place and there is no RAW. */
-enum {
-    QKV, /* [N, (H + 2K) D] q, k, v, rotated; in a decoder's step without a norm of heads, not yet rotated */
-    RAW,     /* [N, (H + 2K) D] q, k, v before norm and rotation */
-    RSTD_QK, /* [N, H + K] 1 / root mean square of the heads of q and k */
-    O,       /* [N, H D] output of attention */
-    LSE,     /* [B, H, S] log of the sum of exponentials of the scores */
-    ARRAYS
-};
-_Static_assert((int)ARRAYS <= (int)BLOCK_ARRAYS_MOST, "struct acts has no place for an array");
-
-static bool is_normed(const struct block *b)
-{
-    return block_has(b, FEATURE_QK_NORM);
-}
-
-/* Return the rotation frequencies of the block's heads, on the device. */
-static const float *inv_freq_of(const struct block_pass *p)
-{
-    return p->n->inv_freq + config_frequencies(&p->n->c, p->b->rope);
-}
-
-static float amplitude_of(const struct block_pass *p)
-{
-    return rope_amplitude(&p->n->c.arch.rope[p->b->rope]);
-}
-
 /* ---- memory ---- */
 
-static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
-                          enum acts_mode mode, int array)
+/* Return the number of elements of a row of queries, keys and values, or of outputs, with heads as kernels have
+ * them. */
+static int64_t padded_qkv(const struct block *b)
 {
-    const size_t e = dtype_bytes(n->T), heads = (size_t)b->heads, keys = (size_t)b->kv_heads;
-    const size_t qkv = size_product(rows, (size_t)block_qkv_size(b), e);
-    const size_t bytes[ARRAYS] = {
-        [QKV] = qkv,
-        [RAW] = is_normed(b) && mode == ACTS_TRAIN ? qkv : 0,
-        [RSTD_QK] = is_normed(b) ? size_product(rows, size_add(heads, keys), sizeof(float)) : 0,
-        [O] = size_product(rows, heads, size_mul((size_t)b->head_dim, e)),
-        [LSE] = size_product(rows, heads, sizeof(float)),
-    };
-    return bytes[array];
+    return ((int64_t)b->heads + 2 * (int64_t)b->kv_heads) * block_padded_dim(b);
 }
 
-static void *raw_of(const struct block_pass *p)
+static int64_t padded_output(const struct block *b)
 {
-    return is_normed(p->b) && p->v.kept[RAW] ? p->v.kept[RAW] : p->v.kept[QKV];
+    return (int64_t)b->heads * block_padded_dim(b);
 }
 
 static int64_t heads(const struct block *b)
@@ -64,17 +28,28 @@ static int64_t heads(const struct block *b)
     return b->heads;
 }
 
-static int64_t output_size(const struct block *b)
+static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
+                          enum acts_mode mode, int array)
 {
-    return (int64_t)b->heads * b->head_dim;
+    const size_t e = dtype_bytes(n->T), heads = (size_t)b->heads, keys = (size_t)b->kv_heads;
+    const size_t qkv = size_product(rows, (size_t)padded_qkv(b), e);
+    const bool normed = heads_are_normed(b);
+    const size_t bytes[HEADS_ARRAYS] = {
+        [QKV] = qkv,
+        [RAW] = normed && mode == ACTS_TRAIN ? qkv : 0,
+        [RSTD_QK] = normed ? size_product(rows, size_add(heads, keys), sizeof(float)) : 0,
+        [O] = size_product(rows, (size_t)padded_output(b), e),
+        [LSE] = size_product(rows, heads, sizeof(float)),
+    };
+    return bytes[array];
 }
 
 static void carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     const struct arch *arch = &n->c.arch;
     const size_t e = dtype_bytes(n->T);
-    const size_t qkv = (size_t)arch_most(arch, n->c.layers, block_qkv_size);
-    const size_t out = (size_t)arch_most(arch, n->c.layers, output_size);
+    const size_t qkv = (size_t)arch_most(arch, n->c.layers, padded_qkv);
+    const size_t out = (size_t)arch_most(arch, n->c.layers, padded_output);
     a->dqkv = carve_take(m, size_product(rows, qkv, e));
     a->dout = carve_take(m, size_product(rows, out, e));
     a->delta = carve_take(
@@ -83,149 +58,19 @@ static void carve_backward(const struct net *n, size_t rows, struct carve *m, st
 
 /* ---- forward ---- */
 
-/* Run attention of the next row of each sequence over those in the cache, which gets its keys and values. Without a
- * norm of heads the kernel also rotates the row, and qkv stays as the GEMM left it: the number of kernels limits
- * the speed of a step. */
-static void attend_cached(struct work *r, const struct block_pass *p, const void *bias)
-{
-    const struct block *b = p->b;
-    const struct acts *a = p->a;
-    const enum nj_dtype T = p->n->T;
-    const float *inv_freq = is_normed(b) ? NULL : inv_freq_of(p);
-    const struct cache *to = a->cache;
-    const struct layer_cache l = cache_layer(p->n, to, p->layer);
-    if (l.scales)
-        OP(r, nj_attn_decode_q8(r->s, T, b->head_dim,
-                                &(struct nj_attn_decode_q8){.o = p->v.kept[O],
-                                                            .part = a->chunk_sums,
-                                                            .k = l.keys,
-                                                            .v = l.values,
-                                                            .kv_scale = l.scales,
-                                                            .qkv = p->v.kept[QKV],
-                                                            .bias = bias,
-                                                            .inv_freq = inv_freq,
-                                                            .slot = p->rows->slot,
-                                                            .pos = p->rows->pos,
-                                                            .R = acts_rows(a),
-                                                            .H = b->heads,
-                                                            .K = b->kv_heads,
-                                                            .P = to->positions,
-                                                            .G = to->slots,
-                                                            .C = a->chunks,
-                                                            .window = b->window,
-                                                            .scale = block_score_scale(b),
-                                                            .amplitude = amplitude_of(p)}));
-    else
-        OP(r, nj_attn_decode(r->s, T, b->head_dim,
-                             &(struct nj_attn_decode){.o = p->v.kept[O],
-                                                      .part = a->chunk_sums,
-                                                      .k = l.keys,
-                                                      .v = l.values,
-                                                      .qkv = p->v.kept[QKV],
-                                                      .bias = bias,
-                                                      .inv_freq = inv_freq,
-                                                      .slot = p->rows->slot,
-                                                      .pos = p->rows->pos,
-                                                      .R = acts_rows(a),
-                                                      .H = b->heads,
-                                                      .K = b->kv_heads,
-                                                      .P = to->positions,
-                                                      .G = to->slots,
-                                                      .C = a->chunks,
-                                                      .window = b->window,
-                                                      .scale = block_score_scale(b),
-                                                      .amplitude = amplitude_of(p)}));
-    if (a->chunks > 1)
-        OP(r, nj_attn_decode_merge(r->s, T, b->head_dim,
-                                   &(struct nj_attn_decode_merge){.o = p->v.kept[O],
-                                                                  .part = a->chunk_sums,
-                                                                  .slot = p->rows->slot,
-                                                                  .pos = p->rows->pos,
-                                                                  .R = acts_rows(a),
-                                                                  .H = b->heads,
-                                                                  .C = a->chunks,
-                                                                  .window = b->window}));
-}
-
-/* Store keys and values of a pass over prompts in the cache. */
-static void store(struct work *r, const struct block_pass *p)
-{
-    const struct block *b = p->b;
-    const struct cache *to = p->a->cache;
-    const struct layer_cache l = cache_layer(p->n, to, p->layer);
-    if (l.scales)
-        OP(r, nj_kv_store_q8(r->s, p->n->T, b->head_dim,
-                             &(struct nj_kv_store_q8){.k = l.keys,
-                                                      .v = l.values,
-                                                      .kv_scale = l.scales,
-                                                      .qkv = p->v.kept[QKV],
-                                                      .slot = p->rows->slot,
-                                                      .pos = p->rows->pos,
-                                                      .N = acts_rows(p->a),
-                                                      .H = b->heads,
-                                                      .K = b->kv_heads,
-                                                      .P = to->positions,
-                                                      .G = to->slots}));
-    else
-        OP(r, nj_kv_store(r->s, p->n->T, b->head_dim,
-                          &(struct nj_kv_store){.k = l.keys,
-                                                .v = l.values,
-                                                .qkv = p->v.kept[QKV],
-                                                .slot = p->rows->slot,
-                                                .pos = p->rows->pos,
-                                                .N = acts_rows(p->a),
-                                                .H = b->heads,
-                                                .K = b->kv_heads,
-                                                .P = to->positions,
-                                                .G = to->slots}));
-}
-
-/* Compute qkv = rotate(norm(raw + bias)), in place if no backward pass needs raw; with a norm there is no bias. */
-static void rotate(struct work *r, const struct block_pass *p, const void *bias)
-{
-    const struct block *b = p->b;
-    const int N = acts_rows(p->a);
-    if (is_normed(b))
-        OP(r, nj_qknorm_rope_fwd(r->s, p->n->T,
-                                 &(struct nj_qknorm_rope_fwd){.y = p->v.kept[QKV],
-                                                              .rstd = p->v.kept[RSTD_QK],
-                                                              .x = raw_of(p),
-                                                              .wq = block_weight(p, ROLE_Q_NORM),
-                                                              .wk = block_weight(p, ROLE_K_NORM),
-                                                              .inv_freq = inv_freq_of(p),
-                                                              .pos = p->rows->pos,
-                                                              .N = N,
-                                                              .H = b->heads,
-                                                              .K = b->kv_heads,
-                                                              .D = b->head_dim,
-                                                              .eps = p->n->c.rms_eps,
-                                                              .amplitude = amplitude_of(p)}));
-    else
-        OP(r, nj_rope_fwd(r->s, p->n->T,
-                          &(struct nj_rope_fwd){.qkv = p->v.kept[QKV],
-                                                .bias = bias,
-                                                .inv_freq = inv_freq_of(p),
-                                                .pos = p->rows->pos,
-                                                .N = N,
-                                                .H = b->heads,
-                                                .K = b->kv_heads,
-                                                .D = b->head_dim,
-                                                .amplitude = amplitude_of(p)}));
-}
-
 /* Compute o from raw, after adding the bias and rotating; a decoder attends to the sequences in its cache, to which
  * keys and values are added. */
 static void attend(struct work *r, const struct block_pass *p, const void *bias)
 {
     const struct acts *a = p->a;
     const bool decoding = a->mode == ACTS_DECODE;
-    if (!decoding || is_normed(p->b))
-        rotate(r, p, bias);
+    if (!decoding || heads_are_normed(p->b))
+        heads_fwd(r, p, bias);
     if (decoding) {
-        attend_cached(r, p, bias);
+        heads_attend_cached(r, p, bias);
         return;
     }
-    OP(r, nj_attn_fwd(r->s, p->n->T, p->b->head_dim,
+    OP(r, nj_attn_fwd(r->s, p->n->T, block_padded_dim(p->b),
                       &(struct nj_attn_fwd){.o = p->v.kept[O],
                                             .lse = p->v.kept[LSE],
                                             .qkv = p->v.kept[QKV],
@@ -237,13 +82,13 @@ static void attend(struct work *r, const struct block_pass *p, const void *bias)
                                             .window = p->b->window,
                                             .scale = block_score_scale(p->b)}));
     if (a->cache)
-        store(r, p);
+        heads_store(r, p);
 }
 
 static void compute_arrays(struct work *r, const struct block_pass *p)
 {
     /* 1. q, k and v */
-    product_fwd(r, p->a, &p->matrix[ATTENTION_QKV], raw_of(p), block_rows(p));
+    product_fwd(r, p->a, &p->matrix[ATTENTION_QKV], heads_raw(p), block_rows(p));
     /* 2. rotation and attention */
     attend(r, p, block_weight(p, ROLE_Q_BIAS));
 }
@@ -257,59 +102,12 @@ static void forward(struct work *r, const struct block_pass *p)
 
 /* ---- backward ---- */
 
-/* Turn dqkv, the gradient of the rotated rows, into that of the product, and compute the gradients of gains and
- * biases. */
-static void unrotate(struct work *r, const struct block_pass *p)
-{
-    const struct net *n = p->n;
-    const struct acts *a = p->a;
-    const struct block *b = p->b;
-    const int N = acts_rows(a), P = partial_sums(N), D = b->head_dim;
-    const int64_t bias = p->first[ROLE_Q_BIAS];
-    if (is_normed(b)) {
-        float *part_k = a->part + (size_t)P * (size_t)D;
-        OP(r, nj_qknorm_rope_bwd(r->s, n->T,
-                                 &(struct nj_qknorm_rope_bwd){.dqkv = a->dqkv,
-                                                              .dwq_part = a->part,
-                                                              .dwk_part = part_k,
-                                                              .x = raw_of(p),
-                                                              .rstd = p->v.kept[RSTD_QK],
-                                                              .wq = block_weight(p, ROLE_Q_NORM),
-                                                              .wk = block_weight(p, ROLE_K_NORM),
-                                                              .inv_freq = inv_freq_of(p),
-                                                              .pos = p->rows->pos,
-                                                              .N = N,
-                                                              .H = b->heads,
-                                                              .K = b->kv_heads,
-                                                              .D = D,
-                                                              .P = P,
-                                                              .amplitude = amplitude_of(p)}));
-        norm_add_columns(r, n, p->first[ROLE_Q_NORM], a->part, N, D);
-        norm_add_columns(r, n, p->first[ROLE_K_NORM], part_k, N, D);
-        return;
-    }
-    float *part = bias < 0 || !n->grad ? NULL : a->part;
-    OP(r, nj_rope_bwd(r->s, n->T,
-                      &(struct nj_rope_bwd){.dqkv = a->dqkv,
-                                            .dbias_part = part,
-                                            .inv_freq = inv_freq_of(p),
-                                            .pos = p->rows->pos,
-                                            .N = N,
-                                            .H = b->heads,
-                                            .K = b->kv_heads,
-                                            .D = D,
-                                            .P = P,
-                                            .amplitude = amplitude_of(p)}));
-    if (part)
-        norm_add_columns(r, n, bias, part, N, (int)block_qkv_size(b));
-}
-
 /* Compute dqkv from dout. */
 static void attend_bwd(struct work *r, const struct block_pass *p)
 {
     const struct acts *a = p->a;
     const struct block *b = p->b;
-    OP(r, nj_attn_bwd_dq(r->s, p->n->T, b->head_dim,
+    OP(r, nj_attn_bwd_dq(r->s, p->n->T, block_padded_dim(b),
                          &(struct nj_attn_bwd_dq){.dqkv = a->dqkv,
                                                   .delta = a->delta,
                                                   .dout = a->dout,
@@ -323,7 +121,7 @@ static void attend_bwd(struct work *r, const struct block_pass *p)
                                                   .K = b->kv_heads,
                                                   .window = b->window,
                                                   .scale = block_score_scale(b)}));
-    OP(r, nj_attn_bwd_dkv(r->s, p->n->T, b->head_dim,
+    OP(r, nj_attn_bwd_dkv(r->s, p->n->T, block_padded_dim(b),
                           &(struct nj_attn_bwd_dkv){.dqkv = a->dqkv,
                                                     .dout = a->dout,
                                                     .qkv = p->v.kept[QKV],
@@ -349,7 +147,7 @@ static void backward(struct work *r, const struct block_pass *p)
     product_dx(r, a, o, a->dout, dy, p->v.kept[O]);
     /* 2. q, k and v */
     attend_bwd(r, p);
-    unrotate(r, p);
+    heads_bwd(r, p);
     /* 3. normed rows */
     norm_again(r, p);
     product_gradient(r, a, qkv, a->dqkv);
@@ -364,7 +162,7 @@ static void step(struct work *r, const struct block_pass *p)
     const struct net *n = p->n;
     const int M = acts_rows(p->a), C = n->c.hidden_size, rows = (int)block_qkv_size(p->b);
     OP(r, nj_gemv_norm(r->s, n->T, M,
-                       &(struct nj_gemv_norm){.y = raw_of(p),
+                       &(struct nj_gemv_norm){.y = heads_raw(p),
                                               .x = p->v.x,
                                               .g = block_weight(p, ROLE_INPUT_NORM),
                                               .w = p->matrix[ATTENTION_QKV].data,
@@ -379,11 +177,11 @@ static void step(struct work *r, const struct block_pass *p)
                                             .x = p->v.kept[O],
                                             .w = p->matrix[ATTENTION_O].data,
                                             .N = C,
-                                            .K = (int)output_size(p->b)}));
+                                            .K = (int)padded_output(p->b)}));
 }
 
 const struct block_ops attention_ops = {
-    .arrays = ARRAYS,
+    .arrays = HEADS_ARRAYS,
     .dropped = RECOMPUTE_BLOCK,
     .array_bytes = array_bytes,
     .carve_backward = carve_backward,

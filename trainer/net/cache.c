@@ -24,8 +24,8 @@ static size_t heads_before(const struct net *n, const struct cache *c, int layer
         if (!b)
             continue;
         heads = size_add(heads, (size_t)b->kv_heads);
-        *bytes =
-            size_add(*bytes, size_product((size_t)b->kv_heads, (size_t)b->head_dim, c->element));
+        *bytes = size_add(
+            *bytes, size_product((size_t)b->kv_heads, (size_t)block_padded_dim(b), c->element));
     }
     return heads;
 }

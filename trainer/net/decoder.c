@@ -73,7 +73,7 @@ static size_t shares(int rows)
  * exponentials. */
 static int64_t part_size(const struct block *b)
 {
-    return (int64_t)b->heads * (b->head_dim + 2);
+    return (int64_t)b->heads * (block_padded_dim(b) + 2);
 }
 
 /* Return the fewest key heads of a layer with attention. */

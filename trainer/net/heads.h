@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * heads.h: the heads of an attention block, between its products. heads.c brings queries and keys into the form that
+ * attention reads, and heads_cache.c lets a decoder attend to its cache; only attention.c calls them.
+ */
+#ifndef NOJIT_TRAINER_HEADS_H
+#define NOJIT_TRAINER_HEADS_H
+
+#include "net/block.h"
+
+/* Arrays that the backward pass reads, of heads of block_padded_dim() elements. Without a norm of heads, and outside of
+ * training, QKV is rotated in place and there is no RAW. */
+enum {
+    QKV, /* [N, (H + 2K) D] q, k, v, rotated; in a decoder's step without a norm of heads, not yet rotated */
+    RAW,     /* [N, (H + 2K) D] q, k, v before norm and rotation */
+    RSTD_QK, /* [N, H + K] 1 / root mean square of the heads of q and k */
+    O,       /* [N, H D] output of attention */
+    LSE,     /* [B, H, S] log of the sum of exponentials of the scores */
+    HEADS_ARRAYS
+};
+_Static_assert((int)HEADS_ARRAYS <= (int)BLOCK_ARRAYS_MOST,
+               "struct acts has no place for an array");
+
+/* Return whether queries and keys are normed. */
+bool heads_are_normed(const struct block *b);
+/* Return where the product of queries, keys and values belongs. */
+void *heads_raw(const struct block_pass *p);
+/* Return the rotation frequencies of the block's heads, on the device, and the factor of rotated elements. */
+const float *heads_frequencies(const struct block_pass *p);
+float heads_amplitude(const struct block_pass *p);
+/* Compute QKV = rotate(norm(raw + bias)); with a norm there is no bias. */
+void heads_fwd(struct work *r, const struct block_pass *p, const void *bias);
+/* Turn a->dqkv, the gradient of QKV, into that of the product, and compute the gradients of gains and biases. */
+void heads_bwd(struct work *r, const struct block_pass *p);
+/* Compute O of the next row of each sequence, which attends to those in the cache; its keys and values join them.
+ * Without a norm of heads the rows of QKV are those of the product, and get the bias and the rotation here. */
+void heads_attend_cached(struct work *r, const struct block_pass *p, const void *bias);
+/* Store keys and values of a pass over prompts in the cache. */
+void heads_store(struct work *r, const struct block_pass *p);
+
+#endif

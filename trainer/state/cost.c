@@ -86,7 +86,9 @@ static double recomputed_weights(const struct net *n)
         for (int i = 0; i < layer->blocks; i++) {
             const struct block *b = &layer->block[i];
             const int64_t gate_up = 2 * (int64_t)b->ffn_size, down = b->ffn_size;
-            const int64_t attention = block_qkv_size(b) + (int64_t)b->heads * b->head_dim;
+            const int64_t out = (int64_t)b->heads * b->head_dim;
+            const int64_t attention =
+                block_qkv_size(b) + (block_has(b, FEATURE_GATE) ? 2 : 1) * out;
             elements +=
                 (double)c->hidden_size *
                 (double)(n->recompute == RECOMPUTE_MLP ? gate_up : gate_up + down + attention);

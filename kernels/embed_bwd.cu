@@ -24,7 +24,8 @@ static __device__ __forceinline__ void add_rows(float (&sum)[vec<T>::N], const T
     }
 }
 
-template <int N> static __device__ __forceinline__ void add_to(float *out, const float (&sum)[N])
+template <int N>
+static __device__ __forceinline__ void add_to(float *out, const float (&sum)[N], float scale)
 {
 #pragma unroll
     for (int i = 0; i < N; i += 4) {
@@ -32,7 +33,7 @@ template <int N> static __device__ __forceinline__ void add_to(float *out, const
         total.load(out + i);
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            total.v[k] += sum[i + k];
+            total.v[k] += scale * sum[i + k];
         total.store(out + i);
     }
 }
@@ -42,7 +43,7 @@ template <int N> static __device__ __forceinline__ void add_to(float *out, const
 template <typename T>
 static __device__ __forceinline__ void embed_bwd(float *dw, const T *dy, const int *ids,
                                                  const int *order, const int *runs, int N, int C,
-                                                 int V)
+                                                 int V, float scale)
 {
     constexpr int E = vec<T>::N, WARPS = NJ_THREADS / 32, FEW = 2 * WARPS;
     __shared__ float part[WARPS][E][32];
@@ -54,7 +55,7 @@ static __device__ __forceinline__ void embed_bwd(float *dw, const T *dy, const i
         for (int c = threadIdx.x * E; c < C; c += NJ_THREADS * E) {
             float sum[E] = {};
             add_rows<1>(sum, dy + c, order, begin, end, C);
-            add_to(out + c, sum);
+            add_to(out + c, sum, scale);
         }
         return;
     }
@@ -76,6 +77,6 @@ static __device__ __forceinline__ void embed_bwd(float *dw, const T *dy, const i
 #pragma unroll
             for (int i = 0; i < E; i++)
                 sum[i] += part[k][i][lane];
-        add_to(out + c, sum);
+        add_to(out + c, sum, scale);
     }
 }

@@ -99,13 +99,13 @@ template <typename T> static __device__ __forceinline__ float sum_of_squares(uin
 }
 
 template <typename T>
-static __device__ __forceinline__ uint4 normed_chunk(uint4 x, uint4 gain, float r)
+static __device__ __forceinline__ uint4 normed_chunk(uint4 x, uint4 gain, float r, float offset)
 {
     vec<T> a = vec<T>::of(x);
     const vec<T> g = vec<T>::of(gain);
 #pragma unroll
     for (int i = 0; i < vec<T>::N; i++)
-        a.v[i] = a.v[i] * r * g.v[i];
+        a.v[i] = a.v[i] * r * (g.v[i] + offset);
     return a.bits();
 }
 
@@ -121,7 +121,7 @@ static __device__ __forceinline__ float rcp_fast(float x)
 // warps: at 8192 channels four rows take all the shared memory of sm_75.
 template <typename T, int M>
 static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, const T *g, int C,
-                                                        float eps)
+                                                        float eps, float offset)
 {
     constexpr int V = vec<T>::N, WARPS = NJ_THREADS / 32;
     const int chunks = C / V, first = threadIdx.x;
@@ -164,13 +164,14 @@ static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, co
     if (first < chunks)
 #pragma unroll
         for (int m = 0; m < M; m++)
-            h[m * chunks + first] = normed_chunk<T>(keep[m], gain, root[m]);
+            h[m * chunks + first] = normed_chunk<T>(keep[m], gain, root[m], offset);
 #pragma unroll 1
     for (int c = first + NJ_THREADS; c < chunks; c += NJ_THREADS) {
         gain = vec<T>::read(g + c * V);
 #pragma unroll
         for (int m = 0; m < M; m++)
-            h[m * chunks + c] = normed_chunk<T>(vec<T>::read(x + m * C + c * V), gain, root[m]);
+            h[m * chunks + c] =
+                normed_chunk<T>(vec<T>::read(x + m * C + c * V), gain, root[m], offset);
     }
     __syncthreads();
 }
@@ -179,7 +180,8 @@ static __device__ __forceinline__ void norm_into_shared(uint4 *h, const T *x, co
 // Lane r M + m passes its sum to store(n, sum); all lanes call store().
 template <typename T, int M, int ROWS, int UNROLL, typename W, typename S>
 static __device__ __forceinline__ void gemv_of_normed(uint4 *h, const T *x, const T *g, int C,
-                                                      float eps, int count, W weights, S store)
+                                                      float eps, float offset, int count, W weights,
+                                                      S store)
 {
     constexpr int WARPS = NJ_THREADS / 32, SPAN = UNROLL * 32;
     const int lane = threadIdx.x % 32, chunks = C / vec<T>::N;
@@ -189,7 +191,7 @@ static __device__ __forceinline__ void gemv_of_normed(uint4 *h, const T *x, cons
     gemv_sums<T, M, ROWS, UNROLL> sums;
     sums.fetch(row, lane, n < count ? chunks : 0);
     nj_kernel_begin();
-    norm_into_shared<T, M>(h, x, g, C, eps);
+    norm_into_shared<T, M>(h, x, g, C, eps, offset);
     while (n < count) {
         const int64_t now = n;
         sums.clear();

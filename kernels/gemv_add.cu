@@ -4,7 +4,8 @@
 // A row of the weights belongs to one, two or four warps, so that a short matrix with long rows has work for the whole
 // GPU; each takes a stretch of it, and their sums are added in order.
 template <typename T, int M>
-static __device__ __forceinline__ void by_lanes(T *s, const T *x, const T *w, int N, int K)
+static __device__ __forceinline__ void by_lanes(T *s, const T *x, const T *w, int N, int K,
+                                                float scale)
 {
     constexpr int ROWS = M > 1 ? 2 : 1, UNROLL = M > 1 ? 5 : 6;
     constexpr int V = vec<T>::N, WARPS = NJ_THREADS / 32;
@@ -42,13 +43,14 @@ static __device__ __forceinline__ void by_lanes(T *s, const T *x, const T *w, in
         return;
     float sum = held;
     for (int p = 0; p < 1 << shift; p++)
-        sum += part[warp + p][lane];
+        sum += scale * part[warp + p][lane];
     *to = from_f32<T>(sum);
 }
 
 // The warps of a block share eight rows of the weights.
 template <typename T, int M>
-static __device__ __forceinline__ void by_mma(T *s, const T *x, const T *w, int N, int K)
+static __device__ __forceinline__ void by_mma(T *s, const T *x, const T *w, int N, int K,
+                                              float scale)
 {
     constexpr int V = vec<T>::N, UNROLL = 10, SPLIT = NJ_THREADS / 32;
     using sums_of = mma_sums<M, 1, UNROLL>;
@@ -75,15 +77,16 @@ static __device__ __forceinline__ void by_mma(T *s, const T *x, const T *w, int 
         if (column >= N - first)
             continue;
         T *to = s + (int64_t)m * N + first + column;
-        *to = from_f32<T>(to_f32(*to) + mma_sum<M, 8, SPLIT>(part, 0, m, column));
+        *to = from_f32<T>(to_f32(*to) + scale * mma_sum<M, 8, SPLIT>(part, 0, m, column));
     }
 }
 
 template <typename T, int M>
-static __device__ __forceinline__ void gemv_add(T *s, const T *x, const T *w, int N, int K)
+static __device__ __forceinline__ void gemv_add(T *s, const T *x, const T *w, int N, int K,
+                                                float scale)
 {
     if constexpr (M < 8)
-        by_lanes<T, M>(s, x, w, N, K);
+        by_lanes<T, M>(s, x, w, N, K, scale);
     else
-        by_mma<T, M>(s, x, w, N, K);
+        by_mma<T, M>(s, x, w, N, K, scale);
 }

@@ -145,7 +145,7 @@ template <typename T, int M> struct normed_rows {
         return h[m * stride + (c ^ m % 2 * STEP)];
     }
     // Normalize the chunks from `first` on, with their part of g.
-    __device__ __forceinline__ void fill(const norm_gain<T> &g, int first) const
+    __device__ __forceinline__ void fill(const norm_gain<T> &g, int first, float offset) const
     {
 #pragma unroll
         for (int k = 0; k < EACH; k++) {
@@ -154,7 +154,7 @@ template <typename T, int M> struct normed_rows {
                 break;
 #pragma unroll
             for (int i = 0; i < MINE; i++)
-                at(row(i), c) = normed_chunk<T>(read(i, first + c), g.its[k], root[i]);
+                at(row(i), c) = normed_chunk<T>(read(i, first + c), g.its[k], root[i], offset);
         }
     }
 };
@@ -163,7 +163,7 @@ template <typename T, int M> struct normed_rows {
 // the warps, in shared memory.
 template <typename T, int M, int HALVES, int SPLIT, typename W>
 static __device__ __forceinline__ const float *
-products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, W weights)
+products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, float offset, W weights)
 {
     constexpr int MOST = normed_rows<T, M>::MOST;
     const int chunks = C / vec<T>::N;
@@ -176,7 +176,7 @@ products_of_normed(uint4 *shared, const T *x, const T *g, int C, float eps, W we
     const normed_rows<T, M> rows(shared, x, C, eps);
     const auto normed = [&](int m, int c) { return rows.at(m, c); };
     for (int first = 0; first < chunks; first += MOST) {
-        rows.fill(gain, first);
+        rows.fill(gain, first, offset);
         __syncthreads();
         if (mine.begin < mine.end)
             sums.add(normed, mine.begin, mine.end);

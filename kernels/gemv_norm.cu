@@ -5,11 +5,11 @@
 template <typename T, int M>
 static __device__ __forceinline__ void by_lanes(uint4 *rows, T *y, const T *x, const T *g,
                                                 const T *w, const T *b, int N, int C, int ld,
-                                                float eps)
+                                                float eps, float offset)
 {
     constexpr int ROWS = M > 1 ? 2 : 1;
     gemv_of_normed<T, M, ROWS, 4>(
-        rows, x, g, C, eps, (N + ROWS - 1) / ROWS,
+        rows, x, g, C, eps, offset, (N + ROWS - 1) / ROWS,
         [&](int64_t n, int r) { return w + row_below(n * ROWS + r, N) * C; },
         [&](int64_t n, float sum) {
             const int lane = threadIdx.x % 32;
@@ -25,13 +25,14 @@ static __device__ __forceinline__ void by_lanes(uint4 *rows, T *y, const T *x, c
 // Four warps take eight rows of the weights.
 template <typename T, int M>
 static __device__ __forceinline__ void by_mma(uint4 *rows, T *y, const T *x, const T *g, const T *w,
-                                              const T *b, int N, int C, int ld, float eps)
+                                              const T *b, int N, int C, int ld, float eps,
+                                              float offset)
 {
     constexpr int SPLIT = 4, COLUMNS = NJ_THREADS / 32 / SPLIT * 8;
     const int first = blockIdx.x * COLUMNS;
     const T *its = w + row_below(first + threadIdx.x / 32 / SPLIT * 8 + lane_id() / 4, N) * C;
     const float *part =
-        products_of_normed<T, M, 1, SPLIT>(rows, x, g, C, eps, [&](int) { return its; });
+        products_of_normed<T, M, 1, SPLIT>(rows, x, g, C, eps, offset, [&](int) { return its; });
     for (int i = threadIdx.x; i < M * COLUMNS; i += NJ_THREADS) {
         const int m = i / COLUMNS, column = i % COLUMNS;
         if (column >= N - first)
@@ -44,11 +45,12 @@ static __device__ __forceinline__ void by_mma(uint4 *rows, T *y, const T *x, con
 
 template <typename T, int M>
 static __device__ __forceinline__ void gemv_norm(T *y, const T *x, const T *g, const T *w,
-                                                 const T *b, int N, int C, int ld, float eps)
+                                                 const T *b, int N, int C, int ld, float eps,
+                                                 float offset)
 {
     extern __shared__ uint4 rows[];
     if constexpr (M < 8)
-        by_lanes<T, M>(rows, y, x, g, w, b, N, C, ld, eps);
+        by_lanes<T, M>(rows, y, x, g, w, b, N, C, ld, eps, offset);
     else
-        by_mma<T, M>(rows, y, x, g, w, b, N, C, ld, eps);
+        by_mma<T, M>(rows, y, x, g, w, b, N, C, ld, eps, offset);
 }

@@ -53,6 +53,42 @@ static __device__ __forceinline__ void hold(uint4 &x)
     asm("" : "+r"(x.x), "+r"(x.y), "+r"(x.z), "+r"(x.w));
 }
 
+// Weights of a norm: the gain of channel c is w[c] + offset.
+template <typename T> struct norm_weights {
+    const T *w;
+    float offset;
+
+    __device__ __forceinline__ typename vec<T>::raw read(int c) const
+    {
+        return vec<T>::read(w + c);
+    }
+    // Return the gains whose weights were read as `bits`.
+    __device__ __forceinline__ vec<T> gains(typename vec<T>::raw bits) const
+    {
+        vec<T> g = vec<T>::of(bits);
+#pragma unroll
+        for (int i = 0; i < vec<T>::N; i++)
+            g.v[i] += offset;
+        return g;
+    }
+};
+
+// The same without weights: every gain is the offset. This is a type of its own, because a test of the pointer beside
+// each load would delay the loads.
+template <typename T> struct norm_offset {
+    float offset;
+
+    __device__ __forceinline__ typename vec<T>::raw read(int) const { return {}; }
+    __device__ __forceinline__ vec<T> gains(typename vec<T>::raw) const
+    {
+        vec<T> g;
+#pragma unroll
+        for (int i = 0; i < vec<T>::N; i++)
+            g.v[i] = offset;
+        return g;
+    }
+};
+
 // A thread's share of a row of C <= MOST * WIDTH channels, and of the norm's weights.
 template <typename T, int WIDTH, int MOST> struct norm_share {
     static constexpr int V = vec<T>::N, KEEP = MOST / V;
@@ -67,8 +103,8 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
 
     // Read the row x, or x + b, which is stored in s and then normalized. Return the reciprocal root. A group without a
     // row of its own (live is false) computes another group's row and stores nothing.
-    template <bool ADD>
-    __device__ __forceinline__ float read(T *s, const T *x, const T *b, const T *w, int C,
+    template <bool ADD, typename W>
+    __device__ __forceinline__ float read(T *s, const T *x, const T *b, const W &w, int C,
                                           float eps, bool live)
     {
         const float per_channel = 1.0f / C;
@@ -108,7 +144,7 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
         for (int k = 0; k < KEEP; k++) {
             gain[k] = {};
             if (GAIN_EARLY && column(k) < C)
-                gain[k] = vec<T>::read(w + column(k));
+                gain[k] = w.read(column(k));
         }
         const float r = rsqrtf(group_sum<WIDTH>(sum) * per_channel + eps);
 #pragma unroll
@@ -121,9 +157,9 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
     }
 
     // Return part k, normalized.
-    __device__ __forceinline__ vec<T> normed(int k, float r, const T *w) const
+    template <typename W> __device__ __forceinline__ vec<T> normed(int k, float r, const W &w) const
     {
-        const vec<T> g = vec<T>::of(GAIN_EARLY ? gain[k] : vec<T>::read(w + column(k)));
+        const vec<T> g = w.gains(GAIN_EARLY ? gain[k] : w.read(column(k)));
         vec<T> a = vec<T>::of(keep[k]);
 #pragma unroll
         for (int i = 0; i < V; i++)
@@ -132,9 +168,9 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
     }
 };
 
-template <typename T, int WIDTH, int MOST, bool ADD>
+template <typename T, int WIDTH, int MOST, bool ADD, typename W>
 static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T *x, const T *b,
-                                                const T *w, int C, float eps, bool live)
+                                                const W &w, int C, float eps, bool live)
 {
     norm_share<T, WIDTH, MOST> row;
     const float r = row.template read<ADD>(s, x, b, w, C, eps, live);
@@ -176,9 +212,9 @@ template <typename F> static __device__ __forceinline__ void each_norm_row(int N
         norm_row_of_width<NJ_THREADS, 40>(N, row);
 }
 
-template <typename T, bool ADD>
+template <typename T, bool ADD, typename W>
 static __device__ __forceinline__ void norm_rows(T *y, T *s, float *rstd, const T *x, const T *b,
-                                                 const T *w, int N, int C, float eps)
+                                                 const W &w, int N, int C, float eps)
 {
     each_norm_row(N, C, [&](auto width, int64_t n, bool live) {
         const int64_t at = n * C;

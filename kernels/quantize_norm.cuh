@@ -15,9 +15,9 @@ template <typename T> struct normed_rows {
 };
 
 template <typename T, int WIDTH, int MOST, bool ADD>
-static __device__ __forceinline__ void quantize_normed(const normed_rows<T> &to, int64_t n,
-                                                       const T *x, const T *b, const T *w, int C,
-                                                       float eps, bool live)
+static __device__ __forceinline__ void
+quantize_normed(const normed_rows<T> &to, int64_t n, const T *x, const T *b,
+                const norm_weights<T> &w, int C, float eps, bool live)
 {
     const int64_t at = n * C;
     norm_share<T, WIDTH, MOST> row;
@@ -45,8 +45,8 @@ static __device__ __forceinline__ void quantize_normed(const normed_rows<T> &to,
 
 template <typename T, bool ADD>
 static __device__ __forceinline__ void quantize_norms(const normed_rows<T> &to, const T *x,
-                                                      const T *b, const T *w, int N, int C,
-                                                      float eps)
+                                                      const T *b, const norm_weights<T> &w, int N,
+                                                      int C, float eps)
 {
     each_norm_row(N, C, [&](auto width, int64_t n, bool live) {
         quantize_normed<T, width.value, width.most, ADD>(to, n, x, b, w, C, eps, live);

@@ -4,9 +4,9 @@
 // A row belongs to a group of WIDTH threads, with KEEP vectors each; the groups of a block take its rows p, p + P, ...
 // in turn. A thread has the same columns of every row and sums dw for them in registers; at the end the groups' sums
 // are added in order. This favours many warps that wait for memory over fewer that read rows ahead.
-template <typename T, int WIDTH, int KEEP>
+template <typename T, int WIDTH, int KEEP, typename W>
 static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, const T *dy,
-                                                        const T *x, const T *w, const float *rstd,
+                                                        const T *x, const W &w, const float *rstd,
                                                         const T *dres, int N, int C, int P)
 {
     constexpr int V = vec<T>::N, STEP = WIDTH * V, GROUPS = NJ_THREADS / WIDTH;
@@ -22,10 +22,8 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
 #pragma unroll
     for (int k = 0; k < KEEP; k++)
         if (HELD && c + k * STEP < C)
-            gain_raw[k] = vec<T>::read(w + c + k * STEP);
-    const auto gain_at = [&](int k) {
-        return vec<T>::of(HELD ? gain_raw[k] : vec<T>::read(w + c + k * STEP));
-    };
+            gain_raw[k] = w.read(c + k * STEP);
+    const auto gain_at = [&](int k) { return w.gains(HELD ? gain_raw[k] : w.read(c + k * STEP)); };
 
     for (int64_t first = blockIdx.x; first < N; first += apart, at += apart * C) {
         const int64_t n = first + (int64_t)group * P;
@@ -68,6 +66,8 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
             }
     }
 
+    if (!dw_part)
+        return;
     extern __shared__ __align__(16) float dw_sum[];
     float *out = GROUPS > 1 ? dw_sum + group * C : dw_part + (int64_t)blockIdx.x * C;
 #pragma unroll
@@ -87,10 +87,10 @@ static __device__ __forceinline__ void rmsnorm_bwd_rows(T *dx, float *dw_part, c
     }
 }
 
-template <typename T>
-static __device__ __forceinline__ void rmsnorm_bwd(T *dx, float *dw_part, const T *dy, const T *x,
-                                                   const T *w, const float *rstd, const T *dres,
-                                                   int N, int C, int P)
+template <typename T, typename W>
+static __device__ __forceinline__ void by_width(T *dx, float *dw_part, const T *dy, const T *x,
+                                                const W &w, const float *rstd, const T *dres, int N,
+                                                int C, int P)
 {
     constexpr int EIGHT = 8 / vec<T>::N;
     if (C <= 1024)
@@ -101,4 +101,15 @@ static __device__ __forceinline__ void rmsnorm_bwd(T *dx, float *dw_part, const 
         rmsnorm_bwd_rows<T, 512, EIGHT>(dx, dw_part, dy, x, w, rstd, dres, N, C, P);
     else
         rmsnorm_bwd_rows<T, 512, 2 * EIGHT>(dx, dw_part, dy, x, w, rstd, dres, N, C, P);
+}
+
+template <typename T>
+static __device__ __forceinline__ void rmsnorm_bwd(T *dx, float *dw_part, const T *dy, const T *x,
+                                                   const T *w, const float *rstd, const T *dres,
+                                                   int N, int C, int P, float offset)
+{
+    if (w)
+        by_width(dx, dw_part, dy, x, norm_weights<T>{w, offset}, rstd, dres, N, C, P);
+    else
+        by_width(dx, dw_part, dy, x, norm_offset<T>{offset}, rstd, dres, N, C, P);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ref.h"
+#include "normed_row.h"
 
 void NJ_REF(add_rmsnorm_fwd)(real *y, real *s, real *rstd, const real *x, const real *b,
-                             const real *w, int32_t N, int32_t C, float eps)
+                             const real *w, int32_t N, int32_t C, float eps, float offset)
 {
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++) {
@@ -18,6 +18,6 @@ void NJ_REF(add_rmsnorm_fwd)(real *y, real *s, real *rstd, const real *x, const 
         rstd[n] = r;
 #pragma omp simd
         for (int32_t c = 0; c < C; c++)
-            y[row + c] = s[row + c] * r * w[c];
+            y[row + c] = s[row + c] * r * norm_gain(w, c, offset);
     }
 }

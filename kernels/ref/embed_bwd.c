@@ -2,7 +2,7 @@
 #include "ref.h"
 
 void NJ_REF(embed_bwd)(real *dw, const real *dy, const int32_t *ids, const int32_t *order,
-                       const int32_t *runs, int32_t N, int32_t C, int32_t V)
+                       const int32_t *runs, int32_t N, int32_t C, int32_t V, float scale)
 {
     (void)V;
 #pragma omp parallel for schedule(dynamic, 16)
@@ -13,7 +13,7 @@ void NJ_REF(embed_bwd)(real *dw, const real *dy, const int32_t *ids, const int32
             const real *row = dy + (int64_t)n * C;
 #pragma omp simd
             for (int32_t c = 0; c < C; c++)
-                sum[c] += row[c];
+                sum[c] += (real)scale * row[c];
         }
     }
 }

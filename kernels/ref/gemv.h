@@ -20,12 +20,12 @@ static void reciprocal_roots(real *r, const real *x, int M, int32_t C, float eps
     }
 }
 
-/* Return the dot product of a row, normalized by r and g, with a row of weights. */
-static real normed_dot(const real *x, real r, const real *g, const real *w, int32_t C)
+/* Return the dot product of a row, normalized by r and g + offset, with a row of weights. */
+static real normed_dot(const real *x, real r, const real *g, const real *w, int32_t C, float offset)
 {
     real sum = 0;
     for (int32_t c = 0; c < C; c++)
-        sum += x[c] * r * g[c] * w[c];
+        sum += x[c] * r * (g[c] + (real)offset) * w[c];
     return sum;
 }
 

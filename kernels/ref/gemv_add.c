@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ref.h"
 
-void NJ_REF(gemv_add)(int M, real *s, const real *x, const real *w, int32_t N, int32_t K)
+void NJ_REF(gemv_add)(int M, real *s, const real *x, const real *w, int32_t N, int32_t K,
+                      float scale)
 {
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++) {
@@ -9,7 +10,7 @@ void NJ_REF(gemv_add)(int M, real *s, const real *x, const real *w, int32_t N, i
             real sum = 0;
             for (int32_t k = 0; k < K; k++)
                 sum += x[m * K + k] * w[(int64_t)n * K + k];
-            s[m * N + n] += sum;
+            s[m * N + n] += (real)scale * sum;
         }
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ref.h"
+#include "normed_row.h"
 
 void NJ_REF(rmsnorm_fwd)(real *y, real *rstd, const real *x, const real *w, int32_t N, int32_t C,
-                         float eps)
+                         float eps, float offset)
 {
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++) {
@@ -16,6 +16,6 @@ void NJ_REF(rmsnorm_fwd)(real *y, real *rstd, const real *x, const real *w, int3
         rstd[n] = r;
 #pragma omp simd
         for (int32_t c = 0; c < C; c++)
-            out[c] = row[c] * r * w[c];
+            out[c] = row[c] * r * norm_gain(w, c, offset);
     }
 }

@@ -10,7 +10,7 @@ void nj_embed_bwd()
     for (int c = thread(); c < C; c += NJ_THREADS) {
         float sum = to.v[c];
         for (int j = begin; j < end; j++)
-            sum += get(from_t(dy, int64_t(order.v[j]) * C), c);
+            sum += scale * get(from_t(dy, int64_t(order.v[j]) * C), c);
         to.v[c] = sum;
     }
 }

@@ -2,6 +2,7 @@
 //
 // norm.glsl: rows of a norm's forward pass. A block takes as many as the contract's grid gives it, each by a group of
 // its threads.
+#include "gain.glsl"
 
 int norm_rows()
 {
@@ -18,5 +19,5 @@ void norm_row(int n, nj_t row, float sum, int lane, int width)
     if (lane == 0)
         rstd.v[n] = r;
     for (int c = lane; c < C; c += width)
-        put(to, c, get(row, c) * r * get(w, c));
+        put(to, c, get(row, c) * r * gain(c));
 }

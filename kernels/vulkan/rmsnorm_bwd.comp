@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gain.glsl"
 
 // Block p has the rows p, p + P, ...; a thread has the same columns of each, and their sums.
 const int KEEP = 10240 / NJ_THREADS;
@@ -15,7 +16,7 @@ void nj_rmsnorm_bwd()
         const float r = rstd.v[int(n)];
         float dot_sum = 0.0;
         for (int c = thread(); c < C; c += NJ_THREADS)
-            dot_sum += get(g, c) * get(w, c) * get(a, c) * r;
+            dot_sum += get(g, c) * gain(c) * get(a, c) * r;
         const float mean = block_sum(dot_sum) / float(C);
         NJ_UNROLL
         for (int k = 0; k < KEEP; k++) {
@@ -27,9 +28,11 @@ void nj_rmsnorm_bwd()
             if (given(dres))
                 bypass = get(from_t(dres, at), c);
             dw[k] += slope * h;
-            put(to, c, bypass + r * (slope * get(w, c) - h * mean));
+            put(to, c, bypass + r * (slope * gain(c) - h * mean));
         }
     }
+    if (!given(dw_part))
+        return;
     nj_f32 part = from(dw_part, int64_t(block_x()) * C);
     NJ_UNROLL
     for (int k = 0; k < KEEP; k++) {

@@ -52,11 +52,11 @@ mapfile -t launching < <(grep -lE '\(struct nj_[a-z0-9_]+\)\{' trainer/*/*.c ben
 lacking=$(left_out "${launching[@]}")
 ok_if "every launch of the trainer names all that its op needs" "$lacking" [ -z "$lacking" ]
 
-printf 'f(s, &(struct nj_gemv_add){.s = a(1, 2), .x = b,\n    .N = n, .K = k});\n' >"$scratch/one.c"
+printf 'f(s, &(struct nj_gemv_add){.s = a(1, 2), .x = b,\n    .N = n, .K = k, .scale = 1});\n' >"$scratch/one.c"
 printf 'f(s, &(struct nj_add){.y = y, .a = a, .b = b, .n = n});\n' >"$scratch/two.c"
 ok_if "a launch without a pointer that its op needs is found" "it is not" [ "$(left_out "$scratch/one.c" "$scratch/two.c")" = "$scratch/one.c: struct nj_gemv_add lacks w" ]
 sed -i 's/, \.n = n//' "$scratch/two.c"
 ok_if "a launch without a size is found" "it is not" [ "$(left_out "$scratch/two.c")" = "$scratch/two.c: struct nj_add lacks n" ]
-echo '(struct nj_gemv_norm){.y = y, .x = x, .g = g, .w = w, .N = n, .C = c, .ld = n, .eps = e}' >"$scratch/three.c"
+echo '(struct nj_gemv_norm){.y = y, .x = x, .g = g, .w = w, .N = n, .C = c, .ld = n, .eps = e, .offset = 0}' >"$scratch/three.c"
 ok_if "an optional pointer may be left out" "it is asked for" [ -z "$(left_out "$scratch/three.c")" ]
 finish

@@ -152,57 +152,96 @@ static void the_largest_f8_scale_is_kept(void **state)
     }
 }
 
-/* The rows are compared with the same rows plus zeros. */
-static void a_norm_to_f8_rows_needs_no_sum(void **state)
+/* ---- normed rows ---- */
+
+enum { NORMED_ROWS = 3, NORMED_COLUMNS = 64, NORMED = NORMED_ROWS * NORMED_COLUMNS };
+static const float OFFSET = 0.75f;
+
+struct normed {
+    uint8_t q[NORMED];
+    float scale[NORMED_ROWS], rstd[NORMED_ROWS];
+};
+
+/* Normalize and quantize rows x, plus zeros if `add` is set. */
+static struct normed norm_to_f8(struct device *d, bool add, float *x, float *gain)
 {
-    enum { ROWS = 3, COLUMNS = 64, COUNT = ROWS * COLUMNS };
-    struct device *d = need(state);
     const enum nj_dtype T = dtype_of(d);
-    static float x[COUNT], none[COUNT], gain[COLUMNS];
-    uint8_t q[2][COUNT];
-    float scale[2][ROWS], rstd[2][ROWS];
-    for (int i = 0; i < COUNT; i++) /* so small that eps matters */
-        x[i] = (float)sin(i * 1.7) * 0x1p-10f;
-    for (int c = 0; c < COLUMNS; c++)
-        gain[c] = (float)(1 + c % 3);
-    void *dx = send(d, T, x, COUNT), *dn = send(d, T, none, COUNT), *w = send(d, T, gain, COLUMNS);
-    for (int add = 0; add < 2; add++) {
-        void *dq = on_device(d, COUNT), *ds = on_device(d, sizeof scale[0]);
-        void *dr = on_device(d, sizeof rstd[0]);
-        const int rc =
-            add ? nj_add_rmsnorm_quantize(d->s, T,
-                                          &(struct nj_add_rmsnorm_quantize){.q = dq,
-                                                                            .scale = ds,
-                                                                            .s = dx,
-                                                                            .rstd = dr,
-                                                                            .x = dx,
-                                                                            .b = dn,
-                                                                            .w = w,
-                                                                            .N = ROWS,
-                                                                            .C = COLUMNS,
-                                                                            .eps = 1e-6f})
-                : nj_rmsnorm_quantize(d->s, T,
-                                      &(struct nj_rmsnorm_quantize){.q = dq,
-                                                                    .scale = ds,
-                                                                    .rstd = dr,
-                                                                    .x = dx,
-                                                                    .w = w,
-                                                                    .N = ROWS,
-                                                                    .C = COLUMNS,
-                                                                    .eps = 1e-6f});
-        if (rc != 0)
-            fail_msg("%s", nj_context_error(d->ctx));
-        receive(d, q[add], dq, COUNT);
-        receive(d, scale[add], ds, sizeof scale[0]);
-        receive(d, rstd[add], dr, sizeof rstd[0]);
-    }
-    assert_memory_equal(q[0], q[1], COUNT);
-    assert_memory_equal(scale[0], scale[1], sizeof scale[0]);
-    assert_memory_equal(rstd[0], rstd[1], sizeof rstd[0]);
+    static float none[NORMED];
+    struct normed got;
+    void *dx = send(d, T, x, NORMED), *dn = send(d, T, none, NORMED);
+    void *w = send(d, T, gain, NORMED_COLUMNS), *dq = on_device(d, NORMED);
+    void *ds = on_device(d, sizeof got.scale), *dr = on_device(d, sizeof got.rstd);
+    const int rc =
+        add ? nj_add_rmsnorm_quantize(d->s, T,
+                                      &(struct nj_add_rmsnorm_quantize){.q = dq,
+                                                                        .scale = ds,
+                                                                        .s = dx,
+                                                                        .rstd = dr,
+                                                                        .x = dx,
+                                                                        .b = dn,
+                                                                        .w = w,
+                                                                        .N = NORMED_ROWS,
+                                                                        .C = NORMED_COLUMNS,
+                                                                        .eps = 1e-6f,
+                                                                        .offset = OFFSET})
+            : nj_rmsnorm_quantize(d->s, T,
+                                  &(struct nj_rmsnorm_quantize){.q = dq,
+                                                                .scale = ds,
+                                                                .rstd = dr,
+                                                                .x = dx,
+                                                                .w = w,
+                                                                .N = NORMED_ROWS,
+                                                                .C = NORMED_COLUMNS,
+                                                                .eps = 1e-6f,
+                                                                .offset = OFFSET});
+    if (rc != 0)
+        fail_msg("%s", nj_context_error(d->ctx));
+    receive(d, got.q, dq, sizeof got.q);
+    receive(d, got.scale, ds, sizeof got.scale);
+    receive(d, got.rstd, dr, sizeof got.rstd);
     nj_free(d->ctx, NJ_MEM_DEVICE, dx);
     nj_free(d->ctx, NJ_MEM_DEVICE, dn);
     nj_free(d->ctx, NJ_MEM_DEVICE, w);
+    return got;
 }
+
+/* The rows are compared with the same rows plus zeros. */
+static void a_norm_to_f8_rows_needs_no_sum(void **state)
+{
+    struct device *d = need(state);
+    static float x[NORMED], gain[NORMED_COLUMNS];
+    for (int i = 0; i < NORMED; i++) /* so small that eps matters */
+        x[i] = (float)sin(i * 1.7) * 0x1p-10f;
+    for (int c = 0; c < NORMED_COLUMNS; c++)
+        gain[c] = (float)(1 + c % 3);
+    const struct normed alone = norm_to_f8(d, false, x, gain), sum = norm_to_f8(d, true, x, gain);
+    assert_memory_equal(alone.q, sum.q, sizeof sum.q);
+    assert_memory_equal(alone.scale, sum.scale, sizeof sum.scale);
+    assert_memory_equal(alone.rstd, sum.rstd, sizeof sum.rstd);
+}
+
+/* The mean of squares is 1, so that rows are their own norm. */
+static void a_norm_to_f8_rows_adds_the_offset_to_the_gain(void **state)
+{
+    struct device *d = need(state);
+    static float x[NORMED], gain[NORMED_COLUMNS];
+    for (int i = 0; i < NORMED; i++)
+        x[i] = i % 5 < 2 ? -1 : 1;
+    for (int c = 0; c < NORMED_COLUMNS; c++)
+        gain[c] = (float)(c % 7 - 3) / 4;
+    for (int add = 0; add < 2; add++) {
+        const struct normed got = norm_to_f8(d, add, x, gain);
+        for (int i = 0; i < NORMED; i++) {
+            /* Half a unit of E4M3 is 2^-4 of a number. */
+            const double want = (double)(x[i] * (gain[i % NORMED_COLUMNS] + OFFSET));
+            const double value = decode(got.q[i]) * (double)got.scale[i / NORMED_COLUMNS];
+            if (!(fabs(value - want) <= 0x1p-4 * fabs(want) * (1 + 0x1p-10)))
+                fail_msg("element %d is %.9g instead of %.9g", i, value, want);
+        }
+    }
+}
+
+/* ---- transposition ---- */
 
 /* Transpose rows of numbers; q is [columns, rows]. */
 static void columns_of(struct device *d, const uint8_t *rows_q, const float *rows_scale, int rows,
@@ -268,6 +307,7 @@ int main(void)
         cmocka_unit_test(unusual_f8_rows_have_a_scale),
         cmocka_unit_test(the_largest_f8_scale_is_kept),
         cmocka_unit_test(a_norm_to_f8_rows_needs_no_sum),
+        cmocka_unit_test(a_norm_to_f8_rows_adds_the_offset_to_the_gain),
         cmocka_unit_test(columns_of_f8_rows_have_one_scale),
     };
     return RUN_ON_DEVICES(tests);

@@ -5,16 +5,18 @@
 #include "gradients.h"
 
 void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const double *w, int32_t N,
-                            int32_t C, float eps);
+                            int32_t C, float eps, float offset);
 void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
 void nj_ref_gemv_norm_f64(int M, double *y, const double *x, const double *g, const double *w,
-                          const double *b, int32_t N, int32_t C, int32_t ld, float eps);
-void nj_ref_gemv_add_f64(int M, double *s, const double *x, const double *w, int32_t N, int32_t K);
+                          const double *b, int32_t N, int32_t C, int32_t ld, float eps,
+                          float offset);
+void nj_ref_gemv_add_f64(int M, double *s, const double *x, const double *w, int32_t N, int32_t K,
+                         float scale);
 void nj_ref_gemv_norm_swiglu_f64(int M, double *a, const double *x, const double *g,
-                                 const double *w, int32_t I, int32_t C, float eps);
+                                 const double *w, int32_t I, int32_t C, float eps, float offset);
 
 enum { N = 11, C = 24, LD = 14, I = 7 };
-static const float EPS = 0.3f;
+static const float EPS = 0.3f, OFFSET = 0.75f, SCALE = 0.25f;
 static const double UNTOUCHED = 12345;
 
 /* Return x w^T. */
@@ -39,7 +41,7 @@ static double *rows_of_sizes(int M)
 static double *normed(const double *x, const double *g, int M)
 {
     double *h = zeros((size_t)(M * C)), *rstd = zeros((size_t)M);
-    nj_ref_rmsnorm_fwd_f64(h, rstd, x, g, M, C, EPS);
+    nj_ref_rmsnorm_fwd_f64(h, rstd, x, g, M, C, EPS, OFFSET);
     return h;
 }
 
@@ -50,8 +52,8 @@ static void gemv_norm_is_rmsnorm_then_product(void **state)
         const double *x = rows_of_sizes(M), *g = random_values(C), *w = random_values(N * C);
         const double *b = random_values(N), *want = product(normed(x, g, M), w, M, N, C);
         double *with = zeros((size_t)(M * LD)), *without = zeros((size_t)(M * LD));
-        nj_ref_gemv_norm_f64(M, with, x, g, w, b, N, C, LD, EPS);
-        nj_ref_gemv_norm_f64(M, without, x, g, w, NULL, N, C, LD, EPS);
+        nj_ref_gemv_norm_f64(M, with, x, g, w, b, N, C, LD, EPS, OFFSET);
+        nj_ref_gemv_norm_f64(M, without, x, g, w, NULL, N, C, LD, EPS, OFFSET);
         for (int m = 0; m < M; m++) {
             assert_all_close(without + m * LD, want + m * N, N, 1e-13);
             for (int n = 0; n < N; n++)
@@ -68,7 +70,7 @@ static void gemv_norm_leaves_columns_behind_the_last(void **state)
     double y[M * LD];
     for (int i = 0; i < M * LD; i++)
         y[i] = UNTOUCHED;
-    nj_ref_gemv_norm_f64(M, y, x, g, w, NULL, N, C, LD, EPS);
+    nj_ref_gemv_norm_f64(M, y, x, g, w, NULL, N, C, LD, EPS, OFFSET);
     for (int i = 0; i < M * LD; i++)
         assert_int_equal(y[i] == UNTOUCHED, i % LD >= N);
 }
@@ -80,9 +82,9 @@ static void gemv_add_adds_the_product(void **state)
         const double *x = random_values((size_t)(M * C)), *w = random_values(N * C);
         const double *before = random_values((size_t)(M * N)), *want = product(x, w, M, N, C);
         double *s = copy(before, (size_t)(M * N));
-        nj_ref_gemv_add_f64(M, s, x, w, N, C);
+        nj_ref_gemv_add_f64(M, s, x, w, N, C, SCALE);
         for (int i = 0; i < M * N; i++)
-            assert_close(s[i], before[i] + want[i], 1e-13);
+            assert_close(s[i], before[i] + (double)SCALE * want[i], 1e-13);
     }
 }
 
@@ -93,7 +95,7 @@ static void gemv_norm_swiglu_is_its_three_parts(void **state)
         const double *x = rows_of_sizes(M), *g = random_values(C), *w = random_values(2 * I * C);
         double *want = zeros((size_t)(M * I)), *a = zeros((size_t)(M * I));
         nj_ref_swiglu_fwd_f64(want, product(normed(x, g, M), w, M, 2 * I, C), M, I);
-        nj_ref_gemv_norm_swiglu_f64(M, a, x, g, w, I, C, EPS);
+        nj_ref_gemv_norm_swiglu_f64(M, a, x, g, w, I, C, EPS, OFFSET);
         assert_all_close(a, want, (size_t)(M * I), 1e-13);
     }
 }

@@ -360,7 +360,7 @@ static float *logits_of(struct golden *g, bool teacher)
     } else {
         net_forward(&w, n, &m->student, &m->rows);
         struct nj_row_gather kept = {.dst = m->hidden, .src = m->student.y, .index = m->rows.valid};
-        kept.M = padded, kept.R = s->rows, kept.C = n->c.hidden_size;
+        kept.M = padded, kept.R = s->rows, kept.C = n->c.hidden_size, kept.scale = 1;
         OP(&w, nj_row_gather(w.s, n->T, &kept));
     }
     for (int first = 0; first < padded; first += s->chunk) {

@@ -6,12 +6,13 @@
 #include "gradients.h"
 
 void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const double *w, int32_t N,
-                            int32_t C, float eps);
+                            int32_t C, float eps, float offset);
 void nj_ref_rmsnorm_bwd_f64(double *dx, double *dw_part, const double *dy, const double *x,
                             const double *w, const double *rstd, const double *dres, int32_t N,
-                            int32_t C, int32_t P);
+                            int32_t C, int32_t P, float offset);
 void nj_ref_add_rmsnorm_fwd_f64(double *y, double *s, double *rstd, const double *x,
-                                const double *b, const double *w, int32_t N, int32_t C, float eps);
+                                const double *b, const double *w, int32_t N, int32_t C, float eps,
+                                float offset);
 void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq,
                          const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D,
                          float amplitude);
@@ -43,9 +44,9 @@ void nj_ref_gemm_swiglu_f64(double *act, double *gu, const double *x, const doub
 void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
                            int32_t I);
 void nj_ref_row_gather_f64(double *dst, const double *src, const int32_t *index, int32_t M,
-                           int32_t R, int32_t C);
+                           int32_t R, int32_t C, float scale);
 void nj_ref_embed_bwd_f64(double *dw, const double *dy, const int32_t *ids, const int32_t *order,
-                          const int32_t *runs, int32_t N, int32_t C, int32_t V);
+                          const int32_t *runs, int32_t N, int32_t C, int32_t V, float scale);
 
 /* ---- norms, rotation, activation, embedding ------------------------------------------------- */
 
@@ -58,7 +59,7 @@ static double *summed(const double *part, int P, int C)
 }
 
 enum { N = 5, C = 24, P = 3 };
-static const float EPS = 1e-3f;
+static const float EPS = 1e-3f, OFFSET = 0.75f;
 
 struct norm_args {
     double *x, *w, *dy, *dres;
@@ -68,30 +69,33 @@ static double norm_loss(void *args)
 {
     const struct norm_args *a = args;
     double *y = zeros(N * C), *rstd = zeros(N);
-    nj_ref_rmsnorm_fwd_f64(y, rstd, a->x, a->w, N, C, EPS);
+    nj_ref_rmsnorm_fwd_f64(y, rstd, a->x, a->w, N, C, EPS, OFFSET);
     return dot(y, a->dy, N * C) + (a->dres ? dot(a->x, a->dres, N * C) : 0);
 }
 
-static void check_rmsnorm(int with_residual)
+static void check_rmsnorm(int with_gain, int with_residual)
 {
-    struct norm_args a = {random_values(N * C), random_values(C), random_values(N * C),
-                          with_residual ? random_values(N * C) : NULL};
+    struct norm_args a = {random_values(N * C), with_gain ? random_values(C) : NULL,
+                          random_values(N * C), with_residual ? random_values(N * C) : NULL};
     double *y = zeros(N * C), *rstd = zeros(N), *dx = zeros(N * C), *part = random_values(P * C);
-    nj_ref_rmsnorm_fwd_f64(y, rstd, a.x, a.w, N, C, EPS);
-    nj_ref_rmsnorm_bwd_f64(dx, part, a.dy, a.x, a.w, rstd, a.dres, N, C, P);
+    nj_ref_rmsnorm_fwd_f64(y, rstd, a.x, a.w, N, C, EPS, OFFSET);
+    nj_ref_rmsnorm_bwd_f64(dx, part, a.dy, a.x, a.w, rstd, a.dres, N, C, P, OFFSET);
     check_gradient(norm_loss, &a, a.x, dx, N * C);
-    check_gradient(norm_loss, &a, a.w, summed(part, P, C), C);
+    if (a.w)
+        check_gradient(norm_loss, &a, a.w, summed(part, P, C), C);
 
     double *in_place = copy(a.dy, N * C);
-    nj_ref_rmsnorm_bwd_f64(in_place, part, in_place, a.x, a.w, rstd, a.dres, N, C, P);
+    nj_ref_rmsnorm_bwd_f64(in_place, NULL, in_place, a.x, a.w, rstd, a.dres, N, C, P, OFFSET);
     assert_memory_equal(in_place, dx, N * C * sizeof(*dx));
 }
 
 static void rmsnorm_gradient_is_the_derivative(void **state)
 {
     (void)state;
-    check_rmsnorm(0);
-    check_rmsnorm(1);
+    for (int with_gain = 0; with_gain < 2; with_gain++) {
+        check_rmsnorm(with_gain, 0);
+        check_rmsnorm(with_gain, 1);
+    }
 }
 
 static void rmsnorm_adds_eps_to_the_mean(void **state)
@@ -102,10 +106,27 @@ static void rmsnorm_adds_eps_to_the_mean(void **state)
         x[c] = c % 2 ? 0.5 : -0.5;
         w[c] = c + 1;
     }
-    nj_ref_rmsnorm_fwd_f64(y, &rstd, x, w, 1, 8, 0.75f);
+    nj_ref_rmsnorm_fwd_f64(y, &rstd, x, w, 1, 8, 0.75f, 0);
     assert_close(rstd, 1.0, 1e-15);
     for (int c = 0; c < 8; c++)
         assert_close(y[c], x[c] * (c + 1), 1e-15);
+}
+
+/* The root of the rows is 1. */
+static void rmsnorm_adds_the_offset_to_the_gain(void **state)
+{
+    (void)state;
+    double x[8], w[8], y[8], alone[8], rstd;
+    for (int c = 0; c < 8; c++) {
+        x[c] = c % 2 ? 1 : -1;
+        w[c] = c - 4;
+    }
+    nj_ref_rmsnorm_fwd_f64(y, &rstd, x, w, 1, 8, 0, OFFSET);
+    nj_ref_rmsnorm_fwd_f64(alone, &rstd, x, NULL, 1, 8, 0, OFFSET);
+    for (int c = 0; c < 8; c++) {
+        assert_close(y[c], x[c] * (w[c] + 0.75), 1e-15);
+        assert_close(alone[c], x[c] * 0.75, 1e-15);
+    }
 }
 
 static void add_rmsnorm_is_add_then_rmsnorm(void **state)
@@ -113,12 +134,15 @@ static void add_rmsnorm_is_add_then_rmsnorm(void **state)
     (void)state;
     double *x = random_values(N * C), *b = random_values(N * C), *w = random_values(C);
     double *s = zeros(N * C), *y = zeros(N * C), *want = zeros(N * C), *rstd = zeros(2 * N);
-    nj_ref_add_rmsnorm_fwd_f64(y, s, rstd, x, b, w, N, C, EPS);
-    for (int i = 0; i < N * C; i++)
-        assert_close(s[i], x[i] + b[i], 0);
-    nj_ref_rmsnorm_fwd_f64(want, rstd + N, s, w, N, C, EPS);
-    assert_all_close(y, want, N * C, 1e-14);
-    assert_all_close(rstd, rstd + N, N, 1e-14);
+    for (int with_gain = 0; with_gain < 2; with_gain++) {
+        const double *gain = with_gain ? w : NULL;
+        nj_ref_add_rmsnorm_fwd_f64(y, s, rstd, x, b, gain, N, C, EPS, OFFSET);
+        for (int i = 0; i < N * C; i++)
+            assert_close(s[i], x[i] + b[i], 0);
+        nj_ref_rmsnorm_fwd_f64(want, rstd + N, s, gain, N, C, EPS, OFFSET);
+        assert_all_close(y, want, N * C, 1e-14);
+        assert_all_close(rstd, rstd + N, N, 1e-14);
+    }
 }
 
 enum { H = 4, K = 2, HEAD = 64, TURNED = 24, WIDTH = (H + 2 * K) * HEAD };
@@ -224,7 +248,7 @@ static void qknorm_rope_is_rmsnorm_then_rope(void **state)
     for (int n = 0; n < N; n++) {
         for (int h = 0; h < H + K; h++) {
             double *head = want + n * WIDTH + h * HEAD;
-            nj_ref_rmsnorm_fwd_f64(head, &r, head, h < H ? a.wq : a.wk, 1, HEAD, EPS);
+            nj_ref_rmsnorm_fwd_f64(head, &r, head, h < H ? a.wq : a.wk, 1, HEAD, EPS, 0);
             assert_close(rstd[n * (H + K) + h], r, 1e-14);
         }
     }
@@ -285,12 +309,13 @@ static void gemm_swiglu_is_product_then_swiglu(void **state)
 
 enum { TABLE = 7 };
 static const int32_t IDS[N] = {3, 6, 3, 0, 3};
+static const float FACTOR = 2.5f;
 
 static double embed_loss(void *args)
 {
     const struct norm_args *a = args;
     double *y = zeros(N * C);
-    nj_ref_row_gather_f64(y, a->x, IDS, N, TABLE, C);
+    nj_ref_row_gather_f64(y, a->x, IDS, N, TABLE, C, FACTOR);
     return dot(y, a->dy, N * C);
 }
 
@@ -300,11 +325,11 @@ static void embedding_gradient_is_the_derivative(void **state)
     const int32_t order[N] = {3, 0, 2, 4, 1}, runs[N + 1] = {0, 1, 4, N, N, N};
     struct norm_args a = {.x = random_values(TABLE * C), .dy = random_values(N * C)};
     double *dw = zeros(TABLE * C);
-    nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE);
+    nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE, FACTOR);
     check_gradient(embed_loss, &a, a.x, dw, TABLE * C);
-    nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE);
+    nj_ref_embed_bwd_f64(dw, a.dy, IDS, order, runs, N, C, TABLE, FACTOR);
     for (int c = 0; c < C; c++) /* a second call adds again */
-        assert_close(dw[6 * C + c], 2 * a.dy[C + c], 1e-15);
+        assert_close(dw[6 * C + c], 2 * 2.5 * a.dy[C + c], 1e-14);
 }
 
 static void row_gather_zeroes_rows_without_index(void **state)
@@ -312,10 +337,25 @@ static void row_gather_zeroes_rows_without_index(void **state)
     (void)state;
     const int32_t index[3] = {2, -1, 0};
     double *src = random_values(3 * C), *dst = random_values(3 * C), *none = zeros(C);
-    nj_ref_row_gather_f64(dst, src, index, 3, 3, C);
+    nj_ref_row_gather_f64(dst, src, index, 3, 3, C, 1);
     assert_memory_equal(dst, src + 2 * C, C * sizeof(*dst));
     assert_memory_equal(dst + C, none, C * sizeof(*dst));
     assert_memory_equal(dst + 2 * C, src, C * sizeof(*dst));
+}
+
+static void row_gather_multiplies_rows(void **state)
+{
+    (void)state;
+    static const int32_t index[2] = {2, 0};
+    double *src = random_values(3 * C), *dst = zeros(2 * C), *in_place = copy(src, 3 * C);
+    nj_ref_row_gather_f64(dst, src, index, 2, 3, C, FACTOR);
+    nj_ref_row_gather_f64(in_place, in_place, NULL, 3, 3, C, FACTOR);
+    for (int c = 0; c < C; c++) {
+        assert_close(dst[c], 2.5 * src[2 * C + c], 1e-15);
+        assert_close(dst[C + c], 2.5 * src[c], 1e-15);
+    }
+    for (int i = 0; i < 3 * C; i++)
+        assert_close(in_place[i], 2.5 * src[i], 1e-15);
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -499,6 +539,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(rmsnorm_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(rmsnorm_adds_eps_to_the_mean, reset),
+        cmocka_unit_test_setup(rmsnorm_adds_the_offset_to_the_gain, reset),
         cmocka_unit_test_setup(add_rmsnorm_is_add_then_rmsnorm, reset),
         cmocka_unit_test_setup(rope_and_bias_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(rope_turns_pairs_by_the_angle, reset),
@@ -509,6 +550,7 @@ int main(void)
         cmocka_unit_test_setup(gemm_swiglu_is_product_then_swiglu, reset),
         cmocka_unit_test_setup(embedding_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
+        cmocka_unit_test_setup(row_gather_multiplies_rows, reset),
         cmocka_unit_test_setup(attention_equals_the_formula, reset),
         cmocka_unit_test_setup(attention_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(attention_gradient_equals_the_formula, reset),

@@ -25,7 +25,7 @@ void nj_ref_loss_reduce_f32(float *sums, const float *kd, const float *ce, const
                             const float *agree, int32_t M);
 void nj_ref_rmsnorm_bwd_f32(float *dx, float *dw_part, const float *dy, const float *x,
                             const float *w, const float *rstd, const float *dres, int32_t N,
-                            int32_t C, int32_t P);
+                            int32_t C, int32_t P, float offset);
 
 void nj_ref_swiglu_fwd_f32(float *y, const float *gu, int32_t N, int32_t I);
 
@@ -116,7 +116,7 @@ static void float_sums(const float *x, float *out)
     nj_ref_grad_sumsq_f32(part, x, LONG, PARTS);
     memcpy(dx, x, sizeof dx);
     nj_ref_rope_bwd_f32(dx, bias, x, pos, LONG / WIDE, QUERIES, KEYS, HEAD, PARTS);
-    nj_ref_rmsnorm_bwd_f32(dx, gain, x, x, x, x, NULL, LONG / WIDE, WIDE, PARTS);
+    nj_ref_rmsnorm_bwd_f32(dx, gain, x, x, x, x, NULL, LONG / WIDE, WIDE, PARTS, 0);
     nj_ref_colsum_f32(gain + PARTS * WIDE, x, LONG / WIDE, WIDE);
 }
 

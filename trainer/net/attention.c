@@ -170,14 +170,16 @@ static void step(struct work *r, const struct block_pass *p)
                                               .N = rows,
                                               .C = C,
                                               .ld = rows,
-                                              .eps = n->c.rms_eps}));
+                                              .eps = n->c.rms_eps,
+                                              .offset = 0}));
     attend(r, p, NULL); /* gemv_norm has added the bias */
     OP(r, nj_gemv_add(r->s, n->T, M,
                       &(struct nj_gemv_add){.s = p->v.x,
                                             .x = p->v.kept[O],
                                             .w = p->matrix[ATTENTION_O].data,
                                             .N = C,
-                                            .K = (int)padded_output(p->b)}));
+                                            .K = (int)padded_output(p->b),
+                                            .scale = 1}));
 }
 
 const struct block_ops attention_ops = {

@@ -53,7 +53,8 @@ void net_backward_embedding(struct work *r, const struct net *n, struct acts *a,
                                                   .runs = rows->runs,
                                                   .N = acts_rows(a),
                                                   .C = n->c.hidden_size,
-                                                  .V = n->c.vocab_size}));
+                                                  .V = n->c.vocab_size,
+                                                  .scale = 1}));
 }
 
 void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)

@@ -55,7 +55,8 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                 .index = rows->ids,
                                                 .M = M,
                                                 .R = c->vocab_size,
-                                                .C = C}));
+                                                .C = C,
+                                                .scale = 1}));
     teacher_shard_begin(r, n);
     for (int l = 0; l < c->layers; l++) {
         teacher_shard_ahead(r, n, l);
@@ -76,7 +77,8 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                   .N = vocab,
                                                   .C = C,
                                                   .ld = ld,
-                                                  .eps = c->rms_eps}));
+                                                  .eps = c->rms_eps,
+                                                  .offset = 0}));
         net_cap_logits(r, n, M, vocab, ld, logits);
         return;
     }
@@ -87,6 +89,7 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                   .w = gain,
                                                   .N = M,
                                                   .C = C,
-                                                  .eps = c->rms_eps}));
+                                                  .eps = c->rms_eps,
+                                                  .offset = 0}));
     net_logits(r, n, NULL, a->y, M, vocab, ld, logits);
 }

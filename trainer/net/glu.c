@@ -152,11 +152,15 @@ static void step(struct work *r, const struct block_pass *p)
                                                             .w = p->matrix[GLU_GATE_UP].data,
                                                             .I = I,
                                                             .C = C,
-                                                            .eps = n->c.rms_eps}));
-    OP(r, nj_gemv_add(
-              r->s, n->T, M,
-              &(struct nj_gemv_add){
-                  .s = p->v.x, .x = p->a->act, .w = p->matrix[GLU_DOWN].data, .N = C, .K = I}));
+                                                            .eps = n->c.rms_eps,
+                                                            .offset = 0}));
+    OP(r, nj_gemv_add(r->s, n->T, M,
+                      &(struct nj_gemv_add){.s = p->v.x,
+                                            .x = p->a->act,
+                                            .w = p->matrix[GLU_DOWN].data,
+                                            .N = C,
+                                            .K = I,
+                                            .scale = 1}));
 }
 
 const struct block_ops glu_ops = {

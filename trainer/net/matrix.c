@@ -80,11 +80,14 @@ const void *matrix_weight_plain(struct work *r, const struct matrix *m, int firs
 void matrix_gather_plain(struct work *r, const struct matrix *m, void *dst, const int32_t *ids,
                          int rows)
 {
-    OP(r,
-       nj_row_gather(
-           r->s, m->T,
-           &(struct nj_row_gather){
-               .dst = dst, .src = m->data, .index = ids, .M = rows, .R = m->rows, .C = m->cols}));
+    OP(r, nj_row_gather(r->s, m->T,
+                        &(struct nj_row_gather){.dst = dst,
+                                                .src = m->data,
+                                                .index = ids,
+                                                .M = rows,
+                                                .R = m->rows,
+                                                .C = m->cols,
+                                                .scale = 1}));
 }
 
 void matrix_fwd_plain(struct work *r, const struct matrix *m, const struct matmul *p, void *y,

@@ -44,7 +44,8 @@ void norm_fwd(struct work *r, const struct block_pass *p, float *top)
                                                       .w = w,
                                                       .N = N,
                                                       .C = C,
-                                                      .eps = n->c.rms_eps}));
+                                                      .eps = n->c.rms_eps,
+                                                      .offset = 0}));
         return;
     }
     OP(r, nj_rmsnorm_quantize(r->s, n->T,
@@ -56,7 +57,8 @@ void norm_fwd(struct work *r, const struct block_pass *p, float *top)
                                                             .w = w,
                                                             .N = N,
                                                             .C = C,
-                                                            .eps = n->c.rms_eps}));
+                                                            .eps = n->c.rms_eps,
+                                                            .offset = 0}));
 }
 
 void norm_again(struct work *r, const struct block_pass *p)
@@ -97,7 +99,8 @@ static void add_and_norm(struct work *r, const struct block_pass *p, int64_t gai
                                                                         .w = w,
                                                                         .N = N,
                                                                         .C = C,
-                                                                        .eps = n->c.rms_eps}));
+                                                                        .eps = n->c.rms_eps,
+                                                                        .offset = 0}));
     else
         OP(r, nj_add_rmsnorm_fwd(r->s, n->T,
                                  &(struct nj_add_rmsnorm_fwd){.y = a->y,
@@ -108,7 +111,8 @@ static void add_and_norm(struct work *r, const struct block_pass *p, int64_t gai
                                                               .w = w,
                                                               .N = N,
                                                               .C = C,
-                                                              .eps = n->c.rms_eps}));
+                                                              .eps = n->c.rms_eps,
+                                                              .offset = 0}));
 }
 
 static void add(struct work *r, const struct block_pass *p, void *sum, const void *rows)
@@ -143,7 +147,8 @@ static void gradient(struct work *r, const struct net *n, const struct acts *a, 
                                                   .dres = dres,
                                                   .N = N,
                                                   .C = C,
-                                                  .P = partial_sums(N)}));
+                                                  .P = partial_sums(N),
+                                                  .offset = 0}));
     norm_add_columns(r, n, gain, a->part, N, C);
 }
 

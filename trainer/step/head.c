@@ -101,7 +101,8 @@ void head_gather(struct work *r, struct engine *e, int chunks)
                                                 .index = e->mem.rows.valid,
                                                 .M = chunks * s->chunk,
                                                 .R = s->rows,
-                                                .C = e->student.c.hidden_size}));
+                                                .C = e->student.c.hidden_size,
+                                                .scale = 1}));
     if (student_fp8_head_on(&e->student, &e->mem.student))
         student_fp8_head_weight(r, &e->student, &e->mem.fp8_head); /* may lie in y */
 }
@@ -174,5 +175,6 @@ void head_losses(struct work *r, struct engine *e, int chunks, bool train)
                                                     .index = m->rows.inverse,
                                                     .M = s->rows,
                                                     .R = s->padded,
-                                                    .C = n->c.hidden_size}));
+                                                    .C = n->c.hidden_size,
+                                                    .scale = 1}));
 }

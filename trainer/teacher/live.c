@@ -251,7 +251,8 @@ static void keep(struct work *r, struct teacher *t, const struct rows *rows)
                                                 .index = rows_of_teacher(rows).valid,
                                                 .M = t->sizes.padded,
                                                 .R = acts_rows(&l->acts),
-                                                .C = t->net.c.hidden_size}));
+                                                .C = t->net.c.hidden_size,
+                                                .scale = 1}));
 }
 
 static void *logits(struct work *r, struct teacher *t, int first)

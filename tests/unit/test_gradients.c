@@ -45,6 +45,8 @@ void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const doubl
                            int32_t I);
 void nj_ref_row_gather_f64(double *dst, const double *src, const int32_t *index, int32_t M,
                            int32_t R, int32_t C, float scale);
+void nj_ref_bias_add_f64(double *y, const double *b, int32_t N, int32_t C);
+void nj_ref_bias_bwd_f64(double *part, const double *dy, int32_t N, int32_t C, int32_t P);
 void nj_ref_embed_bwd_f64(double *dw, const double *dy, const int32_t *ids, const int32_t *order,
                           const int32_t *runs, int32_t N, int32_t C, int32_t V, float scale);
 
@@ -358,6 +360,30 @@ static void row_gather_multiplies_rows(void **state)
         assert_close(in_place[i], 2.5 * src[i], 1e-15);
 }
 
+struct bias_args {
+    double *x, *b, *dy;
+};
+
+static double bias_loss(void *args)
+{
+    const struct bias_args *a = args;
+    double *y = copy(a->x, N * C);
+    nj_ref_bias_add_f64(y, a->b, N, C);
+    return dot(y, a->dy, N * C);
+}
+
+static void bias_gradient_is_the_derivative(void **state)
+{
+    (void)state;
+    struct bias_args a = {random_values(N * C), random_values(C), random_values(N * C)};
+    double *y = copy(a.x, N * C), *part = random_values(P * C);
+    nj_ref_bias_add_f64(y, a.b, N, C);
+    for (int i = 0; i < N * C; i++)
+        assert_close(y[i], a.x[i] + a.b[i % C], 1e-15);
+    nj_ref_bias_bwd_f64(part, a.dy, N, C, P);
+    check_gradient(bias_loss, &a, a.b, summed(part, P, C), C);
+}
+
 /* ---- attention ------------------------------------------------------------------------------ */
 
 enum { B = 2, S = 75 };
@@ -551,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup(embedding_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
         cmocka_unit_test_setup(row_gather_multiplies_rows, reset),
+        cmocka_unit_test_setup(bias_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(attention_equals_the_formula, reset),
         cmocka_unit_test_setup(attention_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(attention_gradient_equals_the_formula, reset),

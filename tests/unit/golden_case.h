@@ -29,8 +29,8 @@
 enum { SIGNS = 16, WHOLE_MOST = 256, SAMPLES = 32, KEPT_MOST = 4, SUMMARY_HEAD = 2 + SIGNS };
 enum { VOCAB = 300, PADDED_VOCAB = 320, END_OF_TEXT = 299, WINDOWS = 4, HEAD_CHUNK = 64 };
 
-/* The files that a program compares with, and what of a case they keep: one row of logits in row_stride, all elements of
- * a tensor that has no more than `whole`, and movements after these steps (0: no more). */
+/* The files that a program compares with, and what of a case they keep: one row of logits in row_stride, all elements
+ * of a tensor that has no more than `whole`, and movements after these steps (0: no more). */
 static const struct golden_set {
     const char *folder; /* its cases.json and CASE.safetensors */
     int row_stride, whole, steps[KEPT_MOST];

@@ -152,6 +152,34 @@ static void a_factor_multiplies_what_blocks_add(void **state)
     check_model(&c);
 }
 
+static void gains_have_an_offset(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.gain_offset = 0.5f;
+    attention_of(&c)->gain_offset = 1;
+    attention_of(&c)->features = NORMED_BEFORE | NORMED_AFTER;
+    glu_of(&c)->gain_offset = -0.25f;
+    check_model(&c);
+}
+
+static void embeddings_have_a_factor(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.embedding_scale = 6;
+    check_model(&c);
+}
+
+static void outputs_and_mlps_have_biases(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->features |= FEATURE_BIT(FEATURE_O_BIAS) | FEATURE_BIT(FEATURE_QKV_BIAS);
+    glu_of(&c)->features |= FEATURE_BIT(FEATURE_MLP_BIAS);
+    check_model(&c);
+}
+
 static void logits_have_a_factor(void **state)
 {
     (void)state;
@@ -203,6 +231,9 @@ int main(void)
         cmocka_unit_test(fused_tensors_are_the_same_matrices),
         cmocka_unit_test(a_fused_tensor_has_one_adapter),
         cmocka_unit_test(a_factor_multiplies_what_blocks_add),
+        cmocka_unit_test(gains_have_an_offset),
+        cmocka_unit_test(embeddings_have_a_factor),
+        cmocka_unit_test(outputs_and_mlps_have_biases),
         cmocka_unit_test(logits_have_a_factor),
         cmocka_unit_test(logits_are_bounded),
         cmocka_unit_test(rotated_heads_have_an_amplitude),

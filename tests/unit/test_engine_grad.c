@@ -113,6 +113,7 @@ static void gradients_of_bounded_logits_are_derivatives(void **state)
     struct model_config models[] = {qwen2, teacher_config};
     models[0].logit_cap = 1.5f;
     models[0].logit_scale = 0.6f;
+    models[0].embedding_scale = 3;
     models[1].logit_cap = 4;
     models[1].logit_scale = 1.5f;
     struct train_options o = small_options;

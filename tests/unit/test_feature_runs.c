@@ -6,7 +6,7 @@
 #include "engine_fixture.h"
 #include "run/teacher_types.h"
 
-enum { MODELS = 2, STEPS = 12 };
+enum { MODELS = 3, STEPS = 12 };
 
 /* The features that blocks of each model have. */
 static const struct {
@@ -16,6 +16,8 @@ static const struct {
     {NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM), NORMED_BEFORE | NORMED_AFTER, 0},
     {NORMED_AFTER | FEATURE_BIT(FEATURE_FUSED_QKV),
      NORMED_AFTER | FEATURE_BIT(FEATURE_FUSED_GATE_UP), 0},
+    {NORMED_BEFORE | FEATURE_BIT(FEATURE_O_BIAS) | FEATURE_BIT(FEATURE_QKV_BIAS),
+     NORMED_BEFORE | FEATURE_BIT(FEATURE_MLP_BIAS), 1},
 };
 
 static struct model_config model_of(int i)
@@ -25,6 +27,8 @@ static struct model_config model_of(int i)
     c.tied = i % 2;
     c.logit_scale = 0.5f;
     c.logit_cap = 8;
+    c.embedding_scale = 5;
+    c.gain_offset = ATTENTION(&c).gain_offset = GLU(&c).gain_offset = features[i].gain_offset;
     ATTENTION(&c).features = features[i].attention;
     GLU(&c).features = features[i].glu;
     return c;

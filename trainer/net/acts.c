@@ -98,10 +98,16 @@ void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, str
 
 /* ---- scratch ---- */
 
+/* Return the number of gains and biases of a block whose gradients are summed at a time. */
+static int64_t summed(const struct block *b)
+{
+    return block_has(b, FEATURE_MLP_BIAS) ? 2 * (int64_t)b->ffn_size : block_qkv_size(b);
+}
+
 static size_t part_bytes(const struct net *n, int rows)
 {
-    const int64_t qkv = arch_most(&n->c.arch, n->c.layers, block_qkv_size);
-    const int64_t widest = qkv > n->c.hidden_size ? qkv : n->c.hidden_size;
+    const int64_t most = arch_most(&n->c.arch, n->c.layers, summed);
+    const int64_t widest = most > n->c.hidden_size ? most : n->c.hidden_size;
     return size_product((size_t)partial_sums(rows), (size_t)widest, sizeof(float));
 }
 

@@ -157,6 +157,11 @@ static void backward(struct work *r, const struct block_pass *p)
 
 /* ---- a decoder's step of few rows ---- */
 
+static bool has_step(const struct block *b)
+{
+    return !block_has(b, FEATURE_O_BIAS);
+}
+
 static void step(struct work *r, const struct block_pass *p)
 {
     const struct net *n = p->n;
@@ -171,7 +176,7 @@ static void step(struct work *r, const struct block_pass *p)
                                               .C = C,
                                               .ld = rows,
                                               .eps = n->c.rms_eps,
-                                              .offset = 0}));
+                                              .offset = p->b->gain_offset}));
     attend(r, p, NULL); /* gemv_norm has added the bias */
     OP(r, nj_gemv_add(r->s, n->T, M,
                       &(struct nj_gemv_add){.s = p->v.x,
@@ -179,7 +184,7 @@ static void step(struct work *r, const struct block_pass *p)
                                             .w = p->matrix[ATTENTION_O].data,
                                             .N = C,
                                             .K = (int)padded_output(p->b),
-                                            .scale = 1}));
+                                            .scale = matrix_scale(&p->matrix[ATTENTION_O])}));
 }
 
 const struct block_ops attention_ops = {
@@ -190,5 +195,6 @@ const struct block_ops attention_ops = {
     .forward = forward,
     .compute_arrays = compute_arrays,
     .backward = backward,
+    .has_step = has_step,
     .decoder_step = step,
 };

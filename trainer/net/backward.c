@@ -54,7 +54,7 @@ void net_backward_embedding(struct work *r, const struct net *n, struct acts *a,
                                                   .N = acts_rows(a),
                                                   .C = n->c.hidden_size,
                                                   .V = n->c.vocab_size,
-                                                  .scale = 1}));
+                                                  .scale = net_embedding_scale(n)}));
 }
 
 void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)

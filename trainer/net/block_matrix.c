@@ -4,6 +4,12 @@
  */
 #include "net/block_matrix.h"
 
+/* A matrix that consists of the tensors of a run of roles. */
+#define MATRIX(name, first, last, x, ...)                                                          \
+    {                                                                                              \
+        name, ROLE_##first, ROLE_##last, x, __VA_ARGS__                                            \
+    }
+
 const struct block_matrices block_matrices[BLOCK_KINDS] = {
     [BLOCK_ATTENTION] =
         {
@@ -11,19 +17,26 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
             .norm_after = ROLE_ATTENTION_POST_NORM,
             .count = 3,
             .last = FEATURE_BIT(FEATURE_GATE),
-            .matrix = {[ATTENTION_QKV] = {"qkv", ROLE_QKV_WEIGHT, ROLE_V_WEIGHT, X_NORM},
-                       [ATTENTION_O] = {"o", ROLE_O_WEIGHT, ROLE_O_WEIGHT, X_OTHER, true},
-                       [ATTENTION_GATE] = {"gate", ROLE_ATTENTION_GATE, ROLE_ATTENTION_GATE,
-                                           X_OTHER}},
+            .matrix =
+                {
+                    [ATTENTION_QKV] = MATRIX("qkv", QKV_WEIGHT, V_WEIGHT, X_NORM, false),
+                    [ATTENTION_O] = MATRIX("o", O_WEIGHT, O_WEIGHT, X_OTHER, true, ROLE_O_BIAS),
+                    [ATTENTION_GATE] =
+                        MATRIX("gate", ATTENTION_GATE, ATTENTION_GATE, X_OTHER, false),
+                },
         },
     [BLOCK_GLU] =
         {
             .norm = ROLE_FFN_NORM,
             .norm_after = ROLE_FFN_POST_NORM,
             .count = 2,
-            .matrix = {[GLU_GATE_UP] = {"gate_up", ROLE_GATE_UP_WEIGHT, ROLE_UP_WEIGHT, X_NORM},
-                       [GLU_DOWN] = {"down", ROLE_DOWN_WEIGHT, ROLE_DOWN_WEIGHT, X_ACTIVATION,
-                                     true}},
+            .matrix =
+                {
+                    [GLU_GATE_UP] =
+                        MATRIX("gate_up", GATE_UP_WEIGHT, UP_WEIGHT, X_NORM, false, ROLE_GATE_BIAS),
+                    [GLU_DOWN] = MATRIX("down", DOWN_WEIGHT, DOWN_WEIGHT, X_ACTIVATION, true,
+                                        ROLE_DOWN_BIAS),
+                },
         },
 };
 

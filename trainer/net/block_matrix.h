@@ -15,6 +15,7 @@ struct block_matrix {
     enum tensor_role first, last; /* tensors that it consists of, one below the other */
     enum x_writer x;              /* writer of its x; an activation reads y of the matrix before */
     bool output;                  /* whether its y is the output of the block */
+    enum tensor_role bias;        /* bias of its y; ROLE_EMBED: none, or kernels of heads add it */
 };
 
 enum { BLOCK_MATRICES_MOST = 3 };

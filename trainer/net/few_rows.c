@@ -18,7 +18,8 @@ enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 static bool has_step(const struct block *b)
 {
     const struct block_ops *ops = block_ops[b->kind];
-    return !ops->has_step || ops->has_step(b);
+    const unsigned norms = b->features & (NORMED_BEFORE | NORMED_AFTER);
+    return norms == NORMED_BEFORE && (!ops->has_step || ops->has_step(b));
 }
 
 static bool blocks_have_steps(const struct net *n)
@@ -56,7 +57,7 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                 .M = M,
                                                 .R = c->vocab_size,
                                                 .C = C,
-                                                .scale = 1}));
+                                                .scale = net_embedding_scale(n)}));
     teacher_shard_begin(r, n);
     for (int l = 0; l < c->layers; l++) {
         teacher_shard_ahead(r, n, l);
@@ -78,7 +79,7 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                   .C = C,
                                                   .ld = ld,
                                                   .eps = c->rms_eps,
-                                                  .offset = 0}));
+                                                  .offset = c->gain_offset}));
         net_cap_logits(r, n, M, vocab, ld, logits);
         return;
     }
@@ -90,6 +91,6 @@ void few_rows_step(struct work *r, const struct net *n, struct acts *a, const st
                                                   .N = M,
                                                   .C = C,
                                                   .eps = c->rms_eps,
-                                                  .offset = 0}));
+                                                  .offset = c->gain_offset}));
     net_logits(r, n, NULL, a->y, M, vocab, ld, logits);
 }

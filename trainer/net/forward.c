@@ -93,7 +93,8 @@ void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows)
 {
     const struct block_pass first = net_block(n, a, rows, 0, 0);
-    n->embedding->format->gather(r, n->embedding, first.v.x, rows->ids, acts_rows(a));
+    n->embedding->format->gather(r, n->embedding, first.v.x, rows->ids, acts_rows(a),
+                                 net_embedding_scale(n));
     norm_fwd(r, &first, NULL);
     teacher_shard_begin(r, n);
 }

@@ -138,7 +138,7 @@ static void backward(struct work *r, const struct block_pass *p)
 
 static bool has_step(const struct block *b)
 {
-    return activation_is_silu(b) && b->ffn_size % 8 == 0;
+    return activation_is_silu(b) && b->ffn_size % 8 == 0 && !block_has(b, FEATURE_MLP_BIAS);
 }
 
 static void step(struct work *r, const struct block_pass *p)
@@ -153,14 +153,14 @@ static void step(struct work *r, const struct block_pass *p)
                                                             .I = I,
                                                             .C = C,
                                                             .eps = n->c.rms_eps,
-                                                            .offset = 0}));
+                                                            .offset = p->b->gain_offset}));
     OP(r, nj_gemv_add(r->s, n->T, M,
                       &(struct nj_gemv_add){.s = p->v.x,
                                             .x = p->a->act,
                                             .w = p->matrix[GLU_DOWN].data,
                                             .N = C,
                                             .K = I,
-                                            .scale = 1}));
+                                            .scale = matrix_scale(&p->matrix[GLU_DOWN])}));
 }
 
 const struct block_ops glu_ops = {

@@ -11,12 +11,12 @@
 const void *product_weight(struct work *r, const struct acts *a, const struct matrix *m);
 /* Return whether the norm or activation before a product writes its x as E4M3, to a->x. */
 bool product_x_made(const struct acts *a, const struct matrix *m);
-/* Compute y = x W^T, with its adapters. x is not read if it is in a->x. */
+/* Compute y = x W^T + bias, with its adapters. x is not read if it is in a->x. */
 void product_fwd(struct work *r, const struct acts *a, const struct matrix *m, void *y,
                  const void *x);
 /* Prepare dy for product_dw() and product_dx(), if its GEMMs are FP8. */
 void product_gradient(struct work *r, const struct acts *a, const struct matrix *m, const void *dy);
-/* Compute the gradient of W, dy^T x, if it is trained. x is not read if it is in a->x. */
+/* Compute the gradients of W, dy^T x, and of the bias, if they are trained. x is not read if it is in a->x. */
 void product_dw(struct work *r, const struct acts *a, const struct matrix *m, const void *dy,
                 const void *x);
 /* Compute dx = dy W, and the gradients of adapters, which alone read x. */

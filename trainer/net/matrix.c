@@ -78,7 +78,7 @@ const void *matrix_weight_plain(struct work *r, const struct matrix *m, int firs
 }
 
 void matrix_gather_plain(struct work *r, const struct matrix *m, void *dst, const int32_t *ids,
-                         int rows)
+                         int rows, float scale)
 {
     OP(r, nj_row_gather(r->s, m->T,
                         &(struct nj_row_gather){.dst = dst,
@@ -87,7 +87,7 @@ void matrix_gather_plain(struct work *r, const struct matrix *m, void *dst, cons
                                                 .M = rows,
                                                 .R = m->rows,
                                                 .C = m->cols,
-                                                .scale = 1}));
+                                                .scale = scale}));
 }
 
 void matrix_fwd_plain(struct work *r, const struct matrix *m, const struct matmul *p, void *y,

@@ -38,10 +38,13 @@ struct matrix {
     float *grad;   /* gradient, on the device; NULL: it is not trained */
     const struct adapter *adapter; /* [adapters] adapters, if the model trains them */
     int adapters;
-    bool x_made;     /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
-    bool dy_own;     /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
-    int number;      /* number among the matrices of its model */
-    float scale;     /* factor of its products; 0 counts as 1 */
+    bool x_made;        /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
+    bool dy_own;        /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
+    int number;         /* number among the matrices of its model */
+    float scale;        /* factor of its products; 0 counts as 1 */
+    int64_t bias_first; /* first element of its bias in the arenas; -1: it has none */
+    char *bias;         /* bias and its gradient, on the device, or NULL */
+    float *bias_grad;
     enum x_writer x; /* kernel that writes x */
     bool *refused;   /* flag to set if the device has no FP8 GEMM for it; NULL: that is an error */
     bool *gradient_refused;      /* flag to set if it has none for its gradients */
@@ -70,8 +73,9 @@ struct matrix_format {
     void (*carve)(struct matrix *m, struct carve *c);
     /* Return rows as T, valid until the next call; NULL: no other kernel may take the place of fwd. */
     const void *(*weight)(struct work *r, const struct matrix *m, int first, int rows);
-    /* Set dst to the rows that `ids` select. */
-    void (*gather)(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows);
+    /* Set dst to the rows that `ids` select, times a factor. */
+    void (*gather)(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows,
+                   float scale);
     /* Compute y = x W^T. */
     void (*fwd)(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
                 const void *x);
@@ -95,7 +99,7 @@ struct linear matrix_shape(const struct matrix *m, const struct matmul *p);
 void matrix_carve_plain(struct matrix *m, struct carve *c);
 const void *matrix_weight_plain(struct work *r, const struct matrix *m, int first, int rows);
 void matrix_gather_plain(struct work *r, const struct matrix *m, void *dst, const int32_t *ids,
-                         int rows);
+                         int rows, float scale);
 void matrix_fwd_plain(struct work *r, const struct matrix *m, const struct matmul *p, void *y,
                       const void *x);
 void matrix_dx_plain(struct work *r, const struct matrix *m, const struct matmul *p, void *dx,

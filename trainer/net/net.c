@@ -58,8 +58,11 @@ static void describe_layer(const struct net *n, int layer)
         const enum block_kind kind = l->block[b].kind;
         CHECK(block_index(n, layer, kind) == b);
         for (int i = 0; i < block_matrix_count(&l->block[b]); i++) {
+            const struct block_matrix *row = &block_matrices[kind].matrix[i];
             m[i].x = block_matrix_x(&l->block[b], i);
-            m[i].scale = block_matrices[kind].matrix[i].output ? n->c.residual_scale : 1;
+            m[i].scale = row->output ? n->c.residual_scale : 1;
+            m[i].bias_first = n->p.layer[layer][row->bias];
+            CHECK(m[i].bias_first < 0 || matrix_scale(&m[i]) == 1);
             if (n->fp8_refused)
                 m[i].refused = m[i].gradient_refused = &n->fp8_refused->in_block[kind][i];
         }
@@ -81,6 +84,7 @@ static void list_matrices(struct net *n)
         n->matrix[i] = (struct matrix){.T = n->T,
                                        .format = &matrix_plain,
                                        .first = -1,
+                                       .bias_first = -1,
                                        .number = i,
                                        .f8_scales = n->f8_scales};
     }
@@ -146,6 +150,11 @@ void net_free(struct net *n)
     n->matrices = 0;
 }
 
+float net_embedding_scale(const struct net *n)
+{
+    return n->c.embedding_scale != 0 ? n->c.embedding_scale : 1;
+}
+
 bool net_is_frozen(const struct net *n)
 {
     return n->trained != &n->p;
@@ -157,6 +166,8 @@ void net_connect(struct net *n, char *w, float *grad)
     n->grad = net_is_frozen(n) ? NULL : grad;
     for (int i = 0; i < n->matrices; i++) {
         struct matrix *m = &n->matrix[i];
+        m->bias = net_weight(n, m->bias_first);
+        m->bias_grad = n->grad && m->bias_first >= 0 ? n->grad + m->bias_first : NULL;
         if (m->first < 0)
             continue;
         m->data = net_weight(n, m->first);

@@ -63,6 +63,8 @@ int net_place(struct net *n, enum params_matrices here);
 void net_free(struct net *n);
 /* Set the addresses of the parameters, and of their gradients unless they are frozen. */
 void net_connect(struct net *n, char *w, float *grad);
+/* Return the factor of the rows of the embedding. */
+float net_embedding_scale(const struct net *n);
 /* Return whether the net's own parameters are not trained. */
 bool net_is_frozen(const struct net *n);
 /* Return whether all matrices are plain and without adapters. */

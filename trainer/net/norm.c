@@ -18,21 +18,33 @@ static bool has_after(const struct block_pass *p)
     return block_has(p->b, FEATURE_NORM_AFTER);
 }
 
-static int64_t gain_before(const struct block_pass *p)
+/* A gain: its first element in the arenas, and the number that is added to it. */
+struct gain {
+    int64_t first;
+    float offset;
+};
+
+static struct gain gain_before(const struct block_pass *p)
 {
-    return p->first[block_matrices[p->b->kind].norm];
+    return (struct gain){p->first[block_matrices[p->b->kind].norm], p->b->gain_offset};
 }
 
-static int64_t gain_after(const struct block_pass *p)
+static struct gain gain_after(const struct block_pass *p)
 {
-    return p->first[block_matrices[p->b->kind].norm_after];
+    return (struct gain){p->first[block_matrices[p->b->kind].norm_after], p->b->gain_offset};
+}
+
+static struct gain gain_final(const struct net *n)
+{
+    return (struct gain){n->p.norm, n->c.gain_offset};
 }
 
 void norm_fwd(struct work *r, const struct block_pass *p, float *top)
 {
     const struct net *n = p->n;
     struct acts *a = p->a;
-    const void *w = net_weight(n, gain_before(p));
+    const struct gain gain = gain_before(p);
+    const void *w = net_weight(n, gain.first);
     const int N = acts_rows(a), C = n->c.hidden_size;
     if (!has_before(p))
         return;
@@ -45,7 +57,7 @@ void norm_fwd(struct work *r, const struct block_pass *p, float *top)
                                                       .N = N,
                                                       .C = C,
                                                       .eps = n->c.rms_eps,
-                                                      .offset = 0}));
+                                                      .offset = gain.offset}));
         return;
     }
     OP(r, nj_rmsnorm_quantize(r->s, n->T,
@@ -58,7 +70,7 @@ void norm_fwd(struct work *r, const struct block_pass *p, float *top)
                                                             .N = N,
                                                             .C = C,
                                                             .eps = n->c.rms_eps,
-                                                            .offset = 0}));
+                                                            .offset = gain.offset}));
 }
 
 void norm_again(struct work *r, const struct block_pass *p)
@@ -70,24 +82,26 @@ void norm_again(struct work *r, const struct block_pass *p)
 void norm_after_fwd(struct work *r, const struct block_pass *p)
 {
     const struct net *n = p->n;
+    const struct gain gain = gain_after(p);
     if (has_after(p))
         OP(r, nj_rmsnorm_fwd(r->s, n->T,
                              &(struct nj_rmsnorm_fwd){.y = p->a->branch,
                                                       .rstd = p->v.output_rstd,
                                                       .x = p->v.output,
-                                                      .w = net_weight(n, gain_after(p)),
+                                                      .w = net_weight(n, gain.first),
                                                       .N = acts_rows(p->a),
                                                       .C = n->c.hidden_size,
-                                                      .eps = n->c.rms_eps}));
+                                                      .eps = n->c.rms_eps,
+                                                      .offset = gain.offset}));
 }
 
-static void add_and_norm(struct work *r, const struct block_pass *p, int64_t gain, bool made)
+static void add_and_norm(struct work *r, const struct block_pass *p, struct gain gain, bool made)
 {
     const struct net *n = p->n;
     const struct acts *a = p->a;
     const struct block_acts *v = &p->v;
     const int N = acts_rows(a), C = n->c.hidden_size;
-    const void *w = net_weight(n, gain);
+    const void *w = net_weight(n, gain.first);
     if (made)
         OP(r, nj_add_rmsnorm_quantize(r->s, n->T,
                                       &(struct nj_add_rmsnorm_quantize){.q = a->x.q,
@@ -100,7 +114,7 @@ static void add_and_norm(struct work *r, const struct block_pass *p, int64_t gai
                                                                         .N = N,
                                                                         .C = C,
                                                                         .eps = n->c.rms_eps,
-                                                                        .offset = 0}));
+                                                                        .offset = gain.offset}));
     else
         OP(r, nj_add_rmsnorm_fwd(r->s, n->T,
                                  &(struct nj_add_rmsnorm_fwd){.y = a->y,
@@ -112,7 +126,7 @@ static void add_and_norm(struct work *r, const struct block_pass *p, int64_t gai
                                                               .N = N,
                                                               .C = C,
                                                               .eps = n->c.rms_eps,
-                                                              .offset = 0}));
+                                                              .offset = gain.offset}));
 }
 
 static void add(struct work *r, const struct block_pass *p, void *sum, const void *rows)
@@ -125,7 +139,7 @@ static void add(struct work *r, const struct block_pass *p, void *sum, const voi
 void norm_add_fwd(struct work *r, const struct block_pass *p, const struct block_pass *next)
 {
     if (!next)
-        add_and_norm(r, p, p->n->p.norm, false);
+        add_and_norm(r, p, gain_final(p->n), false);
     else if (has_before(next))
         add_and_norm(r, p, gain_before(next), product_x_made(p->a, next->matrix));
     else
@@ -133,7 +147,7 @@ void norm_add_fwd(struct work *r, const struct block_pass *p, const struct block
 }
 
 /* Compute dx = dres + the gradient of x, which a norm reads; dy is that of what it writes. */
-static void gradient(struct work *r, const struct net *n, const struct acts *a, int64_t gain,
+static void gradient(struct work *r, const struct net *n, const struct acts *a, struct gain gain,
                      void *dx, const void *dy, const void *x, const float *rstd, const void *dres)
 {
     const int N = acts_rows(a), C = n->c.hidden_size;
@@ -142,20 +156,20 @@ static void gradient(struct work *r, const struct net *n, const struct acts *a, 
                                                   .dw_part = a->part,
                                                   .dy = dy,
                                                   .x = x,
-                                                  .w = net_weight(n, gain),
+                                                  .w = net_weight(n, gain.first),
                                                   .rstd = rstd,
                                                   .dres = dres,
                                                   .N = N,
                                                   .C = C,
                                                   .P = partial_sums(N),
-                                                  .offset = 0}));
-    norm_add_columns(r, n, gain, a->part, N, C);
+                                                  .offset = gain.offset}));
+    norm_add_columns(r, n, gain.first, a->part, N, C);
 }
 
 void norm_final_bwd(struct work *r, const struct net *n, struct acts *a, const void *x,
                     const float *rstd)
 {
-    gradient(r, n, a, n->p.norm, a->dx, a->branch, x, rstd, NULL);
+    gradient(r, n, a, gain_final(n), a->dx, a->branch, x, rstd, NULL);
 }
 
 void norm_after_bwd(struct work *r, const struct block_pass *p)

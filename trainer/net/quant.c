@@ -134,7 +134,8 @@ static const void *weight(struct work *r, const struct matrix *m, int first, int
     return m->quant.expanded;
 }
 
-static void gather(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows)
+static void gather(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows,
+                   float scale)
 {
     const struct quant_part *p = &m->quant.part[0];
     OP(r, nj_dequantize(r->s, m->T, (int)p->type,
@@ -144,6 +145,11 @@ static void gather(struct work *r, const struct matrix *m, void *dst, const int3
                                                 .M = rows,
                                                 .R = m->rows,
                                                 .C = m->cols}));
+    if (scale != 1)
+        OP(r, nj_row_gather(
+                  r->s, m->T,
+                  &(struct nj_row_gather){
+                      .dst = dst, .src = dst, .M = rows, .R = rows, .C = m->cols, .scale = scale}));
 }
 
 /* The head is computed in slices of the vocabulary, each of as many rows as the scratch holds. */

@@ -40,4 +40,29 @@ template <typename T> struct head_share {
     }
 };
 
+// A thread's gains of its elements of a head: offset + w, or the offset alone if w is NULL. They are kept as they were
+// read, since registers are scarce.
+template <typename T> struct head_gain {
+    static constexpr int V = vec<T>::N;
+    typename vec<T>::raw lo, hi;
+
+    __device__ __forceinline__ void read(const T *w, int column, int half)
+    {
+        lo = hi = {};
+        if (w) {
+            lo = vec<T>::read(w + column);
+            hi = vec<T>::read(w + column + half);
+        }
+    }
+    __device__ __forceinline__ void apply(float (&x_lo)[V], float (&x_hi)[V], float offset) const
+    {
+        const vec<T> w_lo = vec<T>::of(lo), w_hi = vec<T>::of(hi);
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            x_lo[i] *= offset + w_lo.v[i];
+            x_hi[i] *= offset + w_hi.v[i];
+        }
+    }
+};
+
 #endif

@@ -20,12 +20,13 @@ static __device__ __forceinline__ void copy_values(T *y, const T *x, int count)
     }
 }
 
-// Normalize and rotate a row per warp. Each iteration takes HEADS heads per group, all queries or all keys; all threads
+// Normalize and rotate a row per warp; the gain goes before the rotation or after it. Each iteration takes HEADS heads per group, all queries or all keys; all threads
 // run every iteration, since sums need whole warps. The heads of an iteration are read during the one before.
 template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const float *inv_freq,
-                const int *pos, int N, int H, int K, int D, float eps, float amplitude)
+                const int *pos, int N, int H, int K, int D, float eps, float amplitude,
+                float offset, int gain_last)
 {
     constexpr int V = vec<T>::N, HEADS = 2;
     const head_share<T> share(D);
@@ -56,20 +57,16 @@ qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const f
     int end = turn_end(0);
     read(0, end);
     const int position = pos[n];
-    typename vec<T>::raw gain_raw[2];
-    const auto read_gain = [&](const T *w) {
-        gain_raw[0] = vec<T>::read(w + share.column);
-        gain_raw[1] = vec<T>::read(w + share.column + half);
-    };
-    read_gain(wq);
+    head_gain<T> gain;
+    gain.read(wq, share.column, half);
     if (y != x)
         copy_values(y + rotated * D, x + rotated * D, K * D);
     rotation<V> rot;
-    rot.set(position, inv_freq + share.column, amplitude, 1.0f);
+    rot.set(position, inv_freq + share.column, amplitude);
     for (int first = 0; first < rotated;) {
         if (first == H)
-            read_gain(wk); // before the loads below, which take longer
-        vec<T> lo[HEADS], hi[HEADS], gain_lo, gain_hi;
+            gain.read(wk, share.column, half); // before the loads below, which take longer
+        vec<T> lo[HEADS], hi[HEADS];
         float sum[HEADS] = {};
 #pragma unroll
         for (int u = 0; u < HEADS; u++) {
@@ -78,8 +75,6 @@ qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const f
         }
         const int next_end = turn_end(end);
         read(end, next_end);
-        gain_lo.set(gain_raw[0]);
-        gain_hi.set(gain_raw[1]);
 #pragma unroll
         for (int u = 0; u < HEADS; u++)
 #pragma unroll
@@ -92,10 +87,14 @@ qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const f
             const float r = rsqrtf(sum[u] * per_element + eps);
 #pragma unroll
             for (int i = 0; i < V; i++) {
-                lo[u].v[i] = lo[u].v[i] * r * gain_lo.v[i];
-                hi[u].v[i] = hi[u].v[i] * r * gain_hi.v[i];
+                lo[u].v[i] *= r;
+                hi[u].v[i] *= r;
             }
+            if (!gain_last)
+                gain.apply(lo[u].v, hi[u].v, offset);
             rot.apply(lo[u].v, hi[u].v);
+            if (gain_last)
+                gain.apply(lo[u].v, hi[u].v, offset);
             if (!share.used || h >= end)
                 continue;
             if (share.column == 0)

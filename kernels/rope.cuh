@@ -23,18 +23,16 @@ static __device__ __forceinline__ void turn(float pos, float inv_freq, float amp
     cos_a = __fmul_rn(length, __cosf(rest));
 }
 
-// The rotation of one thread's elements: V of the lower half and their partners. A positive sign rotates forward. Each
-// rounding is explicit, so that every kernel gives bitwise identical results.
+// The rotation of one thread's elements: V of the lower half and their partners. Each rounding is explicit, so that
+// every kernel gives bitwise identical results.
 template <int V> struct rotation {
     float sin_a[V], cos_a[V];
 
-    __device__ __forceinline__ void set(int pos, const float *inv_freq, float amplitude, float sign)
+    __device__ __forceinline__ void set(int pos, const float *inv_freq, float amplitude)
     {
 #pragma unroll
-        for (int i = 0; i < V; i++) {
+        for (int i = 0; i < V; i++)
             turn((float)pos, inv_freq[i], amplitude, sin_a[i], cos_a[i]);
-            sin_a[i] *= sign;
-        }
     }
     // Load the rotation from D/2 cosines, followed by as many sines; `turns` points to the thread's own first cosine
     // and is 16-byte aligned.
@@ -55,6 +53,16 @@ template <int V> struct rotation {
             const float x = lo[i];
             lo[i] = fmaf(x, cos_a[i], -__fmul_rn(hi[i], sin_a[i]));
             hi[i] = fmaf(x, sin_a[i], __fmul_rn(hi[i], cos_a[i]));
+        }
+    }
+    // Apply the transpose: turn the gradient of rotated elements into that of the elements.
+    __device__ __forceinline__ void apply_back(float (&lo)[V], float (&hi)[V]) const
+    {
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            const float x = lo[i];
+            lo[i] = fmaf(x, cos_a[i], __fmul_rn(hi[i], sin_a[i]));
+            hi[i] = fmaf(-x, sin_a[i], __fmul_rn(hi[i], cos_a[i]));
         }
     }
 };

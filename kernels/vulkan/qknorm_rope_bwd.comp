@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "head_gain.glsl"
 #include "rope.glsl"
 
 // Block p has the rows p, p + P, ...; a team takes every TEAMS-th head of each, and sums the gradients of the weights
@@ -17,25 +18,33 @@ void back_head(nj_t d, nj_t row, nj_t w, float r, int position, int lane, inout 
         g[2 * k] = g[2 * k + 1] = 0.0;
         if (i >= half_d || r == 0.0)
             continue;
-        float sin_a, cos_a;
-        const float a = get(d, i), b = get(d, i + half_d);
+        float sin_a, cos_a, a = get(d, i), b = get(d, i + half_d);
+        const float lo = get(row, i) * r, hi = get(row, i + half_d) * r;
+        const float gain_lo = head_gain(w, i), gain_hi = head_gain(w, i + half_d);
         rope_turn(position, i, sin_a, cos_a);
+        if (gain_last != 0) {
+            dw[2 * k] += a * (lo * cos_a - hi * sin_a);
+            dw[2 * k + 1] += b * (hi * cos_a + lo * sin_a);
+            a *= gain_lo;
+            b *= gain_hi;
+        }
         g[2 * k] = a * cos_a + b * sin_a;
         g[2 * k + 1] = b * cos_a - a * sin_a;
-        dot_sum += (g[2 * k] * get(w, i) * get(row, i) +
-                    g[2 * k + 1] * get(w, i + half_d) * get(row, i + half_d)) *
-                   r;
+        if (gain_last == 0) {
+            dw[2 * k] += g[2 * k] * lo;
+            dw[2 * k + 1] += g[2 * k + 1] * hi;
+            g[2 * k] *= gain_lo;
+            g[2 * k + 1] *= gain_hi;
+        }
+        dot_sum += g[2 * k] * lo + g[2 * k + 1] * hi;
     }
     const float mean = group_sum(dot_sum, LANES) / float(D);
     for (int k = 0; k < PAIRS; k++) {
         const int i = lane + k * LANES;
         if (i >= half_d || r == 0.0)
             continue;
-        const float lo = get(row, i) * r, hi = get(row, i + half_d) * r;
-        dw[2 * k] += g[2 * k] * lo;
-        dw[2 * k + 1] += g[2 * k + 1] * hi;
-        put(d, i, r * (g[2 * k] * get(w, i) - lo * mean));
-        put(d, i + half_d, r * (g[2 * k + 1] * get(w, i + half_d) - hi * mean));
+        put(d, i, r * (g[2 * k] - get(row, i) * r * mean));
+        put(d, i + half_d, r * (g[2 * k + 1] - get(row, i + half_d) * r * mean));
     }
 }
 
@@ -52,7 +61,7 @@ void store_sums(nj_f32 part, float dw[2 * PAIRS], int lane, int team)
         }
     }
     barrier();
-    for (int i = thread(); i < D; i += NJ_THREADS) {
+    for (int i = thread(); i < D && given(part); i += NJ_THREADS) {
         float sum = 0.0;
         for (int t = 0; t < TEAMS; t++)
             sum += nj_team_sums[t * 256 + i];

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "head_gain.glsl"
 #include "rope.glsl"
 
 const int ROWS = 4, LANES = 32,
           TEAMS = NJ_THREADS / LANES; // per block; a team takes one head at a time
 
-// Compute u = x r w for one head, and rotate it.
+// Compute u = x r for one head, and rotate it; the gain goes before or after.
 void norm_turn(nj_t to, nj_t row, nj_t w, float r, int position, int lane)
 {
     const int half_d = D / 2;
     for (int i = lane; i < half_d; i += LANES) {
         float sin_a, cos_a;
-        const float a = get(row, i) * r * get(w, i),
-                    b = get(row, i + half_d) * r * get(w, i + half_d);
+        const float gain_a = head_gain(w, i), gain_b = head_gain(w, i + half_d);
+        const float before_a = gain_last != 0 ? 1.0 : gain_a, after_a = gain_last != 0 ? gain_a : 1.0,
+                    before_b = gain_last != 0 ? 1.0 : gain_b, after_b = gain_last != 0 ? gain_b : 1.0;
+        const float a = get(row, i) * r * before_a, b = get(row, i + half_d) * r * before_b;
         rope_turn(position, i, sin_a, cos_a);
-        put(to, i, a * cos_a - b * sin_a);
-        put(to, i + half_d, b * cos_a + a * sin_a);
+        put(to, i, (a * cos_a - b * sin_a) * after_a);
+        put(to, i + half_d, (b * cos_a + a * sin_a) * after_b);
     }
 }
 

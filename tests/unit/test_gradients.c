@@ -23,11 +23,12 @@ void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
 void nj_ref_qknorm_rope_fwd_f64(double *y, double *rstd, const double *x, const double *wq,
                                 const double *wk, const double *inv_freq, const int32_t *pos,
                                 int32_t N, int32_t H, int32_t K, int32_t D, float eps,
-                                float amplitude);
+                                float amplitude, float offset, int32_t gain_last);
 void nj_ref_qknorm_rope_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part, const double *x,
                                 const double *rstd, const double *wq, const double *wk,
                                 const double *inv_freq, const int32_t *pos, int32_t N, int32_t H,
-                                int32_t K, int32_t D, int32_t P, float amplitude);
+                                int32_t K, int32_t D, int32_t P, float amplitude, float offset,
+                                int32_t gain_last);
 void nj_ref_attn_fwd_f64(int D, double *o, double *lse, const double *qkv, const int32_t *doc_start,
                          int32_t B, int32_t S, int32_t H, int32_t K, int32_t window, float scale);
 void nj_ref_attn_bwd_dq_f64(int D, double *dqkv, double *delta, const double *dout,
@@ -220,7 +221,7 @@ static double qknorm_loss(void *args)
     const struct rope_args *a = args;
     double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K));
     nj_ref_qknorm_rope_fwd_f64(y, rstd, a->x, a->wq, a->wk, a->inv_freq, a->pos, N, H, K, HEAD, EPS,
-                               AMPLITUDE);
+                               AMPLITUDE, 0, 0);
     return dot(y, a->dy, N * WIDTH);
 }
 
@@ -231,9 +232,9 @@ static void qknorm_rope_gradient_is_the_derivative(void **state)
     double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *dx = copy(a.dy, N * WIDTH);
     double *dwq = random_values(P * HEAD), *dwk = random_values(P * HEAD);
     nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
-                               AMPLITUDE);
+                               AMPLITUDE, 0, 0);
     nj_ref_qknorm_rope_bwd_f64(dx, dwq, dwk, a.x, rstd, a.wq, a.wk, a.inv_freq, a.pos, N, H, K,
-                               HEAD, P, AMPLITUDE);
+                               HEAD, P, AMPLITUDE, 0, 0);
     check_gradient(qknorm_loss, &a, a.x, dx, N * WIDTH);
     check_gradient(qknorm_loss, &a, a.wq, summed(dwq, P, HEAD), HEAD);
     check_gradient(qknorm_loss, &a, a.wk, summed(dwk, P, HEAD), HEAD);
@@ -246,7 +247,7 @@ static void qknorm_rope_is_rmsnorm_then_rope(void **state)
     struct rope_args a = rope_inputs();
     double *y = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *want = copy(a.x, N * WIDTH), r;
     nj_ref_qknorm_rope_fwd_f64(y, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
-                               AMPLITUDE);
+                               AMPLITUDE, 0, 0);
     for (int n = 0; n < N; n++) {
         for (int h = 0; h < H + K; h++) {
             double *head = want + n * WIDTH + h * HEAD;
@@ -265,9 +266,9 @@ static void qknorm_rope_works_in_place(void **state)
     double *want = zeros(N * WIDTH), *rstd = zeros(N * (H + K)), *y = copy(a.x, N * WIDTH);
     double *in_place = zeros(N * (H + K));
     nj_ref_qknorm_rope_fwd_f64(want, rstd, a.x, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
-                               AMPLITUDE);
+                               AMPLITUDE, 0, 0);
     nj_ref_qknorm_rope_fwd_f64(y, in_place, y, a.wq, a.wk, a.inv_freq, a.pos, N, H, K, HEAD, EPS,
-                               AMPLITUDE);
+                               AMPLITUDE, 0, 0);
     assert_memory_equal(y, want, N * WIDTH * sizeof(*y));
     assert_memory_equal(in_place, rstd, N * (H + K) * sizeof(*rstd));
 }

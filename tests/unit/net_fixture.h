@@ -11,6 +11,7 @@
 #include "net/backward.h"
 #include "net/decoder.h"
 #include "net/forward.h"
+#include "net/tables.h"
 #include "unit.h"
 
 #include <math.h>
@@ -90,8 +91,8 @@ static inline void open_model(struct model *m, const struct model_config *c,
         for (int64_t k = 0; k < tensor_elements(&n->p.spec[i]); k++)
             w[n->p.first[i] + k] = n->p.spec[i].rank == 2 ? 0.2f * random_number(&seed)
                                                           : 1 + 0.3f * random_number(&seed);
-    n->inv_freq = zeros(m, 2, (size_t)config_frequencies(&n->c, ROPES_MOST) * sizeof(float));
-    config_inv_freq(&n->c, n->c.max_positions, n->inv_freq);
+    n->inv_freq = zeros(m, 2, tables_bytes(&n->c));
+    tables_fill(&n->c, n->c.max_positions, n->inv_freq);
     const struct decoder_size size = {.rows = 2, .positions = ROWS};
     acts_carve(n, 1, ROWS, ACTS_TRAIN, &counted, &m->a);
     rows_carve(ROWS, ROWS, USE_FORWARD | USE_STEP, &counted, &m->rows);

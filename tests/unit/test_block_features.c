@@ -163,6 +163,17 @@ static void gains_have_an_offset(void **state)
     check_model(&c);
 }
 
+static void norms_of_heads_have_offsets_and_may_be_last(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->features |= FEATURE_BIT(FEATURE_QK_NORM);
+    attention_of(&c)->gain_offset = 1;
+    check_model(&c);
+    attention_of(&c)->features |= FEATURE_BIT(FEATURE_QK_GAIN_LAST);
+    check_model(&c);
+}
+
 static void embeddings_have_a_factor(void **state)
 {
     (void)state;
@@ -232,6 +243,7 @@ int main(void)
         cmocka_unit_test(a_fused_tensor_has_one_adapter),
         cmocka_unit_test(a_factor_multiplies_what_blocks_add),
         cmocka_unit_test(gains_have_an_offset),
+        cmocka_unit_test(norms_of_heads_have_offsets_and_may_be_last),
         cmocka_unit_test(embeddings_have_a_factor),
         cmocka_unit_test(outputs_and_mlps_have_biases),
         cmocka_unit_test(logits_have_a_factor),

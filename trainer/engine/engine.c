@@ -12,6 +12,7 @@
 #include "model/model_open.h"
 #include "net/fp8.h"
 #include "net/student_fp8.h"
+#include "net/tables.h"
 #include "nojit_ops.h"
 #include "state/cost.h"
 #include "state/engine_struct.h"
@@ -314,12 +315,10 @@ static void say_refused(struct engine *e, say_fn *say, void *user)
     }
 }
 
-static int send_inv_freq(struct engine *e, const struct net *n)
+static int send_tables(struct engine *e, const struct net *n)
 {
-    float *host = (float *)(void *)e->mem.transfer;
-    config_inv_freq(&n->c, e->o.seq_len, host);
-    const size_t bytes = (size_t)config_frequencies(&n->c, ROPES_MOST) * sizeof *host;
-    TRY(nj_copy(e->stream, n->inv_freq, host, bytes));
+    tables_fill(&n->c, e->o.seq_len, e->mem.transfer);
+    TRY(nj_copy(e->stream, n->inv_freq, e->mem.transfer, tables_bytes(&n->c)));
     return nj_stream_sync(e->stream);
 }
 
@@ -379,9 +378,9 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
     struct work w = engine_work(e);
     if (train)
         OP(&w, weights_round(e));
-    OP(&w, send_inv_freq(e, &e->student));
+    OP(&w, send_tables(e, &e->student));
     if (teacher_dir)
-        OP(&w, send_inv_freq(e, &e->teacher.net));
+        OP(&w, send_tables(e, &e->teacher.net));
     OP(&w, nj_copy(w.s, e->mem.state, state, NJ_STEP_SLOTS * sizeof *state));
     OP(&w, nj_stream_sync(w.s));
     return w.rc == 0 ? 0 : engine_fail(e, w.rc, "preparing the weights");

@@ -25,8 +25,7 @@ _Static_assert((int)HEADS_ARRAYS <= (int)BLOCK_ARRAYS_MOST,
 bool heads_are_normed(const struct block *b);
 /* Return where the product of queries, keys and values belongs. */
 void *heads_raw(const struct block_pass *p);
-/* Return the rotation frequencies of the block's heads, on the device, and the factor of rotated elements. */
-const float *heads_frequencies(const struct block_pass *p);
+/* Return the factor of rotated elements. */
 float heads_amplitude(const struct block_pass *p);
 /* Compute QKV = rotate(norm(raw + bias)); with a norm there is no bias. */
 void heads_fwd(struct work *r, const struct block_pass *p, const void *bias);

@@ -5,6 +5,7 @@
  */
 #include "net/cache.h"
 #include "net/heads.h"
+#include "net/tables.h"
 #include "nojit_ops.h"
 
 void heads_attend_cached(struct work *r, const struct block_pass *p, const void *bias)
@@ -12,7 +13,7 @@ void heads_attend_cached(struct work *r, const struct block_pass *p, const void 
     const struct block *b = p->b;
     const struct acts *a = p->a;
     const enum nj_dtype T = p->n->T;
-    const float *inv_freq = heads_are_normed(b) ? NULL : heads_frequencies(p);
+    const float *inv_freq = heads_are_normed(b) ? NULL : tables_frequencies(p->n, b);
     const struct cache *to = a->cache;
     const struct layer_cache l = cache_layer(p->n, to, p->layer);
     if (l.scales)

@@ -48,7 +48,7 @@ struct net {
     struct matrix *head, *embedding;  /* two elements of `matrix`, or one if they are tied */
     char *w;                          /* parameters as T, on the device */
     float *grad;                      /* gradients in float32, on the device; NULL: not trained */
-    float *inv_freq;                  /* config_inv_freq(), on the device */
+    float *inv_freq;                  /* tables (tables.h), frequencies first, on the device */
     const struct lora *lora;          /* adapters, for lora.c and weights/ alone; NULL: none */
     enum nj_f8_scales f8_scales;      /* form of scales that the device's GEMMs take */
     struct fp8_refusals *fp8_refused; /* refused FP8 GEMMs; NULL: a refusal is an error */

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "net/fp8.h"
 #include "net/student_fp8.h"
+#include "net/tables.h"
 #include "objective/objective.h"
 
 enum { TRANSFER_BYTES = 32 << 20 };
@@ -297,7 +298,7 @@ static void step_state(struct layout *l, struct carve *c)
         m->total_sums = carve_take(c, size_mul(ranks, sizeof *m->sums));
     m->sumsq =
         carve_take(c, size_product(ranks, (size_t)pieces_sumsq(&l->s.pieces), sizeof(float)));
-    m->inv_freq = take(c, config_frequencies(&l->student->c, ROPES_MOST), sizeof(float));
+    m->inv_freq = carve_take(c, tables_bytes(&l->student->c));
     teacher_carve(l->teacher, TEACHER_CONSTANTS, c, 0);
 }
 

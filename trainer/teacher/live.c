@@ -13,6 +13,7 @@
 #include "net/fp8.h"
 #include "net/logits.h"
 #include "net/quant.h"
+#include "net/tables.h"
 #include "net/teacher_shard.h"
 #include "nojit_ops.h"
 
@@ -113,8 +114,7 @@ static void carve_expanded(struct teacher *t, struct carve *c, size_t end)
 static void carve_constants(struct teacher *t, struct carve *c, size_t end)
 {
     (void)end;
-    t->net.inv_freq =
-        carve_take(c, size_mul((size_t)config_frequencies(&t->net.c, ROPES_MOST), sizeof(float)));
+    t->net.inv_freq = carve_take(c, tables_bytes(&t->net.c));
 }
 
 static void carve_activations(const struct teacher *t, int batches, struct carve *c,

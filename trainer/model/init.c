@@ -135,16 +135,24 @@ static void normal_pair(uint64_t key, uint64_t i, float out[2])
 
 /* ---- filling ---- */
 
-enum fill { FILL_NORMAL, FILL_ONE, FILL_ZERO };
+enum fill { FILL_NORMAL, FILL_GAIN, FILL_ZERO };
 
-static enum fill fill_of(enum tensor_role role)
+static const enum fill fills[ROLE_COUNT] = {
+    [ROLE_INPUT_NORM] = FILL_GAIN, [ROLE_ATTENTION_POST_NORM] = FILL_GAIN,
+    [ROLE_FFN_NORM] = FILL_GAIN,   [ROLE_FFN_POST_NORM] = FILL_GAIN,
+    [ROLE_FINAL_NORM] = FILL_GAIN, [ROLE_Q_NORM] = FILL_GAIN,
+    [ROLE_K_NORM] = FILL_GAIN,     [ROLE_Q_BIAS] = FILL_ZERO,
+    [ROLE_K_BIAS] = FILL_ZERO,     [ROLE_V_BIAS] = FILL_ZERO,
+    [ROLE_O_BIAS] = FILL_ZERO,     [ROLE_SINKS] = FILL_ZERO,
+    [ROLE_GATE_BIAS] = FILL_ZERO,  [ROLE_UP_BIAS] = FILL_ZERO,
+    [ROLE_DOWN_BIAS] = FILL_ZERO,
+};
+
+/* Return what the model adds to the gain that a tensor holds. */
+static float offset_of(const struct model_config *c, const struct tensor_spec *spec)
 {
-    static const enum fill fills[ROLE_COUNT] = {
-        [ROLE_INPUT_NORM] = FILL_ONE, [ROLE_FFN_NORM] = FILL_ONE, [ROLE_FINAL_NORM] = FILL_ONE,
-        [ROLE_Q_NORM] = FILL_ONE,     [ROLE_K_NORM] = FILL_ONE,   [ROLE_Q_BIAS] = FILL_ZERO,
-        [ROLE_K_BIAS] = FILL_ZERO,    [ROLE_V_BIAS] = FILL_ZERO,
-    };
-    return fills[role];
+    const enum block_kind kind = spec->role < ROLE_FFN_NORM ? BLOCK_ATTENTION : BLOCK_GLU;
+    return spec->layer < 0 ? c->gain_offset : arch_block(&c->arch, spec->layer, kind)->gain_offset;
 }
 
 static void store(void *block, int64_t i, enum nj_tensor_type dtype, float x)
@@ -155,14 +163,15 @@ static void store(void *block, int64_t i, enum nj_tensor_type dtype, float x)
         ((uint16_t *)block)[i] = dtype == NJ_TYPE_BF16 ? bf16_from_f32(x) : f16_from_f32(x);
 }
 
-/* Fill elements first..first + count - 1 of a tensor; first is even. */
-static void fill_block(void *block, int64_t first, int64_t count, enum fill fill, uint64_t key,
-                       enum nj_tensor_type dtype)
+/* Fill elements first..first + count - 1 of a tensor, whose gains are `one`; first is even. */
+static void fill_block(void *block, int64_t first, int64_t count, enum fill fill, float one,
+                       uint64_t key, enum nj_tensor_type dtype)
 {
+    const float constant = fill == FILL_GAIN ? one : 0;
     const int64_t pairs = (count + 1) / 2;
 #pragma omp parallel for schedule(static)
     for (int64_t p = 0; p < pairs; p++) {
-        float pair[2] = {fill == FILL_ONE, fill == FILL_ONE};
+        float pair[2] = {constant, constant};
         if (fill == FILL_NORMAL)
             normal_pair(key, (uint64_t)(first / 2 + p), pair);
         store(block, 2 * p, dtype, pair[0]);
@@ -174,6 +183,7 @@ static void fill_block(void *block, int64_t first, int64_t count, enum fill fill
 /* ---- sources of weights ---- */
 
 struct source {
+    const struct model_config *c;
     enum nj_tensor_type dtype;  /* type in the file */
     bool as_they_are;           /* whether weights that are taken over keep their own type */
     uint64_t seed;              /* seed of random weights */
@@ -235,7 +245,7 @@ static int write_tensor(struct st_folder_writer *w, const struct source *s,
         if (t)
             convert_block(block, t, at, n, dtype);
         else
-            fill_block(block, at, n, fill_of(spec->role), key, dtype);
+            fill_block(block, at, n, fills[spec->role], 1 - offset_of(s->c, spec), key, dtype);
         TRY(st_folder_data(w, block, tensor_type_bytes(dtype, n)));
     }
     return 0;
@@ -319,7 +329,7 @@ done:
 int init_model(const char *dir, const struct model_config *c, uint64_t seed,
                enum nj_tensor_type dtype, int64_t max_shard_bytes, const char *tokenizer)
 {
-    const struct source s = {.seed = seed, .dtype = dtype};
+    const struct source s = {.c = c, .seed = seed, .dtype = dtype};
     return write_model(dir, c, &s, max_shard_bytes, tokenizer);
 }
 
@@ -330,7 +340,8 @@ int init_from_layers(const char *dir, const struct model_config *c, const char *
     int rc = source_tensors(from, &w);
     if (rc != 0)
         return rc;
-    const struct source s = {.dtype = dtype ? *dtype : NJ_TYPE_F32,
+    const struct source s = {.c = c,
+                             .dtype = dtype ? *dtype : NJ_TYPE_F32,
                              .as_they_are = !dtype,
                              .from = &w,
                              .dir = from,

@@ -26,12 +26,25 @@ static void put_unit_head(struct text *t, const struct key *k)
     put(t, "#include \"%s.cu\"\n", c->op);
 }
 
+/* Write a line for each axis that a redefinition of NJ_MIN_BLOCKS may depend on. */
+static void put_axes(struct text *t, const struct key *k, bool defined)
+{
+    for (int a = 1; a < k->c->axis_count && k->min_blocks > 0; a++) {
+        const struct axis *axis = &k->c->axes[a];
+        if (defined)
+            put(t, "#define NJ_%s %d\n", axis->name, axis->number[k->value[a]]);
+        else
+            put(t, "#undef NJ_%s\n", axis->name);
+    }
+}
+
 static void put_kernel(struct text *t, const struct key *k)
 {
     const struct contract *c = k->c;
     put(t, "\n#define NJ_T %s\n", key_type(k));
     if (k->min_blocks > 0)
         put(t, "#define NJ_KEY_MIN_BLOCKS %d\n", k->min_blocks);
+    put_axes(t, k, true);
     put(t, "extern \"C\" __global__ void ");
     if (c->cluster > 1)
         put(t, "__cluster_dims__(%d, 1, 1) ", c->cluster);
@@ -45,6 +58,7 @@ static void put_kernel(struct text *t, const struct key *k)
     for (int i = 0; i < c->block_count; i++)
         put_word(t, 8, keep_format("%s%s", c->params[i].name, i + 1 < c->block_count ? "," : ""));
     put(t, ");\n}\n#undef NJ_T\n%s", k->min_blocks > 0 ? "#undef NJ_KEY_MIN_BLOCKS\n" : "");
+    put_axes(t, k, false);
 }
 
 int emit_instances(const struct gen *g, const char *out)

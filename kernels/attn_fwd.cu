@@ -39,8 +39,8 @@ static __device__ __forceinline__ void attn_fwd(T *o, float *lse, const T *qkv,
                                                 const int32_t *doc_start, int B, int S, int H,
                                                 int K, int window, float scale)
 {
-    constexpr int BM = NJ_THREADS / 2, BN = 128 / sizeof(T), TILE = BN * D;
-    extern __shared__ __align__(256) uint4 nj_shared[]; // layout: [2 buffers][key, value][BN][D]
+    constexpr int BM = NJ_THREADS / 2, BN = (D > 128 ? 64 : 128) / sizeof(T), TILE = BN * D;
+    extern __shared__ __align__(512) uint4 nj_shared[]; // layout: [2 buffers][key, value][BN][D]
     T *tiles = reinterpret_cast<T *>(nj_shared);
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
     const int row = first + threadIdx.x / 32 * 16, g = lane_id() / 4, t = lane_id() % 4;

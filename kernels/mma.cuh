@@ -29,7 +29,7 @@ template <typename T, int D> static __device__ __forceinline__ int tile_at(int r
 }
 
 // Return the address for ldmatrix where a lane steps through the chunks of one row: the address of chunk 2k + half
-// (half is 0 or 1) is tile_row(...) ^ 32 k. Tiles lie at multiples of 256 bytes.
+// (half is 0 or 1) is tile_row(...) ^ 32 k. Tiles lie at multiples of 512 bytes.
 template <typename T, int D>
 static __device__ __forceinline__ uint32_t tile_row(const T *tile, int row, int half)
 {
@@ -217,9 +217,9 @@ template <typename T, int D> struct acc16 {
     }
 };
 
-// Add p tile to acc, over N rows of the tile.
-template <typename T, int D, int N>
-static __device__ __forceinline__ void accumulate(acc16<T, D> &acc, const float (&p)[N / 8][4],
+// Add p tile to acc, over N rows of the tile; of tiles wider than acc, over the columns that begin at `tile`.
+template <typename T, int D, int N, int W>
+static __device__ __forceinline__ void accumulate(acc16<T, W> &acc, const float (&p)[N / 8][4],
                                                   const T *tile)
 {
     const int lane = lane_id();
@@ -231,7 +231,7 @@ static __device__ __forceinline__ void accumulate(acc16<T, D> &acc, const float 
                                    pack2(p[2 * k + 1][0], p[2 * k + 1][1]),
                                    pack2(p[2 * k + 1][2], p[2 * k + 1][3])};
 #pragma unroll
-            for (int n = 0; n < D / 16; n++) {
+            for (int n = 0; n < W / 16; n++) {
                 uint32_t b[4];
                 ldmatrix4_trans(b, (y ^ 32 * n) + k * 16 * D * sizeof(T));
                 mma16816(acc.c[2 * n], a, b[0], b[1]);
@@ -246,10 +246,10 @@ static __device__ __forceinline__ void accumulate(acc16<T, D> &acc, const float 
             const float p0 = __shfl_sync(0xffffffffu, p[j / 8][j % 2], owner);
             const float p1 = __shfl_sync(0xffffffffu, p[j / 8][2 + j % 2], owner);
 #pragma unroll
-            for (int k = 0; k < D / 16; k++) {
+            for (int k = 0; k < W / 16; k++) {
                 const float *y = tile + tile_at<T, D>(j, t + 4 * k);
                 const float4 v = *reinterpret_cast<const float4 *>(y);
-                float *c0 = acc.c[k], *c1 = acc.c[D / 16 + k];
+                float *c0 = acc.c[k], *c1 = acc.c[W / 16 + k];
                 c0[0] += p0 * v.x, c0[1] += p0 * v.y, c0[2] += p0 * v.z, c0[3] += p0 * v.w;
                 c1[0] += p1 * v.x, c1[1] += p1 * v.y, c1[2] += p1 * v.z, c1[3] += p1 * v.w;
             }

@@ -29,13 +29,13 @@ void NJ_REF(attn_bwd_dkv)(int D, real *dqkv, const real *dout, const real *qkv, 
                           const real *delta, const int32_t *doc_start, int32_t B, int32_t S,
                           int32_t H, int32_t K, int32_t window, float scale)
 {
-    const int width = (H + 2 * K) * D, group = H / K;
+    const int width = (H + 2 * K) * D, group = H / K, step = tile_keys(D);
 #pragma omp parallel for collapse(3) schedule(dynamic)
     for (int32_t b = 0; b < B; b++) {
         for (int32_t kv = 0; kv < K; kv++) {
-            for (int32_t j0 = 0; j0 < S; j0 += TILE_K) {
+            for (int32_t j0 = 0; j0 < S; j0 += step) {
                 const int64_t seq = (int64_t)b * S;
-                const int keys = min_i32(TILE_K, S - j0);
+                const int keys = min_i32(step, S - j0);
                 real *dk = dqkv + (seq + j0) * width + (int64_t)(H + kv) * D;
                 real *dv = dk + (int64_t)K * D;
                 clear(dk, width, keys, D);

@@ -14,7 +14,7 @@ void NJ_REF(attn_bwd_dq)(int D, real *dqkv, real *delta, const real *dout, const
                          const real *o, const real *lse, const int32_t *doc_start, int32_t B,
                          int32_t S, int32_t H, int32_t K, int32_t window, float scale)
 {
-    const int width = (H + 2 * K) * D;
+    const int width = (H + 2 * K) * D, step = tile_keys(D);
 #pragma omp parallel for collapse(3) schedule(dynamic)
     for (int32_t b = 0; b < B; b++) {
         for (int32_t h = 0; h < H; h++) {
@@ -30,8 +30,8 @@ void NJ_REF(attn_bwd_dq)(int D, real *dqkv, real *delta, const real *dout, const
                 real p[TILE_Q * TILE_K], ds[TILE_Q * TILE_K], beta = 0;
                 for (int r = 0; r < rows; r++)
                     delta[at + r] = dot(d + r * H * D, o + out + r * H * D, D);
-                for (int32_t j0 = first_key(&a, i0, rows); j0 < i0 + rows; j0 += TILE_K) {
-                    const int keys = min_i32(TILE_K, i0 + rows - j0);
+                for (int32_t j0 = first_key(&a, i0, rows); j0 < i0 + rows; j0 += step) {
+                    const int keys = min_i32(step, i0 + rows - j0);
                     tile_probabilities(&a, i0, rows, j0, keys, d, H * D, lse + at, delta + at, p,
                                        ds);
                     tile_nn(rows, D, keys, a.scale, ds, TILE_K, a.k + (int64_t)j0 * width, width,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attn_tile.h: functions that the references of attention share. Scores exist as one tile of TILE_Q rows by TILE_K
- * keys, on the stack of the thread; nothing of size S x S does. A tile's products are small enough that OpenBLAS, in
- * any of its threading builds, runs them on the calling thread: rows * keys * D <= 262,144.
+ * attn_tile.h: functions that the references of attention share. Scores exist as one tile of TILE_Q rows by at most
+ * TILE_K keys, on the stack of the thread; nothing of size S x S does. A tile's products are small enough that
+ * OpenBLAS, in any of its threading builds, runs them on the calling thread: rows * keys * D <= 262,144.
  */
 #ifndef NOJIT_ATTN_TILE_H
 #define NOJIT_ATTN_TILE_H
@@ -18,6 +18,12 @@
 #endif
 
 enum { TILE_Q = 32, TILE_K = 64 };
+
+/* Return the keys of a tile, at most TILE_K. */
+static inline int tile_keys(int D)
+{
+    return D > 128 ? TILE_K / 2 : TILE_K;
+}
 
 static inline int32_t min_i32(int32_t a, int32_t b)
 {
@@ -114,8 +120,9 @@ static inline void attn_rows(const struct attn_head *a, int32_t i0, int rows, re
         for (int d = 0; d < a->D; d++)
             o[(int64_t)r * ldo + d] = 0;
     }
-    for (int32_t j0 = first_key(a, i0, rows); j0 < i0 + rows; j0 += TILE_K) {
-        const int keys = min_i32(TILE_K, i0 + rows - j0);
+    const int step = tile_keys(a->D);
+    for (int32_t j0 = first_key(a, i0, rows); j0 < i0 + rows; j0 += step) {
+        const int keys = min_i32(step, i0 + rows - j0);
         tile_scores(a, i0, rows, j0, keys, s);
         for (int r = 0; r < rows; r++) {
             real *row = s + r * TILE_K;

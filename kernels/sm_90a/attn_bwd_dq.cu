@@ -4,7 +4,7 @@
 
 // In 16 bits 128 registers are enough here for heads of 128 too: two blocks on an SM.
 #undef NJ_MIN_BLOCKS
-#define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
+#define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2 && NJ_D <= 128))
 
 // Return b, which is computed again, since keeping it would cost one register too many.
 static __device__ __forceinline__ int block_y()

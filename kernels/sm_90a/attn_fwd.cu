@@ -4,7 +4,7 @@
 
 // In 16 bits 128 registers are enough here for heads of 128 too: two blocks on an SM.
 #undef NJ_MIN_BLOCKS
-#define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2))
+#define NJ_MIN_BLOCKS (1 + (sizeof(NJ_T) == 2 && NJ_D <= 128))
 
 // Softmax as in the common source, except that the maximum that scores are relative to is kept while they exceed it
 // only slightly: earlier sums and outputs then need no scaling.

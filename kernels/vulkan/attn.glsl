@@ -5,6 +5,8 @@
 // memory; nothing of size S x S does. GROUP threads share four rows.
 
 const int TILE = 16, GROUP = NJ_THREADS * 4 / ROWS, SCORES = TILE / GROUP, COLUMNS = D / GROUP;
+// The columns of a tile that are in shared memory at a time, and those of them that are one thread's.
+const int PART = D < 128 ? D : 128, MINE = PART / GROUP;
 // pitch of a row in shared memory, so that rows begin in different banks
 const int PITCH = TILE + 1;
 

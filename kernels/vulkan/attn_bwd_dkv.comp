@@ -3,7 +3,7 @@
 #include "attn.glsl"
 
 shared float nj_probabilities[ROWS * PITCH], nj_slopes[ROWS * PITCH];
-shared float nj_queries[TILE * D], nj_gradients[TILE * D];
+shared float nj_queries[TILE * PART], nj_gradients[TILE * PART];
 
 // Compute probabilities and gradients of scores for the block's keys, as rows, and a tile of query rows.
 void slope_tile(int sequence, int head, int group, int i0, int j0)
@@ -28,13 +28,29 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
     }
 }
 
-void load_tiles(int sequence, int head, int i0)
+void load_tiles(int sequence, int head, int i0, int column)
 {
     head_rows queries = query_rows(qkv, sequence, head, i0);
     head_rows gradients = output_rows(dout, sequence, head, i0);
-    for (int e = thread(); e < TILE * D; e += NJ_THREADS) {
-        nj_queries[e] = head_element(queries, e / D, e % D);
-        nj_gradients[e] = head_element(gradients, e / D, e % D);
+    for (int e = thread(); e < TILE * PART; e += NJ_THREADS) {
+        nj_queries[e] = head_element(queries, e / PART, column + e % PART);
+        nj_gradients[e] = head_element(gradients, e / PART, column + e % PART);
+    }
+}
+
+void add_part(inout float dk[4][COLUMNS], inout float dv[4][COLUMNS], int first)
+{
+    for (int r = 0; r < TILE; r++) {
+        NJ_UNROLL
+        for (int c = 0; c < MINE; c++) {
+            const float q = nj_queries[r * PART + own_lane() + c * GROUP];
+            const float d = nj_gradients[r * PART + own_lane() + c * GROUP];
+            NJ_UNROLL
+            for (int i = 0; i < 4; i++) {
+                dk[i][first + c] += nj_slopes[(own_row() + i) * PITCH + r] * q;
+                dv[i][first + c] += nj_probabilities[(own_row() + i) * PITCH + r] * d;
+            }
+        }
     }
 }
 
@@ -66,19 +82,13 @@ void nj_attn_bwd_dkv()
             if (first_row_seen(i0, sequence) >= j0 + ROWS)
                 break; // no later row sees j0 either
             slope_tile(sequence, head, group, i0, j0);
-            load_tiles(sequence, head, i0);
-            barrier();
-            for (int r = 0; r < TILE; r++) {
-                NJ_UNROLL
-                for (int c = 0; c < COLUMNS; c++) {
-                    const float q = nj_queries[r * D + own_lane() + c * GROUP];
-                    const float d = nj_gradients[r * D + own_lane() + c * GROUP];
-                    NJ_UNROLL
-                    for (int i = 0; i < 4; i++) {
-                        dk[i][c] += nj_slopes[(own_row() + i) * PITCH + r] * q;
-                        dv[i][c] += nj_probabilities[(own_row() + i) * PITCH + r] * d;
-                    }
-                }
+            NJ_UNROLL
+            for (int first = 0; first < COLUMNS; first += MINE) {
+                if (first > 0)
+                    barrier(); // the part before may still be read
+                load_tiles(sequence, head, i0, first * GROUP);
+                barrier();
+                add_part(dk, dv, first);
             }
         }
     store_rows(key_rows(dqkv, sequence, group, j0), dk, scale);

@@ -2,7 +2,7 @@
 #define ROWS 128
 #include "attn.glsl"
 
-shared float nj_slopes[ROWS * PITCH], nj_keys[TILE * D], nj_lse[ROWS], nj_delta[ROWS];
+shared float nj_slopes[ROWS * PITCH], nj_keys[TILE * PART], nj_lse[ROWS], nj_delta[ROWS];
 
 // Compute the row sums of the output times its gradient.
 void delta_row(int row, int sequence, int head, int i0)
@@ -37,6 +37,12 @@ void slope_tile(int sequence, int head, int group, int i0, int j0)
     }
 }
 
+void load_keys(head_rows keys, int column)
+{
+    for (int e = thread(); e < TILE * PART; e += NJ_THREADS)
+        nj_keys[e] = head_element(keys, e / PART, column + e % PART);
+}
+
 void nj_attn_bwd_dq()
 {
     const int head = block_x(), sequence = block_y(), i0 = block_z() * ROWS, group = head / (H / K);
@@ -53,16 +59,20 @@ void nj_attn_bwd_dq()
     for (int j0 = first_tile(i0, sequence); j0 < end; j0 += TILE) {
         slope_tile(sequence, head, group, i0, j0);
         head_rows keys = key_rows(qkv, sequence, group, j0);
-        for (int e = thread(); e < TILE * D; e += NJ_THREADS)
-            nj_keys[e] = head_element(keys, e / D, e % D);
-        barrier();
-        for (int j = 0; j < TILE; j++) {
-            NJ_UNROLL
-            for (int c = 0; c < COLUMNS; c++) {
-                const float k = nj_keys[j * D + own_lane() + c * GROUP];
+        NJ_UNROLL
+        for (int first = 0; first < COLUMNS; first += MINE) {
+            if (first > 0)
+                barrier(); // the part before may still be read
+            load_keys(keys, first * GROUP);
+            barrier();
+            for (int j = 0; j < TILE; j++) {
                 NJ_UNROLL
-                for (int i = 0; i < 4; i++)
-                    sums[i][c] += nj_slopes[(own_row() + i) * PITCH + j] * k;
+                for (int c = 0; c < MINE; c++) {
+                    const float k = nj_keys[j * PART + own_lane() + c * GROUP];
+                    NJ_UNROLL
+                    for (int i = 0; i < 4; i++)
+                        sums[i][first + c] += nj_slopes[(own_row() + i) * PITCH + j] * k;
+                }
             }
         }
     }

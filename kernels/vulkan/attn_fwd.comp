@@ -2,7 +2,7 @@
 #define ROWS 128
 #include "attn.glsl"
 
-shared float nj_scores[ROWS * PITCH], nj_values[TILE * D], nj_top[ROWS], nj_sum[ROWS],
+shared float nj_scores[ROWS * PITCH], nj_values[TILE * PART], nj_top[ROWS], nj_sum[ROWS],
     nj_keep[ROWS];
 
 // Turn the scores of the tile of keys from j0 on into probabilities relative to the largest score so far. nj_keep is
@@ -41,6 +41,12 @@ void score_tile(head_rows queries, head_rows keys, int sequence)
     }
 }
 
+void load_values(head_rows values, int column)
+{
+    for (int e = thread(); e < TILE * PART; e += NJ_THREADS)
+        nj_values[e] = head_element(values, e / PART, column + e % PART);
+}
+
 void store_rows(float sums[4][COLUMNS], int sequence, int head, int i0)
 {
     NJ_UNROLL
@@ -77,8 +83,7 @@ void nj_attn_fwd()
         score_tile(query_rows(qkv, sequence, head, i0), key_rows(qkv, sequence, group, j0),
                    sequence);
         head_rows values = value_rows(qkv, sequence, group, j0);
-        for (int e = thread(); e < TILE * D; e += NJ_THREADS)
-            nj_values[e] = head_element(values, e / D, e % D);
+        load_values(values, 0);
         barrier();
         if (thread() < ROWS)
             softmax_tile(thread());
@@ -89,13 +94,21 @@ void nj_attn_fwd()
             for (int c = 0; c < COLUMNS; c++)
                 sums[i][c] *= nj_keep[own_row() + i];
         }
-        for (int j = 0; j < TILE; j++) {
-            NJ_UNROLL
-            for (int c = 0; c < COLUMNS; c++) {
-                const float v = nj_values[j * D + own_lane() + c * GROUP];
+        NJ_UNROLL
+        for (int first = 0; first < COLUMNS; first += MINE) {
+            if (first > 0) {
+                barrier(); // the part before may still be read
+                load_values(values, first * GROUP);
+                barrier();
+            }
+            for (int j = 0; j < TILE; j++) {
                 NJ_UNROLL
-                for (int i = 0; i < 4; i++)
-                    sums[i][c] += nj_scores[(own_row() + i) * PITCH + j] * v;
+                for (int c = 0; c < MINE; c++) {
+                    const float v = nj_values[j * PART + own_lane() + c * GROUP];
+                    NJ_UNROLL
+                    for (int i = 0; i < 4; i++)
+                        sums[i][first + c] += nj_scores[(own_row() + i) * PITCH + j] * v;
+                }
             }
         }
     }

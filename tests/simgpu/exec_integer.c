@@ -55,6 +55,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, mul_hi_u32, "mul.hi.u32", "r=rr", uint32_t, (uint64_t)x * y >> 32) \
     OP(mul_wide_s32, "mul.wide.s32", "l=rr", int64_t, int32_t, int32_t, int32_t, (int64_t)x * y) \
     OP(mul_wide_u32, "mul.wide.u32", "l=rr", uint64_t, uint32_t, uint32_t, uint32_t, (uint64_t)x * y) \
+    OP(mul_wide_u16, "mul.wide.u16", "r=hh", uint32_t, uint16_t, uint16_t, uint16_t, (uint32_t)x * y) \
     SAME(OP, mad_lo_s32, "mad.lo.s32", "r=rrr", uint32_t, x * y + z) \
     SAME(OP, mad_lo_s64, "mad.lo.s64", "l=lll", uint64_t, x * y + z) \
     SAME(OP, div_s32, "div.s32", "r=rr", int32_t, divide(x, y)) \

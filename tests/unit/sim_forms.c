@@ -87,6 +87,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(mul_hi_u32, "mul.hi.u32", 'i', 'b', ((uint64_t)a * b) >> 32) \
     ROW(mul_wide_s32, "mul.wide.s32", 'i', 'b', (int64_t)(int32_t)a * (int32_t)b) \
     ROW(mul_wide_u32, "mul.wide.u32", 'i', 'b', (uint64_t)a * b) \
+    ROW(mul_wide_u16, "mul.wide.u16", 'i', 'b', (uint32_t)(uint16_t)a * (uint16_t)b) \
     ROW(mad_lo_s32, "mad.lo.s32", 'i', 'b', (uint32_t)(A * B + C)) \
     ROW(mad_lo_s64, "mad.lo.s64", 'i', 'b', A * B + C) \
     ROW(div_s32, "div.s32", 'i', 'b', b == 0 ? UINT32_MAX : (uint32_t)((int64_t)(int32_t)a / (int32_t)b)) \

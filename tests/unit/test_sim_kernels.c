@@ -194,12 +194,12 @@ static void kernels_of_sm_89_run_simulated(void **state)
         assert_int_equal(run_cases(89, keys[i], NULL), 0);
 }
 
-/* Keys with GEMMs of warpgroups, clusters and TMA. */
+/* Keys with GEMMs of warpgroups, clusters and TMA; heads of 256, whose large cases take long, are left to the harness. */
 static void kernels_of_sm_90_run_simulated(void **state)
 {
     (void)state;
-    static const char *const own[] = {"attn_fwd.lp.*", "attn_bwd_dq.lp.*", "attn_bwd_dkv.lp.d64",
-                                      "gemm_swiglu.lp"};
+    static const char *const own[] = {"attn_fwd.lp.d[!2]*", "attn_bwd_dq.lp.d[!2]*",
+                                      "attn_bwd_dkv.lp.d64", "gemm_swiglu.lp"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         assert_int_equal(run_cases(90, own[i], NULL), 0);
 }

@@ -8,7 +8,8 @@ The file is kept in the tree; neither build nor tests run this.
 
 A line: family, hidden size, intermediate size, head_dim, heads, key heads, layers, tied (0 or 1), mixture, general.file_type,
 and for each role (embedding, head, q, k, v, o, gate, up, down) a letter per layer, or one if all are equal: f F32, h F16,
-b BF16, 0 Q8_0, s Q5_0, t Q5_1, 4 Q4_K, 5 Q5_K, 6 Q6_K; - without a head. Norms and biases are F32 in all of them (checked here).
+b BF16, 0 Q8_0, s Q5_0, t Q5_1, 4 Q4_K, 5 Q5_K, 6 Q6_K; - without a head. Of phi3, q stands for q, k and v in one tensor, and up for
+gate and up. Norms and biases are F32 in all of them (checked here).
 """
 import pathlib
 import tempfile
@@ -29,6 +30,8 @@ MODELS += [("qwen3", 256, 256, 64, 4, 1, 80, 0)]
 # Columns that are no multiple of 256, and none of 32.
 MODELS += [(family, hidden, 512, 64, hidden // 64, 1, 9, tied) for family in ("llama", "qwen2") for hidden in (896, 960) for tied in (0, 1)]
 MODELS += [("qwen3", 256, 288, 64, 5, 1, 8, 1), ("qwen2", 512, 344, 64, 8, 2, 10, 0), ("qwen3", 512, 344, 128, 3, 3, 3, 1)]
+MODELS += [("phi3", 256, 256, 64, 4, 4, layers, 0) for layers in (8, 32)]
+FUSED = {"attn_q": "attn_qkv", "attn_k": "attn_qkv", "attn_v": "attn_qkv", "ffn_gate": "ffn_up"}
 
 
 def write(path, model):
@@ -57,8 +60,11 @@ def write(path, model):
     q, k = heads * head_dim, kv * head_dim
     for i in range(layers):
         shapes = [(q, hidden), (k, hidden), (k, hidden), (hidden, q), (intermediate, hidden), (intermediate, hidden), (hidden, intermediate)]
+        if family == "phi3":
+            shapes = [(q + 2 * k, hidden), None, None, (hidden, q), None, (2 * intermediate, hidden), (hidden, intermediate)]
         for role, shape in zip(ROLES, shapes):
-            add(f"blk.{i}.{role}.weight", *shape)
+            if shape:
+                add(f"blk.{i}.{named(family, role)}.weight", *shape)
         for norm in ("attn_norm", "ffn_norm"):
             add(f"blk.{i}.{norm}.weight", hidden)
         if family == "qwen2":
@@ -73,18 +79,22 @@ def write(path, model):
     w.close()
 
 
+def named(family, role):
+    return FUSED.get(role, role) if family == "phi3" else role
+
+
 def types(path):
     reader = gguf.GGUFReader(path)
     file_type = int(reader.fields["general.file_type"].parts[-1][0])
     return file_type, {t.name: t.tensor_type.name for t in reader.tensors}
 
 
-def line(of, layers):
-    wanted = {"token_embd.weight", "output.weight", *(f"blk.{i}.{r}.weight" for i in range(layers) for r in ROLES)}
+def line(of, family, layers):
+    wanted = {"token_embd.weight", "output.weight", *(f"blk.{i}.{named(family, r)}.weight" for i in range(layers) for r in ROLES)}
     assert all(t == "F32" for name, t in of.items() if name not in wanted)
     columns = [LETTERS[of["token_embd.weight"]], LETTERS[of["output.weight"]] if "output.weight" in of else "-"]
     for role in ROLES:
-        letters = "".join(LETTERS[of[f"blk.{i}.{role}.weight"]] for i in range(layers))
+        letters = "".join(LETTERS[of[f"blk.{i}.{named(family, role)}.weight"]] for i in range(layers))
         columns.append(letters[0] if len(set(letters)) == 1 else letters)
     return " ".join(columns)
 
@@ -103,7 +113,7 @@ def main():
                     assert model[2] % 32 and name == "q8_0"  # llama.cpp has no fallback for Q8_0 there
                     continue
                 file_type, of = types(made)
-                print(*model, name, file_type, line(of, model[6]), flush=True)
+                print(*model, name, file_type, line(of, model[0], model[6]), flush=True)
 
 
 main()

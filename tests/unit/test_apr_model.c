@@ -258,9 +258,9 @@ static const struct refused {
     const char *part;
 } refused[] = {
     {"qwen2",
-     {.change = "{\"architecture\":\"gemma\"}"},
+     {.change = "{\"architecture\":\"gemma3_text\"}"},
      NJ_E_UNSUPPORTED,
-     "architecture is gemma; llama, mistral, qwen2 and qwen3 are supported"},
+     "architecture is gemma3_text; llama, mistral, qwen2 and qwen3 are supported"},
     {"qwen2",
      {.change = "{\"architecture\":null,\"model_type\":null}"},
      NJ_E_FORMAT,

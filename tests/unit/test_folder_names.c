@@ -5,6 +5,7 @@
  */
 #include "formats/safetensors.h"
 #include "io/notes.h"
+#include "model/folder_names.h"
 #include "model/quantized_folder.h"
 #include "unit.h"
 
@@ -226,9 +227,67 @@ static void adapters_beside_a_model_are_said(void **state)
     unlink(at("adapter_config.json"));
 }
 
+/* Tensors of Gemma 3 and Mistral 3 as transformers 4 and 5 name them. */
+static const struct row composite[] = {
+    {"model.language_model.embed_tokens.weight", "F32", 1},
+    {"language_model.model.layers.0.input_layernorm.weight", "F32", 2},
+    {"language_model.lm_head.weight", "F32", 3},
+    {"language_model.norm.weight", "F32", 4},
+    {"vision_tower.vision_model.head.weight", "F32", 5},
+    {"model.vision_tower.encoder.scales", "I64", 6},
+    {"multi_modal_projector.mm_input_projection_weight", "F32", 7},
+    {"mtp.layers.0.weight", "F32", 8},
+};
+
+static void the_language_model_of_a_composite_is_taken_out(void **state)
+{
+    (void)state;
+    struct tensors w;
+    write_config(false);
+    write_text(at("config.json"), "{\"model_type\":\"gemma3\",\"text_config\":{}}");
+    write_weights(composite, COUNT(composite));
+    check_ok(st_open_parts(scratch, &w), "composite");
+    check_ok(folder_names_settle(scratch, &w), "composite");
+    assert_int_equal(w.count, 4);
+    assert_true(first_of(&w, "model.embed_tokens.weight") == 1);
+    assert_true(first_of(&w, "model.layers.0.input_layernorm.weight") == 2);
+    assert_true(first_of(&w, "lm_head.weight") == 3);
+    assert_true(first_of(&w, "model.norm.weight") == 4);
+    if (!strstr(heard, "of its tensors 4 are left out, which the language model does not use: "
+                       "those whose names begin with vision_tower., model.vision_tower., mtp., "
+                       "multi_modal_projector."))
+        fail_msg("%s", heard);
+    tensors_close(&w);
+}
+
+/* Such tensors of another folder stay, so that they are refused as extra ones. */
+static void other_folders_keep_all_their_tensors(void **state)
+{
+    (void)state;
+    struct tensors w;
+    write_config(false);
+    write_weights(composite, COUNT(composite));
+    check_ok(st_open_parts(scratch, &w), "plain");
+    check_ok(folder_names_settle(scratch, &w), "plain");
+    assert_int_equal(w.count, COUNT(composite));
+    assert_string_equal(heard, "");
+    tensors_close(&w);
+    /* A folder may hold a tensor under two names of a composite. */
+    static const struct row twice[] = {{"model.language_model.norm.weight", "F32", 1},
+                                       {"language_model.norm.weight", "F32", 2}};
+    write_text(at("config.json"), "{\"model_type\":\"gemma3\",\"text_config\":{}}");
+    write_weights(twice, COUNT(twice));
+    check_ok(st_open_parts(scratch, &w), "twice");
+    check_refused(folder_names_settle(scratch, &w), NJ_E_FORMAT,
+                  "tensor model.norm.weight is there with a prefix and without", "twice");
+    tensors_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_language_model_of_a_composite_is_taken_out),
+        cmocka_unit_test(other_folders_keep_all_their_tensors),
         cmocka_unit_test(prefixes_of_wrappers_are_taken_off),
         cmocka_unit_test(names_of_the_base_model_alone_get_their_prefix),
         cmocka_unit_test(plain_names_need_no_note),

@@ -56,8 +56,11 @@ static bool next_line(FILE *table, struct line *l)
 /* Return the type of a tensor in the table; norms and biases, which the table omits, are F32. */
 static enum nj_tensor_type type_of(const struct line *l, const struct tensor_spec *spec)
 {
+    const enum tensor_role role = spec->role == ROLE_QKV_WEIGHT       ? ROLE_Q_WEIGHT
+                                  : spec->role == ROLE_GATE_UP_WEIGHT ? ROLE_UP_WEIGHT
+                                                                      : spec->role;
     for (int r = 0; r < ROLES; r++) {
-        if (roles[r] != spec->role)
+        if (roles[r] != role)
             continue;
         const char *types = l->types[r];
         const char letter = types[types[1] ? spec->layer : 0];

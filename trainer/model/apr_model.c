@@ -88,6 +88,18 @@ static bool is_tied(const struct apr *a)
 
 /* ---- metadata ---- */
 
+/* Families of which aprender makes files; whether it would keep the factors and gains of others is not known. */
+static const char *const read_families[] = {"llama", "mistral", "qwen2", "qwen3"};
+enum { READ_FAMILIES = sizeof read_families / sizeof *read_families };
+
+static bool is_read(const struct family *family)
+{
+    int i = 0;
+    while (i < READ_FAMILIES && strcmp(read_families[i], family->model_type) != 0)
+        i++;
+    return i < READ_FAMILIES;
+}
+
 /* Return the family of the first of three fields that names a known one; if none does, *said is the first that is
  * present, or NULL. */
 static const struct family *find_family(const struct apr *a, const char **said)
@@ -100,7 +112,7 @@ static const struct family *find_family(const struct apr *a, const char **said)
         for (size_t k = 0; text && text[k] != '\0' && k + 1 < sizeof lower; k++)
             lower[k] = (char)tolower((unsigned char)text[k]);
         const struct family *family = family_find(lower);
-        if (family)
+        if (family && is_read(family))
             return family;
         *said = *said || !text ? *said : keys[i];
     }
@@ -109,12 +121,13 @@ static const struct family *find_family(const struct apr *a, const char **said)
 
 static int read_family(const struct apr *a, const struct family **out)
 {
-    char supported[NAMES_BYTES];
+    char supported[NAMES_BYTES] = "";
     const char *said;
     *out = find_family(a, &said);
     if (*out)
         return 0;
-    families_supported(supported);
+    for (int i = 0; i < READ_FAMILIES; i++)
+        name_append(supported, read_families[i], i, READ_FAMILIES);
     return said ? fail(NJ_E_UNSUPPORTED, "%s: %s is %.64s; %s", a->path, said,
                        json_string_value(apr_value(a, said)), supported)
                 : fail(NJ_E_FORMAT, "%s: architecture is missing; %s", a->path, supported);

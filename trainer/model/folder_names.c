@@ -4,9 +4,12 @@
  */
 #include "model/folder_names.h"
 
+#include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
+#include "io/json_text.h"
 #include "io/notes.h"
+#include "io/path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +25,33 @@ static const char *const bare[] = {"embed_tokens.", "layers.", "norm."};
 static const char *const buffers[] = {"rotary_emb.inv_freq",   "rotary_emb.original_inv_freq",
                                       "rotary_emb.cos_cached", "rotary_emb.sin_cached",
                                       "position_ids",          "attn.masked_bias"};
+/* Names of the language model in a folder of a model of text and images or sound; the first row that fits counts. */
+static const struct nested {
+    const char *before, *after;
+} nested[] = {
+    {"model.language_model.", "model."},
+    {"language_model.model.", "model."},
+    {"language_model.lm_head.", "lm_head."},
+    {"language_model.", "model."},
+    {"backbone.", "model."},
+};
+/* Beginnings of names of its other parts: towers of images and sound, what joins them to the language model, and heads
+ * that predict further tokens. */
+static const char *const others[] = {
+    "vision_tower.",
+    "model.vision_tower.",
+    "audio_tower.",
+    "model.audio_tower.",
+    "visual.",
+    "model.visual.",
+    "embed_vision.",
+    "model.embed_vision.",
+    "embed_audio.",
+    "model.embed_audio.",
+    "mtp.",
+    "multi_modal_projector.",
+    "model.multi_modal_projector.",
+};
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 
 /* Cut `part` out of the name at `at`. */
@@ -100,14 +130,82 @@ static int sort(const char *dir, struct tensors *w)
     return 0;
 }
 
+/* ---- models of text and images ---- */
+
+/* Find whether config.json describes such a model, whose fields of text it has in an object. */
+static int is_composite(const char *dir, bool *out)
+{
+    char path[PATH_BYTES];
+    json_t *config;
+    *out = false;
+    if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
+        return 0;
+    TRY(json_read_optional(path, "fetch the folder again", &config));
+    *out = json_is_object(json_object_get(config, "text_config"));
+    json_decref(config);
+    return 0;
+}
+
+/* Give a tensor of the language model the name that it has alone. Return whether the name changed. */
+static bool take_out(char *name)
+{
+    for (size_t i = 0; i < ROWS(nested); i++) {
+        const size_t n = strlen(nested[i].before), after = strlen(nested[i].after);
+        if (!begins(name, nested[i].before))
+            continue;
+        memmove(name + after, name + n, strlen(name + n) + 1);
+        memcpy(name, nested[i].after, after);
+        return true;
+    }
+    return false;
+}
+
+/* Number of tensors of other parts that were left out, by row of `others`. */
+struct left_out {
+    size_t of[ROWS(others)], all;
+};
+
+/* Return whether a tensor is of another part than the language model. */
+static bool is_other(const char *name, struct left_out *l)
+{
+    size_t i = 0;
+    while (i < ROWS(others) && !begins(name, others[i]))
+        i++;
+    if (i == ROWS(others))
+        return false;
+    l->of[i]++;
+    l->all++;
+    return true;
+}
+
+static void note_others(const char *dir, const struct left_out *l)
+{
+    char list[512] = "";
+    for (size_t i = 0; i < ROWS(others); i++)
+        if (l->of[i] > 0)
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
+                     others[i]);
+    if (l->all > 0)
+        note("%s: of its tensors %zu are left out, which the language model does not use: those "
+             "whose names begin with %s",
+             dir, l->all, list);
+}
+
+/* ---- all names ---- */
+
 int folder_names_settle(const char *dir, struct tensors *w)
 {
     const char *wrapper = NULL;
-    bool added = false;
+    bool added = false, composite, moved = false;
+    struct left_out left = {.all = 0};
     size_t kept = 0;
+    TRY(is_composite(dir, &composite));
     for (size_t i = 0; i < w->count; i++) {
         struct tensor *t = &w->tensor[i];
         const char *found = unwrap(t->name);
+        if (composite && is_other(t->name, &left))
+            continue;
+        moved = (composite && take_out(t->name)) || moved;
         const int more = add_model(t->name, sizeof t->name);
         if (more < 0)
             return fail(NJ_E_FORMAT, "%s: tensor %s has too long a name", dir, t->name);
@@ -122,7 +220,8 @@ int folder_names_settle(const char *dir, struct tensors *w)
     if (added)
         note("%s: names of tensors are read with the prefix model., which the file leaves out",
              dir);
-    return wrapper || added ? sort(dir, w) : 0;
+    note_others(dir, &left);
+    return wrapper || added || moved ? sort(dir, w) : 0;
 }
 
 int folder_names_share(const char *dir, struct tensors *w)

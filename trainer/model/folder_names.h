@@ -14,7 +14,9 @@
 #define FOLDER_HEAD "lm_head.weight"
 
 /* Take off prefixes of wrappers (module., _orig_mod., base_model.model., ...), add, with a note, the "model." that
- * names lack where the base model was saved alone, and drop buffers, which are computed. Return 0 or NJ_E_FORMAT. */
+ * names lack where the base model was saved alone, and drop buffers, which are computed. Of a model of text and images
+ * or sound keep the language model, under the names that it has alone, and say what is left out. Return 0 or
+ * NJ_E_FORMAT. */
 int folder_names_settle(const char *dir, struct tensors *w);
 /* Let the LM head be the embedding table where a tied model has no other. */
 int folder_names_share(const char *dir, struct tensors *w);

@@ -43,14 +43,13 @@ static enum nj_tensor_type wanted(const struct gguf_ftype *m, const struct model
                                   const struct tensor_spec *spec)
 {
     const bool head = spec->role == ROLE_HEAD || (spec->role == ROLE_EMBED && c->tied);
-    const bool value = spec->role == ROLE_V_WEIGHT, down = spec->role == ROLE_DOWN_WEIGHT;
+    const bool value = spec->role == ROLE_V_WEIGHT || spec->role == ROLE_QKV_WEIGHT;
+    const bool down = spec->role == ROLE_DOWN_WEIGHT;
     if (head)
         return m->type == NJ_TYPE_Q8_0 || !whole_blocks(m->type, spec) ? NJ_TYPE_Q8_0
                                                                        : NJ_TYPE_Q6_K;
     if (m->more_bits && (value || down) && layer_matters(spec->layer, c->layers))
         return NJ_TYPE_Q6_K;
-    if (m->more_bits && spec->role == ROLE_QKV_WEIGHT)
-        return m->type == NJ_TYPE_Q4_K ? NJ_TYPE_Q5_K : NJ_TYPE_Q6_K;
     return value && m->type == NJ_TYPE_Q4_K && is_70b(c) ? NJ_TYPE_Q5_K : m->type;
 }
 

@@ -75,8 +75,10 @@ struct reading {
     const struct model_config *config;
     const struct quantized_scheme *scheme;
     const struct tensors *from; /* tensors as the files have them */
-    bool *used;                 /* whether each of those was used */
-    struct tensors to;          /* tensors under the names of the model, with room for all */
+    struct tensor_spec *spec;   /* tensors of the model */
+    size_t specs;
+    bool *used;        /* whether each tensor of the files was used */
+    struct tensors to; /* tensors under the names of the model, with room for all */
 };
 
 static const struct tensor *take(const struct reading *r, const char *name)
@@ -92,17 +94,22 @@ static bool is_plain(const struct tensor *t)
     return (int)t->dtype < NJ_TYPES;
 }
 
+/* Return whether the model has a tensor of that name. */
+static bool is_of_model(const struct reading *r, const char *name)
+{
+    for (size_t i = 0; i < r->specs; i++)
+        if (strcmp(r->spec[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* Drop the bias of zeros that some releases have for each layer without one. */
 static void drop_bias(const struct reading *r, const struct tensor_spec *spec, int module)
 {
     char name[sizeof spec->name + 8];
     snprintf(name, sizeof name, "%.*sbias", module, spec->name);
     const struct tensor *t = tensors_find(r->from, name);
-    const struct block *b =
-        spec->layer >= 0 ? arch_block(&r->config->arch, spec->layer, BLOCK_ATTENTION) : NULL;
-    const bool has_one = b && block_has(b, FEATURE_QKV_BIAS) && spec->role >= ROLE_Q_WEIGHT &&
-                         spec->role <= ROLE_V_WEIGHT;
-    bool zero = t && !has_one && t->rank == 1 && is_plain(t);
+    bool zero = t && t->rank == 1 && is_plain(t) && !is_of_model(r, name);
     for (int64_t i = 0; zero && i < t->shape[0]; i++) {
         float x;
         tensor_to_f32(t, i, 1, &x);
@@ -181,11 +188,8 @@ static int take_rest(struct reading *r)
 
 static int take_all(struct reading *r)
 {
-    struct tensor_spec *spec;
-    size_t count;
-    int rc = tensor_specs(r->config, &spec, &count);
-    if (rc != 0)
-        return rc;
+    TRY(tensor_specs(r->config, &r->spec, &r->specs));
+    int rc = 0;
     r->used = calloc(r->from->count + 1, sizeof *r->used);
     /* A matrix has one part at least, and each tensor is a part of one matrix at most. */
     r->to.tensor = calloc(r->from->count + 1, sizeof *r->to.tensor);
@@ -193,12 +197,12 @@ static int take_all(struct reading *r)
     if (!r->used || !r->to.tensor || !r->to.packed)
         rc =
             fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", r->dir, r->from->count);
-    for (size_t i = 0; i < count && rc == 0; i++)
-        rc = spec[i].rank == 2 ? take_matrix(r, &spec[i]) : 0;
+    for (size_t i = 0; i < r->specs && rc == 0; i++)
+        rc = r->spec[i].rank == 2 ? take_matrix(r, &r->spec[i]) : 0;
     if (rc == 0)
         rc = take_rest(r);
     free(r->used);
-    free(spec);
+    free(r->spec);
     return rc;
 }
 

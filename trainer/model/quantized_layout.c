@@ -348,7 +348,7 @@ static int open_ct(const struct quantized_matrix *m, struct packed *p, struct te
 
 /* ---- e4m3: rows by columns ---- */
 
-enum { F8_WEIGHT, F8_SCALE, F8_SCALE_INV, F8_INPUT_SCALE };
+enum { F8_WEIGHT, F8_SCALE, F8_SCALE_INV }; /* then scales of inputs, which stay as they are */
 
 /* Make a block; the scale of one with a NaN is NaN. */
 static void fp8_block(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
@@ -403,7 +403,9 @@ static const struct quantized_layout layouts[] = {
     [QUANTIZED_PACKED] = {{"weight_packed", "weight_scale", "weight_zero_point", "weight_g_idx",
                            "weight_shape"},
                           open_ct},
-    [QUANTIZED_FP8] = {{"weight", "weight_scale", "weight_scale_inv", "input_scale"}, open_fp8},
+    [QUANTIZED_FP8] = {{"weight", "weight_scale", "weight_scale_inv", "input_scale",
+                        "activation_scale"},
+                       open_fp8},
 };
 
 const struct quantized_layout *quantized_layout(enum quantized_format format)

@@ -102,6 +102,8 @@ static int check_windows(const struct check *k)
 {
     const struct gguf_arch *a = k->arch;
     const int window = window_of(k->c);
+    if (window == 0 && gguf_rope_tables(k->c).windowed >= 0)
+        return refuse(k, "layers rotate by two tables, and none has a window");
     if (window == 0)
         return 0;
     if (a->windows == GGUF_NO_WINDOW)

@@ -21,14 +21,10 @@ struct gguf_tables gguf_rope_tables(const struct model_config *c)
         const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
         if (!b || c->arch.rope[b->rope].rule == ROPE_NONE)
             continue;
-        if (b->window > 0)
-            t.windowed = b->rope;
-        else
-            t.full = b->rope;
+        t.full = t.full < 0 || b->rope < t.full ? b->rope : t.full;
+        t.windowed = b->rope > t.windowed ? b->rope : t.windowed;
         t.head_dim = b->head_dim;
     }
-    if (t.full < 0)
-        t.full = t.windowed;
     if (t.windowed == t.full)
         t.windowed = -1;
     return t;

@@ -16,8 +16,8 @@
 #define GGUF_ROPE_LONG "rope_factors_long.weight"
 #define GGUF_ROPE_SHORT "rope_factors_short.weight"
 
-/* The tables that keys describe: that of layers that see all keys, or of all layers, and another one of layers with a
- * window; -1: no heads rotate by such a table. */
+/* The tables that keys describe: that of all layers, or the first of two, and the second, which layers with a window
+ * have; -1: no heads rotate by such a table. */
 struct gguf_tables {
     int full, windowed;
     int head_dim; /* of the heads that the first one rotates */

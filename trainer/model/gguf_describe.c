@@ -260,7 +260,8 @@ static void put_windows(const struct keys *k, const struct gguf_arch *a,
     bool each[CONFIG_LAYERS_MOST];
     char key[128];
     const int window = window_of(c);
-    if (window == 0)
+    /* Earlier versions of llama.cpp take a Phi-3 of 4,096 positions without the key to have a window. */
+    if (window == 0 && strcmp(a->name, "phi3") != 0)
         return;
     put_whole(k, WINDOW_KEY, window);
     for (int l = 0; l < c->layers; l++)
@@ -292,6 +293,10 @@ static void put_scaling(const struct keys *k, const struct rope *r)
         put_number(k, "rope.scaling.yarn_beta_fast", (double)r->beta_fast);
         put_number(k, "rope.scaling.yarn_beta_slow", (double)r->beta_slow);
         put_amplitude(k, r);
+    }
+    if (r->rule == ROPE_NTK) { /* theta has it */
+        put_text(k, "rope.scaling.type", rule_names[ROPE_NONE]);
+        put_number(k, "rope.scaling.factor", 1);
     }
     if (r->rule == ROPE_LONGROPE) {
         put_text(k, "rope.scaling.type", rule_names[r->rule]);

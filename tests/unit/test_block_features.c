@@ -144,6 +144,26 @@ static void a_fused_tensor_has_one_adapter(void **state)
     net_free(&n);
 }
 
+static void adapters_have_the_names_of_their_family(void **state)
+{
+    (void)state;
+    struct lora_config o = {.rank = 4, .alpha = 8}, read;
+    struct model_config c = plain();
+    config_plain_layers(&c, "granitemoehybrid");
+    check_ok(lora_targets_add(&o, "input_linear,output_linear"), "targets");
+    assert_true(o.target[LORA_GATE] && o.target[LORA_UP] && o.target[LORA_DOWN]);
+    assert_false(o.target[LORA_O]);
+    check_ok(lora_config_write(scratch, &o, &c, "base"), "config");
+    size_t bytes;
+    char *written = read_bytes(at("adapter_config.json"), &bytes);
+    assert_non_null(strstr(written, "\"input_linear\""));
+    assert_non_null(strstr(written, "\"output_linear\""));
+    assert_null(strstr(written, "down_proj"));
+    free(written);
+    check_ok(lora_config_read(scratch, &read), "config");
+    assert_memory_equal(read.target, o.target, sizeof o.target);
+}
+
 static void a_factor_multiplies_what_blocks_add(void **state)
 {
     (void)state;
@@ -241,6 +261,7 @@ int main(void)
         cmocka_unit_test(norms_stand_before_blocks_or_after_them),
         cmocka_unit_test(fused_tensors_are_the_same_matrices),
         cmocka_unit_test(a_fused_tensor_has_one_adapter),
+        cmocka_unit_test(adapters_have_the_names_of_their_family),
         cmocka_unit_test(a_factor_multiplies_what_blocks_add),
         cmocka_unit_test(gains_have_an_offset),
         cmocka_unit_test(norms_of_heads_have_offsets_and_may_be_last),

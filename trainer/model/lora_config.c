@@ -5,6 +5,7 @@
  */
 #include "model/lora_config.h"
 
+#include "base/families.h"
 #include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
@@ -57,12 +58,16 @@ int lora_wants(const struct lora_config *c, enum tensor_role role, bool *wanted)
                 length, name, length, name);
 }
 
+/* Return whether a family calls the module of a role so. */
 static bool is_module(enum tensor_role role, const char *name, size_t length)
 {
-    int module_length;
-    const char *module = role == ROLE_COUNT ? "" : tensor_module(role, &module_length);
-    return role != ROLE_COUNT && (size_t)module_length == length &&
-           strncmp(name, module, length) == 0;
+    bool found = false;
+    for (int i = 0; i < FAMILIES && role != ROLE_COUNT; i++) {
+        char module[TENSOR_NAME_BYTES];
+        tensor_module_of(families[i].model_type, role, module);
+        found = found || (strlen(module) == length && strncmp(name, module, length) == 0);
+    }
+    return found;
 }
 
 static bool is_called(int target, const char *name, size_t length)
@@ -292,11 +297,11 @@ int lora_config_write(const char *dir, const struct lora_config *c,
     json_memory_begin();
     json_t *names = json_array();
     for (int t = 0; t < LORA_TARGETS; t++) {
-        int length;
         const enum tensor_role role = role_in(model, t);
-        const char *name = tensor_module(role, &length);
+        char name[TENSOR_NAME_BYTES];
+        tensor_module_of(model->model_type, role, name);
         if (c->target[t] && (t == 0 || role_in(model, t - 1) != role))
-            json_array_append_new(names, json_stringn(name, (size_t)length));
+            json_array_append_new(names, json_string(name));
     }
     json_t *root =
         json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:o, s:s, s:b, s:b, s:b, s:b, s:b, s:n}",

@@ -133,19 +133,27 @@ struct listing {
     int64_t elements;
 };
 
-/* Write the family's name of a tensor in a layer. */
-static void name_in_layer(const struct family *family, int layer, const char *name,
-                          char out[TENSOR_NAME_BYTES])
+/* Write the family's name of a tensor, after a prefix. */
+static void name_in_family(const struct family *family, const char *prefix, const char *name,
+                           char out[TENSOR_NAME_BYTES])
 {
     for (int i = 0; family && i < RENAMES_MOST && family->rename[i].from; i++) {
         const struct tensor_rename *r = &family->rename[i];
         const size_t bytes = strlen(r->from);
         if (strncmp(name, r->from, bytes) == 0 && name[bytes] == '.') {
-            snprintf(out, TENSOR_NAME_BYTES, "model.layers.%d.%s%s", layer, r->to, name + bytes);
+            snprintf(out, TENSOR_NAME_BYTES, "%s%s%s", prefix, r->to, name + bytes);
             return;
         }
     }
-    snprintf(out, TENSOR_NAME_BYTES, "model.layers.%d.%s", layer, name);
+    snprintf(out, TENSOR_NAME_BYTES, "%s%s", prefix, name);
+}
+
+static void name_in_layer(const struct family *family, int layer, const char *name,
+                          char out[TENSOR_NAME_BYTES])
+{
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "model.layers.%d.", layer);
+    name_in_family(family, prefix, name, out);
 }
 
 static void list_tensor(struct listing *l, const struct block *b, int role, int layer)
@@ -217,6 +225,15 @@ const char *tensor_module(enum tensor_role role, int *length)
         name--;
     *length = (int)(end - name);
     return name;
+}
+
+void tensor_module_of(const char *model_type, enum tensor_role role, char out[TENSOR_NAME_BYTES])
+{
+    char name[TENSOR_NAME_BYTES];
+    name_in_family(family_find(model_type), "", roles[role].name, name);
+    *strrchr(name, '.') = '\0';
+    const char *dot = strrchr(name, '.');
+    snprintf(out, TENSOR_NAME_BYTES, "%s", dot ? dot + 1 : name);
 }
 
 int64_t tensor_elements(const struct tensor_spec *s)

@@ -62,6 +62,8 @@ int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t 
 int64_t tensors_elements(const struct model_config *c);
 /* Return the name of a role's module ("q_proj"), and its length. */
 const char *tensor_module(enum tensor_role role, int *length);
+/* Write the name that a family has for it ("input_linear"). */
+void tensor_module_of(const char *model_type, enum tensor_role role, char out[TENSOR_NAME_BYTES]);
 /* Return the number of elements of one tensor. */
 int64_t tensor_elements(const struct tensor_spec *s);
 /* Check that t, found under the name of spec (NULL: it was not) in the model dir, is as spec says. Return 0 or

@@ -61,10 +61,11 @@ static inline void check_config(const struct model_config *a, const struct model
         if (sizes[i][0] != sizes[i][1])
             fail_msg("field %zu: %d, expected %d", i, sizes[i][0], sizes[i][1]);
     assert_true(a->rms_eps == b->rms_eps && a->arch.rope[0].theta == b->arch.rope[0].theta);
-    float x[64], y[64];
+    float x[ROPES_MOST * ROPE_PAIRS_MOST], y[ROPES_MOST * ROPE_PAIRS_MOST];
     config_inv_freq(a, a->max_positions, x);
     config_inv_freq(b, a->max_positions, y);
-    assert_memory_equal(x, y, (size_t)ATTENTION(a).head_dim / 2 * sizeof *x);
+    assert_int_equal(config_frequencies(a, ROPES_MOST), config_frequencies(b, ROPES_MOST));
+    assert_memory_equal(x, y, (size_t)config_frequencies(a, ROPES_MOST) * sizeof *x);
 }
 
 #endif

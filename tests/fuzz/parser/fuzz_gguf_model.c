@@ -26,10 +26,10 @@ static void check_tensor(const struct tensor *t, const struct tensor_spec *spec)
 
 static void check_config(const struct model_config *c)
 {
-    float inv_freq[CONFIG_HEAD_DIM_MOST / 2];
+    float inv_freq[ROPES_MOST * ROPE_PAIRS_MOST];
     struct model_config back;
     config_inv_freq(c, c->max_positions, inv_freq);
-    for (int i = 0; i < config_frequencies(c, 1); i++)
+    for (int i = 0; i < config_frequencies(c, ROPES_MOST); i++)
         FUZZ_CHECK(isfinite(inv_freq[i]));
     FUZZ_CHECK(config_write(fuzz_folder(), c, "float32") == 0);
     FUZZ_CHECK(config_read(fuzz_folder(), &back) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gguf_fields.c: the metadata of GGUF files as fields of config.json: keys as llama.cpp's converter writes them for
- * each architecture.
+ * test_gguf_fields.c: the metadata of GGUF files as fields of config.json: keys as llama.cpp's converter writes them
+ * for each architecture.
  */
 #include "gguf_fixture.h"
 #include "model/gguf_config.h"

@@ -15,7 +15,7 @@
 /* The bit of a rule in a set of rules of positions. */
 #define RULE_BIT(rule) (1u << (rule))
 
-/* What a window in the metadata is to llama.cpp. */
+/* Use that llama.cpp makes of a window in the metadata. */
 enum gguf_windows {
     GGUF_NO_WINDOW,    /* the architecture has none */
     GGUF_IDLE_WINDOW,  /* all layers have it, and llama.cpp computes without it */

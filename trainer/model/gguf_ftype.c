@@ -28,8 +28,8 @@ static bool layer_matters(int layer, int layers)
     return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
-/* Return whether llama.cpp takes the model for one of 70B, whose few value heads cost little in more bits. It knows such
- * models of two architectures. */
+/* Return whether llama.cpp takes the model for one of 70B, whose few value heads cost little in more bits. It knows
+ * such models of two architectures. */
 static bool is_70b(const struct model_config *c)
 {
     const char *arch = gguf_arch(c->model_type)->name;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_source.h: inside of gguf_config.h: values of a GGUF file's metadata on their way into the fields of a config.json.
+ * gguf_source.h: inside of gguf_config.h: values of a GGUF file's metadata on their way into the fields of a
+ * config.json.
  */
 #ifndef NOJIT_TRAINER_GGUF_SOURCE_H
 #define NOJIT_TRAINER_GGUF_SOURCE_H

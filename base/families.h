@@ -16,17 +16,65 @@
 
 enum { RENAMES_MOST = 4 };
 
+#define ALL_BIASES (FEATURE_BIT(FEATURE_QKV_BIAS) | FEATURE_BIT(FEATURE_O_BIAS))
+
+/* Which layers have the window, unless layer_types lists them. */
+enum window_rule {
+    WINDOW_NONE,     /* no layer */
+    WINDOW_ALL,      /* every layer, whatever layer_types says */
+    WINDOW_EACH,     /* every layer */
+    WINDOW_BUT_LAST, /* all but the last of every `period` layers */
+    WINDOW_FROM,     /* with use_sliding_window, those from max_window_layers on */
+    WINDOW_UNROTATED /* with use_sliding_window, those that do not rotate */
+};
+
+/* Which table of rotations a layer has. */
+enum rotation_rule {
+    ROTATION_ONE,       /* the same for all layers */
+    ROTATION_BY_WINDOW, /* layers with the window have a table of their own */
+    ROTATION_WINDOWED,  /* layers without the window do not rotate, if there is one */
+    ROTATION_LISTED,    /* layers do not rotate where no_rope_layers has 0 */
+    ROTATION_NAMED      /* nothing rotates unless position_embedding_type is "rope" */
+};
+
+/* Groups of fields of config.json that only some families have. */
+enum {
+    FIELDS_MLP_BIAS = 1 << 0,    /* mlp_bias */
+    FIELDS_PATTERN = 1 << 1,     /* sliding_window_pattern */
+    FIELDS_ROTARY = 1 << 2,      /* partial_rotary_factor */
+    FIELDS_LONGROPE = 1 << 3,    /* rope types "su" and "yarn" stand for longrope */
+    FIELDS_BETA = 1 << 4,        /* llama_4_scaling_beta */
+    FIELDS_GEMMA = 1 << 5,       /* query_pre_attn_scalar and others */
+    FIELDS_MULTIPLIERS = 1 << 6, /* embedding_multiplier and others */
+    FIELDS_HYBRID = 1 << 7, /* sizes of experts and recurrent layers, which a dense model lacks */
+    FIELDS_UNROTATED = 1 << 8, /* no_rope_layers, no_rope_layer_interval */
+};
+
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
 static const struct family {
     const char *model_type, *architecture; /* names in transformers */
-    unsigned attention, mlp;               /* features of its blocks of either kind */
-    float gain_offset;                     /* number added to the gains of all norms */
-    int head_dim;                          /* 0: hidden_size / heads */
-    int kv_heads;                          /* 0: as many as heads */
+    const char *listed;      /* family of a file that has layer_types; NULL: this one */
+    unsigned attention, mlp; /* features of its blocks of either kind */
+    const char *act;         /* activation; NULL: silu */
+    unsigned biases;         /* features of attention that attention_bias switches */
+    unsigned fields;         /* FIELDS_* that it has */
+    float gain_offset;       /* number added to the gains of all norms */
+    bool embed_root;         /* embeddings are multiplied by sqrt(hidden_size) */
+    int head_dim;            /* 0: hidden_size / heads */
+    int kv_heads;            /* 0: as many as heads */
     int max_positions;
+    int original_positions; /* original_max_position_embeddings; 0: max_positions */
     double rms_eps, rope_theta;
+    double window_theta; /* base of the table of layers with the window; 0: rope_theta */
+    double rotary;       /* partial_rotary_factor; 0: whole heads rotate */
+    bool neighbors;      /* element 2i rotates with 2i + 1 */
+    bool rope_needed;    /* a file must have rope_parameters */
     bool tied;
-    int window; /* sliding_window where it is always on; 0: use_sliding_window decides */
+    enum window_rule windows;
+    enum rotation_rule rotation;
+    int window, period; /* sliding_window (0: none), sliding_window_pattern */
+    /* Sizes of a model whose file leaves them out; 0: it must have them. */
+    int hidden_size, ffn_size, layers, heads, vocab_size;
     /* Parts of the names of tensors in a layer that differ from those of tensor_names.c. */
     struct tensor_rename {
         const char *from, *to;
@@ -40,6 +88,8 @@ static const struct family {
      .architecture = "LlamaForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE,
+     .biases = ALL_BIASES,
+     .fields = FIELDS_MLP_BIAS,
      .max_positions = 2048,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
@@ -47,14 +97,40 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "mistral",
      .architecture = "MistralForCausalLM",
+     .listed = "ministral",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE,
      .kv_heads = 8,
      .max_positions = 131072,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
+     .windows = WINDOW_ALL,
      .window = 4096,
      .gguf = "llama",
+     .gguf_pairs = true},
+    {.model_type = "ministral",
+     .architecture = "MinistralForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
+     .kv_heads = 8,
+     .max_positions = 131072,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .windows = WINDOW_EACH,
+     .window = 4096},
+    {.model_type = "ministral3",
+     .architecture = "Ministral3ForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
+     .fields = FIELDS_BETA,
+     .head_dim = 128,
+     .kv_heads = 8,
+     .max_positions = 262144,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .rope_needed = true,
+     .windows = WINDOW_ALL,
+     .gguf = "mistral3",
      .gguf_pairs = true},
     {.model_type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
@@ -64,6 +140,8 @@ static const struct family {
      .max_positions = 32768,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
+     .windows = WINDOW_FROM,
+     .window = 4096,
      .gguf = "qwen2"},
     {.model_type = "qwen3",
      .architecture = "Qwen3ForCausalLM",
@@ -74,42 +152,53 @@ static const struct family {
      .max_positions = 32768,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
+     .windows = WINDOW_FROM,
+     .window = 4096,
      .gguf = "qwen3"},
-    {.model_type = "ministral3",
-     .architecture = "Ministral3ForCausalLM",
-     .attention = NORMED_BEFORE,
-     .mlp = NORMED_BEFORE,
-     .kv_heads = 8,
-     .max_positions = 262144,
-     .rms_eps = 1e-5,
-     .rope_theta = 1e6,
-     .gguf = "mistral3",
-     .gguf_pairs = true},
-    {.model_type = "smollm3",
-     .architecture = "SmolLM3ForCausalLM",
-     .attention = NORMED_BEFORE,
-     .mlp = NORMED_BEFORE,
-     .kv_heads = 4,
-     .max_positions = 32768,
-     .rms_eps = 1e-6,
-     .rope_theta = 2e6,
-     .gguf = "smollm3",
-     .gguf_pairs = true},
     {.model_type = "gemma3_text",
      .architecture = "Gemma3ForCausalLM",
      .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE | NORMED_AFTER,
+     .act = "gelu_pytorch_tanh",
+     .fields = FIELDS_GEMMA | FIELDS_PATTERN,
      .gain_offset = 1,
+     .embed_root = true,
      .head_dim = 256,
      .kv_heads = 4,
      .max_positions = 131072,
      .rms_eps = 1e-6,
      .rope_theta = 1e6,
+     .window_theta = 1e4,
      .tied = true,
+     .windows = WINDOW_BUT_LAST,
+     .rotation = ROTATION_BY_WINDOW,
+     .window = 4096,
+     .period = 6,
+     .hidden_size = 2304,
+     .ffn_size = 9216,
+     .layers = 26,
+     .heads = 8,
+     .vocab_size = 262208,
      .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
                 {"post_attention_layernorm", "pre_feedforward_layernorm"},
                 {"post_mlp_layernorm", "post_feedforward_layernorm"}},
      .gguf = "gemma3"},
+    {.model_type = "smollm3",
+     .architecture = "SmolLM3ForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE,
+     .biases = ALL_BIASES,
+     .fields = FIELDS_MLP_BIAS | FIELDS_UNROTATED,
+     .kv_heads = 4,
+     .max_positions = 32768,
+     .rms_eps = 1e-6,
+     .rope_theta = 2e6,
+     .tied = true,
+     .windows = WINDOW_UNROTATED,
+     .rotation = ROTATION_LISTED,
+     .period = 4,
+     .gguf = "smollm3",
+     .gguf_pairs = true},
     {.model_type = "olmo2",
      .architecture = "Olmo2ForCausalLM",
      .attention = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM_ROW),
@@ -126,14 +215,36 @@ static const struct family {
      .mlp = NORMED_AFTER,
      .max_positions = 2048,
      .rms_eps = 1e-5,
-     .rope_theta = 1e4,
+     .rope_theta = 5e5,
+     .windows = WINDOW_BUT_LAST,
+     .rotation = ROTATION_BY_WINDOW,
+     .window = 4096,
+     .period = 4,
      .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
                 {"post_mlp_layernorm", "post_feedforward_layernorm"}},
      .gguf = "olmo2"},
+    {.model_type = "exaone4",
+     .architecture = "Exaone4ForCausalLM",
+     .attention = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM),
+     .mlp = NORMED_AFTER,
+     .fields = FIELDS_PATTERN,
+     .kv_heads = 32,
+     .max_positions = 2048,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .windows = WINDOW_BUT_LAST,
+     .rotation = ROTATION_WINDOWED,
+     .window = 4096,
+     .period = 4,
+     .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                {"post_mlp_layernorm", "post_feedforward_layernorm"}},
+     .gguf = "exaone4"},
     {.model_type = "granite",
      .architecture = "GraniteForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE,
+     .biases = ALL_BIASES,
+     .fields = FIELDS_MLP_BIAS | FIELDS_MULTIPLIERS,
      .max_positions = 2048,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
@@ -143,9 +254,12 @@ static const struct family {
      .architecture = "GraniteMoeHybridForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
+     .biases = ALL_BIASES,
+     .fields = FIELDS_MULTIPLIERS | FIELDS_HYBRID,
      .max_positions = 2048,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
+     .rotation = ROTATION_NAMED,
      .rename = {{"mlp.gate_up_proj", "shared_mlp.input_linear"},
                 {"mlp.down_proj", "shared_mlp.output_linear"}},
      .gguf = "granite",
@@ -154,31 +268,27 @@ static const struct family {
      .architecture = "Phi3ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_QKV),
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
+     .fields = FIELDS_ROTARY | FIELDS_LONGROPE,
      .max_positions = 4096,
+     .original_positions = 4096,
      .rms_eps = 1e-5,
      .rope_theta = 1e4,
+     .windows = WINDOW_ALL,
      .gguf = "phi3"},
     {.model_type = "glm4",
      .architecture = "Glm4ForCausalLM",
      .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QKV_BIAS),
      .mlp = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
+     .biases = FEATURE_BIT(FEATURE_QKV_BIAS),
+     .fields = FIELDS_ROTARY,
      .head_dim = 128,
      .kv_heads = 2,
      .max_positions = 131072,
      .rms_eps = 1.5625e-7,
      .rope_theta = 1e4,
+     .rotary = 0.5,
+     .neighbors = true,
      .gguf = "glm4"},
-    {.model_type = "exaone4",
-     .architecture = "Exaone4ForCausalLM",
-     .attention = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM),
-     .mlp = NORMED_AFTER,
-     .kv_heads = 32,
-     .max_positions = 2048,
-     .rms_eps = 1e-5,
-     .rope_theta = 1e4,
-     .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
-                {"post_mlp_layernorm", "post_feedforward_layernorm"}},
-     .gguf = "exaone4"},
     {.model_type = "hunyuan_v1_dense",
      .architecture = "HunYuanDenseV1ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_QK_GAIN_LAST),
@@ -220,11 +330,37 @@ enum {
     NAMES_BYTES = 256
 };
 
+/* Return the field of config.json that names the activation, and the one with the width of the MLP. */
+static inline const char *family_act_field(const struct family *f)
+{
+    return f->fields & FIELDS_GEMMA ? "hidden_activation" : "hidden_act";
+}
+static inline const char *family_ffn_field(const struct family *f)
+{
+    return f->fields & FIELDS_HYBRID ? "shared_intermediate_size" : "intermediate_size";
+}
+
 static inline const struct family *family_find(const char *model_type)
 {
     for (int i = 0; i < FAMILIES; i++)
         if (strcmp(families[i].model_type, model_type) == 0)
             return &families[i];
+    return NULL;
+}
+
+/* Files of text and images, and the family of their text_config if that does not name one. */
+static const struct composite {
+    const char *model_type, *text;
+} composites[] = {
+    {"gemma3", "gemma3_text"},
+    {"mistral3", "mistral"},
+};
+
+static inline const struct composite *composite_find(const char *model_type)
+{
+    for (size_t i = 0; i < sizeof composites / sizeof *composites; i++)
+        if (strcmp(composites[i].model_type, model_type) == 0)
+            return &composites[i];
     return NULL;
 }
 

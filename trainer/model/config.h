@@ -12,7 +12,7 @@
 
 /* The largest sizes that config_check() accepts. */
 enum { CONFIG_SIZE_MOST = 1 << 24, CONFIG_LAYERS_MOST = LAYERS_MOST, CONFIG_HEADS_MOST = 1024 };
-enum { CONFIG_HEAD_DIM_MOST = 128 };
+enum { CONFIG_HEAD_DIM_MOST = 256 };
 
 struct model_config {
     char model_type[32]; /* "qwen2", "llama", ...: a row of families.h */
@@ -44,7 +44,7 @@ struct block *config_plain_layers(struct model_config *c, const char *model_type
 /* Read and check DIR/config.json. Every refusal names the file, the field, its value and the remedy. Return 0, NJ_E_IO,
  * NJ_E_FORMAT or NJ_E_UNSUPPORTED. */
 int config_read(const char *dir, struct model_config *out);
-/* Check the relations between fields (heads % kv_heads, head size 64 or 128, ...). where: the place that the message
+/* Check the relations between fields (heads % kv_heads, size of heads, ...). where: the place that the message
  * names. */
 int config_check(const struct model_config *c, const char *where);
 /* Refuse sequences longer than the positions that the model knows. where: the place that the message names. */

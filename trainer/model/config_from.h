@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 struct config_name {
-    char text[64];
+    char text[96];
 };
 /* A file as messages describe it. */
 struct config_file {

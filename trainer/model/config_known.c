@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config_known.c: see config_known.h. The lists hold the fields of the classes of transformers 5.24 (LlamaConfig,
- * MistralConfig, Qwen2Config, Qwen3Config and their base classes), those of earlier versions, and those that other
- * programs add to files of these families.
+ * config_known.c: see config_known.h. The lists hold the fields of the families' configuration classes in transformers
+ * 5.24 and of their base classes, those of earlier versions, and those that other programs add to files of these
+ * families.
  */
 #include "model/config_known.h"
 
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields that config.c, config_rope.c, the tokenizer or the settings of generation read. */
+/* Fields of all families that config.c, config_layers.c, config_rope.c, the tokenizer or the settings of generation
+ * read. */
 static const char *const read_fields[] = {
     "attention_dropout",
     "audio_config",
     "bos_token_id",
     "eos_token_id",
     "head_dim",
-    "hidden_act",
     "hidden_size",
     "intermediate_size",
     "layer_types",
@@ -41,6 +41,36 @@ static const char *const read_fields[] = {
     "use_sliding_window",
     "vision_config",
     "vocab_size",
+};
+
+/* Fields of some families: read, or without a use in a model of attention and gated MLPs. */
+static const struct group_field {
+    unsigned group;
+    const char *name;
+} group_fields[] = {
+    {FIELDS_PATTERN, "_sliding_window_pattern"},
+    {FIELDS_PATTERN, "sliding_window_pattern"},
+    {FIELDS_GEMMA, "cache_implementation"},
+    {FIELDS_GEMMA, "query_pre_attn_scalar"},
+    {FIELDS_GEMMA, "rope_local_base_freq"},
+    {FIELDS_MULTIPLIERS, "attention_multiplier"},
+    {FIELDS_UNROTATED, "no_rope_layer_interval"},
+    {FIELDS_UNROTATED, "no_rope_layers"},
+    {FIELDS_HYBRID, "init_method"},
+    {FIELDS_HYBRID, "mamba_chunk_size"},
+    {FIELDS_HYBRID, "mamba_conv_bias"},
+    {FIELDS_HYBRID, "mamba_d_conv"},
+    {FIELDS_HYBRID, "mamba_d_head"},
+    {FIELDS_HYBRID, "mamba_d_state"},
+    {FIELDS_HYBRID, "mamba_expand"},
+    {FIELDS_HYBRID, "mamba_n_groups"},
+    {FIELDS_HYBRID, "mamba_n_heads"},
+    {FIELDS_HYBRID, "mamba_proj_bias"},
+    {FIELDS_HYBRID, "num_experts_per_tok"},
+    {FIELDS_HYBRID, "output_router_logits"},
+    {FIELDS_HYBRID, "position_embedding_type"},
+    {FIELDS_HYBRID, "router_aux_loss_coef"},
+    {FIELDS_HYBRID, "shared_intermediate_size"},
 };
 
 /* Fields that change nothing of what a model computes. */
@@ -152,40 +182,52 @@ static const char *const unused_fields[] = {
 #define NO_MULTIPLIERS "multipliers are not supported; use a model without them"
 #define NO_DECODER "only models of a decoder alone are supported; use a language model"
 #define NO_PAIRS "heads must rotate their two halves; use a model that does"
+#define QK_NORMS (FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_QK_NORM_ROW))
 
 /* Fields that would change the computation, and their values that do not. */
 static const struct neutral_field {
     const char *name;
-    const char *neutral;  /* values in JSON, separated by spaces; null always changes nothing */
-    const char *families; /* families that have it, each followed by a space; NULL: all */
+    const char *neutral; /* values in JSON, separated by spaces; null always changes nothing */
+    /* Groups of fields, features of attention, and rules of windows of families that read the field, or compute what
+     * any value of it asks for; 0: none. */
+    unsigned group, features, windows;
     const char *remedy;
 } neutral_fields[] = {
-    {"attention_bias", "false", "llama mistral qwen3 ",
+    {"attention_bias", "false", 0, FEATURE_BIT(FEATURE_QKV_BIAS), 0,
      "biases of this family are not supported; use a model without them"},
-    {"mlp_bias", "false", NULL, "biases in the MLP are not supported; use a model without them"},
-    {"is_causal", "true", NULL, "only causal models are supported; use a language model"},
-    {"num_local_experts", "0 1", NULL, NO_EXPERTS},
-    {"num_experts", "0 1", NULL, NO_EXPERTS},
-    {"n_routed_experts", "0 1", NULL, NO_EXPERTS},
-    {"is_encoder_decoder", "false", NULL, NO_DECODER},
-    {"add_cross_attention", "false", NULL, NO_DECODER},
-    {"per_layer_config", "{}", NULL, "layers must be alike; use a model whose layers are"},
-    {"pruned_heads", "{}", NULL, "all layers must have all heads; use a model without pruned ones"},
-    {"rope_interleaved", "false", NULL, NO_PAIRS},
-    {"rope_traditional", "false", NULL, NO_PAIRS},
-    {"use_mrope", "false", NULL, "only positions of text are supported; use a language model"},
-    {"use_qk_norm", "false", "llama mistral qwen2 ",
+    {"mlp_bias", "false", FIELDS_MLP_BIAS, 0, 0,
+     "biases in the MLP are not supported in this family; use a model without them"},
+    {"is_causal", "true", 0, 0, 0, "only causal models are supported; use a language model"},
+    {"use_bidirectional_attention", "false", 0, 0, 0,
+     "only causal models are supported; use a language model"},
+    {"num_local_experts", "0 1", 0, 0, 0, NO_EXPERTS},
+    {"num_experts", "0 1", 0, 0, 0, NO_EXPERTS},
+    {"n_routed_experts", "0 1", 0, 0, 0, NO_EXPERTS},
+    {"is_encoder_decoder", "false", 0, 0, 0, NO_DECODER},
+    {"add_cross_attention", "false", 0, 0, 0, NO_DECODER},
+    {"per_layer_config", "{}", 0, 0, 0, "layers must be alike; use a model whose layers are"},
+    {"pruned_heads", "{}", 0, 0, 0,
+     "all layers must have all heads; use a model without pruned ones"},
+    {"normalization_function", "\"rmsnorm\"", 0, 0, 0,
+     "norms must be rmsnorm; use a model with these"},
+    {"rope_interleaved", "false", 0, 0, 0, NO_PAIRS},
+    {"rope_traditional", "false", 0, 0, 0, NO_PAIRS},
+    {"use_mrope", "false", 0, 0, 0, "only positions of text are supported; use a language model"},
+    {"use_qk_norm", "false", 0, QK_NORMS, 0,
      "norms of queries and keys are not supported in this family; use a model without them"},
-    {"embedding_multiplier", "1", NULL, NO_MULTIPLIERS},
-    {"residual_multiplier", "1", NULL, NO_MULTIPLIERS},
-    {"logits_scaling", "1", NULL, NO_MULTIPLIERS},
-    {"attn_logit_softcapping", "", NULL, NO_CAPS},
-    {"final_logit_softcapping", "", NULL, NO_CAPS},
+    {"use_sliding_window", "false", 0, 0, ~1u << WINDOW_NONE,
+     "models of this family have no windows; set it to false"},
+    {"embedding_multiplier", "1", FIELDS_MULTIPLIERS, 0, 0, NO_MULTIPLIERS},
+    {"residual_multiplier", "1", FIELDS_MULTIPLIERS, 0, 0, NO_MULTIPLIERS},
+    {"logits_scaling", "1", FIELDS_MULTIPLIERS, 0, 0, NO_MULTIPLIERS},
+    {"attn_logit_softcapping", "", 0, 0, 0, NO_CAPS},
+    {"final_logit_softcapping", "", FIELDS_GEMMA, 0, 0, NO_CAPS},
 };
 
 enum {
     READ_FIELDS = sizeof read_fields / sizeof *read_fields,
     UNUSED_FIELDS = sizeof unused_fields / sizeof *unused_fields,
+    GROUP_FIELDS = sizeof group_fields / sizeof *group_fields,
     NEUTRAL_FIELDS = sizeof neutral_fields / sizeof *neutral_fields
 };
 
@@ -201,6 +243,8 @@ static bool is_value(const json_t *value, const char *word, size_t bytes)
                json_number_value(value) == strtod(text, NULL);
     return (json_is_true(value) && strcmp(text, "true") == 0) ||
            (json_is_false(value) && strcmp(text, "false") == 0) ||
+           (json_is_string(value) && json_string_length(value) + 2 == bytes && text[0] == '"' &&
+            memcmp(text + 1, json_string_value(value), bytes - 2) == 0) ||
            (json_is_object(value) && json_object_size(value) == 0 && strcmp(text, "{}") == 0);
 }
 
@@ -215,19 +259,20 @@ static bool is_neutral(const struct neutral_field *row, const json_t *value)
     return false;
 }
 
-/* Return whether the family is one of the row's, whose names are each followed by a space. */
-static bool is_of(const struct neutral_field *row, const char *model_type)
+/* Return whether the family reads the field, or computes what it asks for. */
+static bool is_free(const struct neutral_field *row, const struct family *family)
 {
-    const char *at = row->families ? strstr(row->families, model_type) : NULL;
-    return !row->families || (at && at[strlen(model_type)] == ' ');
+    return (row->group & family->fields) != 0 ||
+           (row->features & (family->attention | family->biases)) != 0 ||
+           (row->windows & 1u << family->windows) != 0;
 }
 
-int config_refuse_values(const struct fields *f, const char *model_type)
+int config_refuse_values(const struct fields *f, const struct family *family)
 {
     for (int i = 0; i < NEUTRAL_FIELDS; i++) {
         const struct neutral_field *row = &neutral_fields[i];
         const json_t *value = field_get(f, row->name);
-        if (value && is_of(row, model_type) && !is_neutral(row, value))
+        if (value && !is_free(row, family) && !is_neutral(row, value))
             return field_refuse(f, NJ_E_UNSUPPORTED, row->name, value, row->remedy);
     }
     return 0;
@@ -241,22 +286,27 @@ static bool is_listed(const char *const *list, int count, const char *name)
     return false;
 }
 
-static bool is_known(const char *name)
+static bool is_known(const struct family *family, const char *name)
 {
     for (int i = 0; i < NEUTRAL_FIELDS; i++)
         if (strcmp(neutral_fields[i].name, name) == 0)
             return true;
+    for (int i = 0; i < GROUP_FIELDS; i++)
+        if (strcmp(group_fields[i].name, name) == 0 &&
+            (group_fields[i].group & family->fields) != 0)
+            return true;
     return is_listed(read_fields, READ_FIELDS, name) ||
-           is_listed(unused_fields, UNUSED_FIELDS, name);
+           is_listed(unused_fields, UNUSED_FIELDS, name) ||
+           strcmp(name, family_act_field(family)) == 0;
 }
 
-int config_refuse_unknown(const struct fields *f)
+int config_refuse_unknown(const struct fields *f, const struct family *family)
 {
     const char *name;
     json_t *value;
     json_object_foreach(f->object, name, value)
     {
-        if (!json_is_null(value) && !is_known(name))
+        if (!json_is_null(value) && !is_known(family, name))
             return field_refuse(f, NJ_E_UNSUPPORTED, name, value,
                                 "this field is not known, and may change what the model computes; "
                                 "remove it if the model is the same without it");

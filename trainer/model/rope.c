@@ -87,3 +87,15 @@ float rope_amplitude(const struct rope *r)
 {
     return r->amplitude > 0 ? r->amplitude : 1;
 }
+
+/* YaRN's is sqrt(1/t) of section 3.4, 0.1 ln(factor) + 1; LongRoPE's (Ding et al. 2024, arXiv:2402.13753) is that of
+ * Phi-3. */
+float rope_natural_amplitude(const struct rope *r)
+{
+    const double factor = (double)r->scaling.factor;
+    if (r->rule == ROPE_YARN && factor > 1)
+        return (float)(0.1 * log(factor) + 1);
+    if (r->rule == ROPE_LONGROPE && factor > 1)
+        return (float)sqrt(1 + log(factor) / log(r->scaling.original_positions));
+    return 1;
+}

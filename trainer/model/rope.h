@@ -48,7 +48,8 @@ int rope_rotary(const struct rope *r, int head_dim);
  * sequences of at most that many positions. */
 double rope_frequency(const struct rope *r, int head_dim, int i);
 double rope_slowing(const struct rope *r, int head_dim, int i, int positions);
-/* Return the factor of the elements that rotate. */
+/* Return the factor of the elements that rotate, and the one that the rule has where none is given. */
 float rope_amplitude(const struct rope *r);
+float rope_natural_amplitude(const struct rope *r);
 
 #endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config_check.c: relations between the fields of a configuration, between two models, and between a model and the length
+ * of its sequences.
+ */
+#include "base/families.h"
+#include "base/try.h"
+#include "io/error.h"
+#include "model/config.h"
+#include "model/config_fields.h"
+
+#include <stdlib.h>
+
+/* Return the block of a kind in a layer; what a layer lacks is right. */
+static const struct block *block_or(const struct model_config *c, int layer, enum block_kind kind,
+                                    const struct block *none)
+{
+    const struct block *b = arch_block(&c->arch, layer, kind);
+    return b ? b : none;
+}
+
+/* Check the size of the heads: kernels have 64, 128 and 256 elements, and others are padded with zeros, which a norm over
+ * a head would count. */
+static int check_head_dim(const struct block *b, const struct config_file *f)
+{
+    enum { STEP = 8 };
+    const int size = b->head_dim;
+    const bool normed = block_has(b, FEATURE_QK_NORM);
+    if (size > 0 && size <= CONFIG_HEAD_DIM_MOST && size % STEP == 0 &&
+        (!normed || size == block_padded_dim(b)))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED, "%s: %s (or %s / %s) is %d; %s are supported: use another model",
+                f->path, field_called(f, "head_dim").text, field_called(f, "hidden_size").text,
+                field_called(f, "num_attention_heads").text, size,
+                normed ? "64, 128 and 256" : "multiples of 8 up to 256");
+}
+
+static int check_tokens(const struct model_config *c, const struct config_file *f)
+{
+    const bool begins = c->bos_id >= c->vocab_size;
+    if (!begins && c->eos_id < c->vocab_size)
+        return 0;
+    return fail(NJ_E_FORMAT, "%s: %s is %d; it must be below %s %d", f->path,
+                field_called(f, begins ? "bos_token_id" : "eos_token_id").text,
+                begins ? c->bos_id : c->eos_id, field_called(f, "vocab_size").text, c->vocab_size);
+}
+
+/* Check the sizes of the model and of one layer. */
+static int check_layer(const struct model_config *c, int layer, const struct config_file *f)
+{
+    static const struct block neutral = {.heads = 1, .kv_heads = 1, .head_dim = 64, .ffn_size = 8};
+    const struct block *b = block_or(c, layer, BLOCK_ATTENTION, &neutral);
+    const int ffn_size = block_or(c, layer, BLOCK_GLU, &neutral)->ffn_size;
+    const double theta = c->arch.rope[b->rope].theta;
+    const struct family *family = family_find(c->model_type);
+    const char *ffn = family ? family_ffn_field(family) : "intermediate_size";
+    const struct {
+        const char *name;
+        int value;
+    } sizes[] = {
+        {"hidden_size", c->hidden_size},
+        {ffn, ffn_size},
+        {"num_hidden_layers", c->layers},
+        {"num_attention_heads", b->heads},
+        {"num_key_value_heads", b->kv_heads},
+        {"vocab_size", c->vocab_size},
+        {"max_position_embeddings", c->max_positions},
+    };
+    const char *where = f->path;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].value < 1 || sizes[i].value > CONFIG_SIZE_MOST)
+            return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where,
+                        field_called(f, sizes[i].name).text, sizes[i].value, CONFIG_SIZE_MOST);
+    char supported[NAMES_BYTES];
+    if (!family)
+        return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
+                    families_supported(supported));
+    TRY(check_head_dim(b, f));
+    if (c->layers > CONFIG_LAYERS_MOST || b->heads > CONFIG_HEADS_MOST)
+        return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
+                    b->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);
+    if (b->heads % b->kv_heads != 0)
+        return fail(NJ_E_FORMAT, "%s: %s is %d, no multiple of %s %d; %s", where,
+                    field_called(f, "num_attention_heads").text, b->heads,
+                    field_called(f, "num_key_value_heads").text, b->kv_heads,
+                    field_remedy(f, "correct the file"));
+    if (c->hidden_size % 8 != 0 || ffn_size % 8 != 0)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d, %s is %d; both must be multiples of 8", where,
+                    field_called(f, "hidden_size").text, c->hidden_size, field_called(f, ffn).text,
+                    ffn_size);
+    TRY(check_tokens(c, f));
+    if (!(c->rms_eps > 0) || !(theta > 0))
+        return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,
+                    field_called(f, "rms_norm_eps").text, (double)c->rms_eps,
+                    field_called(f, "rope_theta").text, theta);
+    return 0;
+}
+
+int config_check_file(const struct model_config *c, const struct config_file *f)
+{
+    TRY(check_layer(c, 0, f)); /* the number of layers, too */
+    for (int l = 1; l < c->layers; l++)
+        if (c->arch.kind_of[l] != c->arch.kind_of[l - 1])
+            TRY(check_layer(c, l, f));
+    return 0;
+}
+
+int config_check(const struct model_config *c, const char *where)
+{
+    return config_check_file(c, &(struct config_file){.path = where});
+}
+
+int config_check_length(const struct model_config *c, int seq_len, const char *where)
+{
+    if (seq_len <= c->max_positions)
+        return 0;
+    return fail(NJ_E_ARG,
+                "%s: the model has %d positions, the sequence length is %d; pass --seq-len %d "
+                "or less",
+                where, c->max_positions, seq_len, c->max_positions);
+}
+
+/* Vocabularies of one family differ by padding at most: the next multiple of 128, or what large
+ * models add. */
+enum { PADDING_ALWAYS = 127, PADDING_MOST = 1024, PADDING_PERCENT = 2 };
+
+int config_common_vocab(const struct model_config *student, const struct model_config *teacher)
+{
+    return teacher && teacher->vocab_size < student->vocab_size ? teacher->vocab_size
+                                                                : student->vocab_size;
+}
+
+int config_check_pair(const struct model_config *student, const struct model_config *teacher)
+{
+    const int s = student->vocab_size, t = teacher->vocab_size;
+    const int larger = s > t ? s : t, apart = abs(s - t);
+    if (apart <= PADDING_ALWAYS ||
+        (apart <= PADDING_MOST && apart * 100LL <= PADDING_PERCENT * (int64_t)larger))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "vocab_size is %d for the student and %d for the teacher, which is more than "
+                "padding; use two models with one tokenizer",
+                s, t);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config_numbers.c: see config_numbers.h. What a number multiplies is as in the families' modeling files of transformers
+ * 5.24.
+ */
+#include "model/config_numbers.h"
+
+#include "base/try.h"
+
+#include <math.h>
+
+/* Read a factor; 1 is 0, which counts as 1 and costs nothing. */
+static int read_factor(const struct fields *f, const char *name, float *out)
+{
+    double value;
+    TRY(field_number(f, name, 1, &value));
+    *out = value == 1 ? 0 : (float)value;
+    return 0;
+}
+
+static int read_multipliers(const struct fields *f, struct model_config *c, struct block *attention)
+{
+    double divisor, scale;
+    TRY(read_factor(f, "embedding_multiplier", &c->embedding_scale));
+    TRY(read_factor(f, "residual_multiplier", &c->residual_scale));
+    TRY(field_number(f, "attention_multiplier", 1, &scale));
+    TRY(field_number(f, "logits_scaling", 1, &divisor));
+    attention->score_scale = (float)scale;
+    c->logit_scale = divisor == 1 ? 0 : (float)(1 / divisor);
+    return 0;
+}
+
+static int read_gemma(const struct fields *f, struct model_config *c, struct block *attention)
+{
+    enum { SCALAR = 256 }; /* default of Gemma 3 */
+    static const char cap[] = "final_logit_softcapping";
+    double scalar, most;
+    TRY(field_number(f, "query_pre_attn_scalar", SCALAR, &scalar));
+    attention->score_scale = (float)(1 / sqrt(scalar));
+    if (!field_get(f, cap))
+        return 0;
+    TRY(field_number(f, cap, NAN, &most));
+    c->logit_cap = (float)most;
+    return 0;
+}
+
+int config_numbers(const struct fields *f, const struct family *family, struct model_config *c,
+                   struct block *attention)
+{
+    if (family->fields & FIELDS_MULTIPLIERS)
+        TRY(read_multipliers(f, c, attention));
+    if (family->fields & FIELDS_GEMMA)
+        TRY(read_gemma(f, c, attention));
+    if (family->embed_root)
+        c->embedding_scale = sqrtf((float)c->hidden_size);
+    return 0;
+}

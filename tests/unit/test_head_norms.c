@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_head_norms.c: checks of the double references of norms of query and key heads: gains with an offset, missing, or
- * behind the rotation. Gradients agree with central differences.
+ * test_head_norms.c: checks of the double references of norms of queries and keys: those of each head, with gains that
+ * have an offset, are missing or go behind the rotation, and those of all heads of a row. Gradients agree with central
+ * differences.
  */
 #include "gradients.h"
 
@@ -14,6 +15,14 @@ void nj_ref_qknorm_rope_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part
                                 const double *inv_freq, const int32_t *pos, int32_t N, int32_t H,
                                 int32_t K, int32_t D, int32_t P, float amplitude, float offset,
                                 int32_t gain_last);
+void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const double *w, int32_t N,
+                            int32_t C, float eps);
+void nj_ref_qknorm_row_fwd_f64(double *y, double *rstd, const double *x, const double *wq,
+                               const double *wk, int32_t N, int32_t H, int32_t K, int32_t D,
+                               float eps);
+void nj_ref_qknorm_row_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part, const double *x,
+                               const double *rstd, const double *wq, const double *wk, int32_t N,
+                               int32_t H, int32_t K, int32_t D, int32_t P);
 void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
 
 enum { N = 5, P = 3, H = 4, K = 2, D = 64, TURNED = 24, WIDTH = (H + 2 * K) * D };
@@ -130,6 +139,61 @@ static void a_last_gain_has_the_derivative(void **state)
     check_derivative(&a);
 }
 
+/* ---- norms of rows ---- */
+
+enum { Q = H * D, KEYS = K * D };
+
+static struct heads row_inputs(void)
+{
+    struct heads a = inputs();
+    a.wq = random_values(Q);
+    a.wk = random_values(KEYS);
+    return a;
+}
+
+static void a_row_norm_is_two_rmsnorms(void **state)
+{
+    (void)state;
+    struct heads a = row_inputs();
+    double *y = zeros(N * WIDTH), *rstd = zeros(2 * N), *want = copy(a.x, N * WIDTH), r;
+    double *in_place = copy(a.x, N * WIDTH);
+    nj_ref_qknorm_row_fwd_f64(y, rstd, a.x, a.wq, a.wk, N, H, K, D, EPS);
+    for (int n = 0; n < N; n++) {
+        double *row = want + n * WIDTH;
+        nj_ref_rmsnorm_fwd_f64(row, &r, row, a.wq, 1, Q, EPS);
+        assert_close(rstd[2 * n], r, 1e-14);
+        nj_ref_rmsnorm_fwd_f64(row + Q, &r, row + Q, a.wk, 1, KEYS, EPS);
+        assert_close(rstd[2 * n + 1], r, 1e-14);
+    }
+    assert_all_close(y, want, N * WIDTH, 1e-14);
+    nj_ref_qknorm_row_fwd_f64(in_place, rstd, in_place, a.wq, a.wk, N, H, K, D, EPS);
+    assert_memory_equal(in_place, y, N * WIDTH * sizeof *y);
+}
+
+static double row_loss(void *args)
+{
+    const struct heads *a = args;
+    double *y = zeros(N * WIDTH), *rstd = zeros(2 * N);
+    nj_ref_qknorm_row_fwd_f64(y, rstd, a->x, a->wq, a->wk, N, H, K, D, EPS);
+    return dot(y, a->dy, N * WIDTH);
+}
+
+static void a_row_norm_has_the_derivative(void **state)
+{
+    (void)state;
+    struct heads a = row_inputs();
+    double *y = zeros(N * WIDTH), *rstd = zeros(2 * N), *dx = copy(a.dy, N * WIDTH);
+    double *dwq = random_values(P * Q), *dwk = random_values(P * KEYS);
+    double *sum_q = zeros(Q), *sum_k = zeros(KEYS);
+    nj_ref_qknorm_row_fwd_f64(y, rstd, a.x, a.wq, a.wk, N, H, K, D, EPS);
+    nj_ref_qknorm_row_bwd_f64(dx, dwq, dwk, a.x, rstd, a.wq, a.wk, N, H, K, D, P);
+    nj_ref_colsum_f64(sum_q, dwq, P, Q);
+    nj_ref_colsum_f64(sum_k, dwk, P, KEYS);
+    check_gradient(row_loss, &a, a.x, dx, N * WIDTH);
+    check_gradient(row_loss, &a, a.wq, sum_q, Q);
+    check_gradient(row_loss, &a, a.wk, sum_k, KEYS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +201,8 @@ int main(void)
         cmocka_unit_test_setup(a_last_gain_multiplies_rotated_heads, reset),
         cmocka_unit_test_setup(gains_with_an_offset_have_the_derivative, reset),
         cmocka_unit_test_setup(a_last_gain_has_the_derivative, reset),
+        cmocka_unit_test_setup(a_row_norm_is_two_rmsnorms, reset),
+        cmocka_unit_test_setup(a_row_norm_has_the_derivative, reset),
     };
     return cmocka_run_group_tests_name("head_norms", tests, NULL, NULL);
 }

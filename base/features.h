@@ -23,6 +23,7 @@ enum feature {
     FEATURE_O_BIAS,       /* the output GEMM adds a bias */
     FEATURE_SINKS,        /* each query head has one more score, without a value */
     FEATURE_GATE,         /* the output is multiplied by the sigmoid of a product with the input */
+    FEATURE_HEAD_MAP,     /* heads are padded or reordered for the kernels */
     FEATURE_FUSED_QKV,    /* files hold queries, keys and values as one tensor */
     /* gated MLP */
     FEATURE_MLP_BIAS,      /* its GEMMs add biases */
@@ -47,6 +48,7 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_O_BIAS] = "o_bias",
     [FEATURE_SINKS] = "sinks",
     [FEATURE_GATE] = "output_gate",
+    [FEATURE_HEAD_MAP] = "head_map",
     [FEATURE_FUSED_QKV] = "fused_qkv",
     [FEATURE_MLP_BIAS] = "mlp_bias",
     [FEATURE_FUSED_GATE_UP] = "fused_gate_up",

@@ -358,6 +358,47 @@ static void fp8_of_weights_alone_is_read(void **state)
     assert_true(hash_of() == whole);
 }
 
+/* A matrix that holds queries, keys and values, as Phi-3 has it, in FP8 with a scale of its inputs, as Ministral 3. */
+static void fused_matrices_are_quantized_as_one(void **state)
+{
+    (void)state;
+    enum { ROWS = 256, COLUMNS = 128, WEIGHTS = ROWS * COLUMNS };
+    static unsigned char data[WEIGHTS + 2 * sizeof(float)];
+    const float scale = 0.5f;
+    char header[512];
+    float x[2];
+    struct tensors w;
+    mkdir(at("folder"), 0777);
+    write_text(at("folder/config.json"),
+               "{\"model_type\":\"phi3\",\"hidden_size\":128,\"intermediate_size\":64,"
+               "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,"
+               "\"vocab_size\":64,\"quantization_config\":{\"quant_method\":\"fp8\"}}");
+#define PART "\"model.layers.0.self_attn.qkv_proj."
+    snprintf(header, sizeof header,
+             "{" PART
+             "weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[%d,%d],\"data_offsets\":[0,%d]}," PART
+             "weight_scale_inv\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[%d,%d]}," PART
+             "activation_scale\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[%d,%d]}}",
+             ROWS, COLUMNS, WEIGHTS, WEIGHTS, WEIGHTS + 4, WEIGHTS + 4, WEIGHTS + 8);
+#undef PART
+    const uint64_t bytes = strlen(header);
+    data[WEIGHTS - 1] = 0x38; /* 1 */
+    memcpy(data + WEIGHTS, &scale, sizeof scale);
+    FILE *f = fopen(at("folder/model.safetensors"), "wb");
+    assert_non_null(f);
+    fwrite(&bytes, sizeof bytes, 1, f);
+    fwrite(header, 1, bytes, f);
+    fwrite(data, 1, sizeof data, f);
+    assert_int_equal(fclose(f), 0);
+    check_ok(source_tensors(at("folder"), &w), "fused");
+    assert_int_equal(w.count, 1);
+    const struct tensor *t = tensors_find(&w, "model.layers.0.self_attn.qkv_proj.weight");
+    assert_true(t && t->dtype == NJ_TYPE_F8_128 && t->shape[0] == ROWS);
+    tensor_to_f32(t, WEIGHTS - 2, 2, x);
+    assert_true(x[0] == 0 && x[1] == scale);
+    tensors_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +411,7 @@ int main(void)
         cmocka_unit_test(only_biases_of_zeros_are_dropped),
         cmocka_unit_test(every_part_of_a_quantized_folder_is_hashed),
         cmocka_unit_test(fp8_of_weights_alone_is_read),
+        cmocka_unit_test(fused_matrices_are_quantized_as_one),
     };
     return cmocka_run_group_tests_name("quantized_folder", tests, scratch_begin, scratch_end);
 }

@@ -69,14 +69,12 @@ static int original_positions(const struct model_config *c, const float *divisor
     return ORIGINAL_POSITIONS;
 }
 
-/* Let all tables that have no rule have Llama 3's: files of models with two tables divide the frequencies of both. */
+/* Let the table have Llama 3's rule; llama.cpp reads it for no architecture that has two. */
 static void set_llama3(struct model_config *c, const struct rope_scaling *scaling)
 {
-    for (int i = 0; i < ROPES_MOST; i++)
-        if (c->arch.rope[i].rule == ROPE_DEFAULT) {
-            c->arch.rope[i].rule = ROPE_LLAMA3;
-            c->arch.rope[i].scaling = *scaling;
-        }
+    struct rope *r = &c->arch.rope[gguf_rope_tables(c).full];
+    r->rule = ROPE_LLAMA3;
+    r->scaling = *scaling;
 }
 
 /* Largest relative difference of divisors. They were computed in float32: 1e-6 of a frequency is at most 1e-5 of its
@@ -95,10 +93,16 @@ int gguf_read_rope_freqs(const char *path, const struct tensors *w, struct model
                     "%s: tensor " GGUF_ROPE_FREQS " is not %d numbers of F32; fetch "
                     "the file again",
                     path, count);
+    const enum rope_rule found = count > 0 ? full_table(c)->rule : ROPE_DEFAULT;
+    if (found != ROPE_DEFAULT && found != ROPE_LLAMA3)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: tensor " GGUF_ROPE_FREQS
+                    " and the metadata both scale positions; use another model",
+                    path);
     tensor_to_f32(t, 0, count, divisor);
     for (int i = 0; i < count; i++)
         factor = divisor[i] > factor ? divisor[i] : factor;
-    if (factor > 1) {
+    if (factor > 1 && found == ROPE_DEFAULT) {
         const int positions = original_positions(c, divisor, (double)factor);
         set_llama3(c, &(struct rope_scaling){factor, LOW_FREQ_FACTOR, HIGH_FREQ_FACTOR, positions});
     }

@@ -194,6 +194,44 @@ static void norms_of_heads_have_offsets_and_may_be_last(void **state)
     check_model(&c);
 }
 
+static void norms_may_be_those_of_whole_rows(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->features = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM_ROW);
+    attention_of(&c)->kv_heads = 2;
+    check_model(&c);
+}
+
+/* Heads of all kinds: partial rotation, neighbors, both, sizes that kernels do not have, some without rotation. */
+static void heads_have_other_sizes_and_rotations(void **state)
+{
+    (void)state;
+    static const struct {
+        int head_dim, rotary;
+        bool neighbors;
+        enum rope_rule rule;
+        float amplitude;
+    } kinds[] = {{64, 48, false, ROPE_DEFAULT, 1.2f}, {64, 0, true, ROPE_DEFAULT, 0},
+                 {80, 0, false, ROPE_DEFAULT, 0},     {40, 24, true, ROPE_DEFAULT, 0},
+                 {96, 0, false, ROPE_NONE, 0},        {64, 32, true, ROPE_NONE, 0}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct model_config c = plain();
+        struct rope *r = &c.arch.rope[0];
+        attention_of(&c)->head_dim = kinds[i].head_dim;
+        attention_of(&c)->heads = 4;
+        attention_of(&c)->kv_heads = 2;
+        attention_of(&c)->features |=
+            kinds[i].rule == ROPE_DEFAULT ? FEATURE_BIT(FEATURE_QKV_BIAS) : 0;
+        *r = (struct rope){.theta = 1e4,
+                           .rule = kinds[i].rule,
+                           .rotary = kinds[i].rotary,
+                           .neighbors = kinds[i].neighbors,
+                           .amplitude = kinds[i].amplitude};
+        check_model(&c);
+    }
+}
+
 static void embeddings_have_a_factor(void **state)
 {
     (void)state;
@@ -265,6 +303,8 @@ int main(void)
         cmocka_unit_test(a_factor_multiplies_what_blocks_add),
         cmocka_unit_test(gains_have_an_offset),
         cmocka_unit_test(norms_of_heads_have_offsets_and_may_be_last),
+        cmocka_unit_test(norms_may_be_those_of_whole_rows),
+        cmocka_unit_test(heads_have_other_sizes_and_rotations),
         cmocka_unit_test(embeddings_have_a_factor),
         cmocka_unit_test(outputs_and_mlps_have_biases),
         cmocka_unit_test(logits_have_a_factor),

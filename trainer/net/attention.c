@@ -7,6 +7,7 @@
 #include "net/heads.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
+#include "net/tables.h"
 #include "nojit_ops.h"
 
 /* ---- memory ---- */
@@ -44,6 +45,18 @@ static size_t array_bytes(const struct net *n, const struct block *b, size_t row
     return bytes[array];
 }
 
+/* Carve room for the products of blocks whose heads are mapped. */
+static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
+{
+    int64_t most = 0;
+    for (int l = 0; l < n->c.layers; l++) {
+        const struct block *b = arch_block(&n->c.arch, l, BLOCK_ATTENTION);
+        if (b && tables_map(&n->c, b) && block_qkv_size(b) > most)
+            most = block_qkv_size(b);
+    }
+    a->heads = carve_take(m, size_product(rows, (size_t)most, dtype_bytes(n->T)));
+}
+
 static void carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     const struct arch *arch = &n->c.arch;
@@ -64,6 +77,7 @@ static void attend(struct work *r, const struct block_pass *p, const void *bias)
 {
     const struct acts *a = p->a;
     const bool decoding = a->mode == ACTS_DECODE;
+    bias = heads_map_in(r, p, bias);
     if (!decoding || heads_are_normed(p->b))
         heads_fwd(r, p, bias);
     if (decoding) {
@@ -97,7 +111,7 @@ static void forward(struct work *r, const struct block_pass *p)
 {
     compute_arrays(r, p);
     /* 3. output */
-    product_fwd(r, p->a, &p->matrix[ATTENTION_O], p->v.output, p->v.kept[O]);
+    product_fwd(r, p->a, &p->matrix[ATTENTION_O], p->v.output, heads_output(r, p));
 }
 
 /* ---- backward ---- */
@@ -140,26 +154,27 @@ static void backward(struct work *r, const struct block_pass *p)
 {
     struct acts *a = p->a;
     const struct matrix *qkv = &p->matrix[ATTENTION_QKV], *o = &p->matrix[ATTENTION_O];
-    const void *dy = block_gradient(p), *x = block_rows(p);
+    const void *dy = block_gradient(p), *x = block_rows(p), *out = heads_output(r, p);
     /* 1. output of attention */
     product_gradient(r, a, o, dy);
-    product_dw(r, a, o, dy, p->v.kept[O]);
-    product_dx(r, a, o, a->dout, dy, p->v.kept[O]);
+    product_dw(r, a, o, dy, out);
+    product_dx(r, a, o, heads_output_gradient(p), dy, out);
+    heads_output_bwd(r, p);
     /* 2. q, k and v */
     attend_bwd(r, p);
     heads_bwd(r, p);
     /* 3. normed rows */
     norm_again(r, p);
-    product_gradient(r, a, qkv, a->dqkv);
-    product_dw(r, a, qkv, a->dqkv, x);
-    product_dx(r, a, qkv, a->branch, a->dqkv, x);
+    product_gradient(r, a, qkv, heads_gradient(p));
+    product_dw(r, a, qkv, heads_gradient(p), x);
+    product_dx(r, a, qkv, a->branch, heads_gradient(p), x);
 }
 
 /* ---- a decoder's step of few rows ---- */
 
-static bool has_step(const struct block *b)
+static bool has_step(const struct net *n, const struct block *b)
 {
-    return !block_has(b, FEATURE_O_BIAS);
+    return !block_has(b, FEATURE_O_BIAS) && !tables_map(&n->c, b);
 }
 
 static void step(struct work *r, const struct block_pass *p)
@@ -191,6 +206,7 @@ const struct block_ops attention_ops = {
     .arrays = HEADS_ARRAYS,
     .dropped = RECOMPUTE_BLOCK,
     .array_bytes = array_bytes,
+    .carve = carve,
     .carve_backward = carve_backward,
     .forward = forward,
     .compute_arrays = compute_arrays,

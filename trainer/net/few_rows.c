@@ -15,11 +15,11 @@
  * with tensor cores the largest at which it was faster than cuBLASLt. */
 enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 
-static bool has_step(const struct block *b)
+static bool has_step(const struct net *n, const struct block *b)
 {
     const struct block_ops *ops = block_ops[b->kind];
     const unsigned norms = b->features & (NORMED_BEFORE | NORMED_AFTER);
-    return norms == NORMED_BEFORE && (!ops->has_step || ops->has_step(b));
+    return norms == NORMED_BEFORE && (!ops->has_step || ops->has_step(n, b));
 }
 
 static bool blocks_have_steps(const struct net *n)
@@ -27,7 +27,7 @@ static bool blocks_have_steps(const struct net *n)
     for (int l = 0; l < n->c.layers; l++) {
         const struct layer *layer = arch_layer(&n->c.arch, l);
         for (int i = 0; i < layer->blocks; i++)
-            if (!has_step(&layer->block[i]))
+            if (!has_step(n, &layer->block[i]))
                 return false;
     }
     return true;

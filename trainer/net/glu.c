@@ -136,8 +136,9 @@ static void backward(struct work *r, const struct block_pass *p)
 
 /* ---- a decoder's step of few rows ---- */
 
-static bool has_step(const struct block *b)
+static bool has_step(const struct net *n, const struct block *b)
 {
+    (void)n;
     return activation_is_silu(b) && b->ffn_size % 8 == 0 && !block_has(b, FEATURE_MLP_BIAS);
 }
 

@@ -1,20 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * heads.c: see heads.h. This file norms and rotates.
+ * heads.c: see heads.h. This file norms, maps and rotates.
  */
 #include "net/heads.h"
 
+#include "base/check.h"
 #include "net/norm.h"
 #include "net/tables.h"
 #include "nojit_ops.h"
 
-bool heads_are_normed(const struct block *b)
+static bool is_normed_alone(const struct block *b)
 {
     return block_has(b, FEATURE_QK_NORM);
 }
 
+static bool is_normed_by_row(const struct block *b)
+{
+    return block_has(b, FEATURE_QK_NORM_ROW);
+}
+
+static bool is_gain_last(const struct block *b)
+{
+    return block_has(b, FEATURE_QK_GAIN_LAST);
+}
+
+bool heads_are_normed(const struct block *b)
+{
+    return is_normed_alone(b) || is_normed_by_row(b);
+}
+
+bool heads_are_mapped(const struct block_pass *p)
+{
+    const bool mapped = tables_map(&p->n->c, p->b);
+    CHECK(!mapped || !heads_are_normed(p->b));
+    return mapped;
+}
+
 void *heads_raw(const struct block_pass *p)
 {
+    if (heads_are_mapped(p))
+        return p->a->heads;
     return heads_are_normed(p->b) && p->v.kept[RAW] ? p->v.kept[RAW] : p->v.kept[QKV];
 }
 
@@ -23,85 +48,215 @@ float heads_amplitude(const struct block_pass *p)
     return rope_amplitude(&p->n->c.arch.rope[p->b->rope]);
 }
 
-void heads_fwd(struct work *r, const struct block_pass *p, const void *bias)
+/* ---- layouts ---- */
+
+/* Map rows of heads to attention's layout, or back. */
+static void map(struct work *r, const struct block_pass *p, struct nj_heads_map m, bool back)
 {
     const struct block *b = p->b;
-    const int N = acts_rows(p->a), last = block_has(b, FEATURE_QK_GAIN_LAST);
-    if (heads_are_normed(b))
-        OP(r, nj_qknorm_rope_fwd(
-                  r->s, p->n->T,
-                  &(struct nj_qknorm_rope_fwd){.y = p->v.kept[QKV],
-                                               .rstd = p->v.kept[RSTD_QK],
-                                               .x = heads_raw(p),
-                                               .wq = block_weight(p, ROLE_Q_NORM),
-                                               .wk = block_weight(p, ROLE_K_NORM),
-                                               .inv_freq = tables_frequencies(p->n, p->b),
-                                               .pos = p->rows->pos,
-                                               .N = N,
-                                               .H = b->heads,
-                                               .K = b->kv_heads,
-                                               .D = block_padded_dim(b),
-                                               .eps = p->n->c.rms_eps,
-                                               .amplitude = heads_amplitude(p),
-                                               .offset = b->gain_offset,
-                                               .gain_last = last}));
-    else
-        OP(r, nj_rope_fwd(r->s, p->n->T,
-                          &(struct nj_rope_fwd){.qkv = p->v.kept[QKV],
-                                                .bias = bias,
-                                                .inv_freq = tables_frequencies(p->n, p->b),
-                                                .pos = p->rows->pos,
-                                                .N = N,
-                                                .H = b->heads,
-                                                .K = b->kv_heads,
-                                                .D = block_padded_dim(b),
-                                                .amplitude = heads_amplitude(p)}));
+    const int padded = block_padded_dim(b);
+    m.map = back ? tables_map_back(p->n, b) : tables_map_to(p->n, b);
+    m.map_v = m.map;
+    m.N = acts_rows(p->a);
+    m.H = b->heads;
+    m.D_in = back ? padded : b->head_dim;
+    m.D_out = back ? b->head_dim : padded;
+    m.P = partial_sums(m.N);
+    OP(r, nj_heads_map(r->s, p->n->T, &m));
 }
 
-void heads_bwd(struct work *r, const struct block_pass *p)
+const void *heads_output(struct work *r, const struct block_pass *p)
+{
+    if (!heads_are_mapped(p))
+        return p->v.kept[O];
+    map(r, p, (struct nj_heads_map){.y = p->a->heads, .x = p->v.kept[O]}, true);
+    return p->a->heads;
+}
+
+void *heads_output_gradient(const struct block_pass *p)
+{
+    return heads_are_mapped(p) ? p->a->dqkv : p->a->dout;
+}
+
+void heads_output_bwd(struct work *r, const struct block_pass *p)
+{
+    if (heads_are_mapped(p))
+        map(r, p, (struct nj_heads_map){.y = p->a->dout, .x = p->a->dqkv}, false);
+}
+
+const void *heads_gradient(const struct block_pass *p)
+{
+    return heads_are_mapped(p) ? p->a->heads : p->a->dqkv;
+}
+
+/* ---- forward ---- */
+
+static void norm_and_rotate(struct work *r, const struct block_pass *p)
+{
+    const struct block *b = p->b;
+    OP(r, nj_qknorm_rope_fwd(r->s, p->n->T,
+                             &(struct nj_qknorm_rope_fwd){.y = p->v.kept[QKV],
+                                                          .rstd = p->v.kept[RSTD_QK],
+                                                          .x = heads_raw(p),
+                                                          .wq = block_weight(p, ROLE_Q_NORM),
+                                                          .wk = block_weight(p, ROLE_K_NORM),
+                                                          .inv_freq = tables_frequencies(p->n, b),
+                                                          .pos = p->rows->pos,
+                                                          .N = acts_rows(p->a),
+                                                          .H = b->heads,
+                                                          .K = b->kv_heads,
+                                                          .D = block_padded_dim(b),
+                                                          .eps = p->n->c.rms_eps,
+                                                          .amplitude = heads_amplitude(p),
+                                                          .offset = b->gain_offset,
+                                                          .gain_last = is_gain_last(b)}));
+}
+
+static void norm_rows(struct work *r, const struct block_pass *p)
+{
+    const struct block *b = p->b;
+    CHECK(b->gain_offset == 0);
+    OP(r, nj_qknorm_row_fwd(r->s, p->n->T,
+                            &(struct nj_qknorm_row_fwd){.y = p->v.kept[QKV],
+                                                        .rstd = p->v.kept[RSTD_QK],
+                                                        .x = heads_raw(p),
+                                                        .wq = block_weight(p, ROLE_Q_NORM),
+                                                        .wk = block_weight(p, ROLE_K_NORM),
+                                                        .N = acts_rows(p->a),
+                                                        .H = b->heads,
+                                                        .K = b->kv_heads,
+                                                        .D = block_padded_dim(b),
+                                                        .eps = p->n->c.rms_eps}));
+}
+
+static void rotate(struct work *r, const struct block_pass *p, const void *bias)
+{
+    const struct block *b = p->b;
+    OP(r, nj_rope_fwd(r->s, p->n->T,
+                      &(struct nj_rope_fwd){.qkv = p->v.kept[QKV],
+                                            .bias = bias,
+                                            .inv_freq = tables_frequencies(p->n, b),
+                                            .pos = p->rows->pos,
+                                            .N = acts_rows(p->a),
+                                            .H = b->heads,
+                                            .K = b->kv_heads,
+                                            .D = block_padded_dim(b),
+                                            .amplitude = heads_amplitude(p)}));
+}
+
+const void *heads_map_in(struct work *r, const struct block_pass *p, const void *bias)
+{
+    if (!heads_are_mapped(p))
+        return bias;
+    map(r, p,
+        (struct nj_heads_map){
+            .y = p->v.kept[QKV], .x = p->a->heads, .bias = bias, .K = p->b->kv_heads},
+        false);
+    return NULL;
+}
+
+void heads_fwd(struct work *r, const struct block_pass *p, const void *bias)
+{
+    if (is_normed_alone(p->b)) {
+        norm_and_rotate(r, p);
+        return;
+    }
+    if (is_normed_by_row(p->b))
+        norm_rows(r, p);
+    rotate(r, p, bias);
+}
+
+/* ---- backward ---- */
+
+static void norm_and_rotate_bwd(struct work *r, const struct block_pass *p)
 {
     const struct net *n = p->n;
     const struct acts *a = p->a;
     const struct block *b = p->b;
     const int N = acts_rows(a), P = partial_sums(N), D = block_padded_dim(b);
-    const int64_t bias = p->first[ROLE_Q_BIAS];
-    if (heads_are_normed(b)) {
-        float *part_k = a->part + (size_t)P * (size_t)D;
-        OP(r, nj_qknorm_rope_bwd(
-                  r->s, n->T,
-                  &(struct nj_qknorm_rope_bwd){.dqkv = a->dqkv,
-                                               .dwq_part = a->part,
-                                               .dwk_part = part_k,
-                                               .x = heads_raw(p),
-                                               .rstd = p->v.kept[RSTD_QK],
-                                               .wq = block_weight(p, ROLE_Q_NORM),
-                                               .wk = block_weight(p, ROLE_K_NORM),
-                                               .inv_freq = tables_frequencies(p->n, p->b),
-                                               .pos = p->rows->pos,
-                                               .N = N,
-                                               .H = b->heads,
-                                               .K = b->kv_heads,
-                                               .D = D,
-                                               .P = P,
-                                               .amplitude = heads_amplitude(p),
-                                               .offset = b->gain_offset,
-                                               .gain_last = block_has(b, FEATURE_QK_GAIN_LAST)}));
-        norm_add_columns(r, n, p->first[ROLE_Q_NORM], a->part, N, D);
-        norm_add_columns(r, n, p->first[ROLE_K_NORM], part_k, N, D);
-        return;
-    }
-    float *part = bias < 0 || !n->grad ? NULL : a->part;
-    OP(r, nj_rope_bwd(r->s, n->T,
-                      &(struct nj_rope_bwd){.dqkv = a->dqkv,
+    float *part_k = a->part + (size_t)P * (size_t)D;
+    OP(r, nj_qknorm_rope_bwd(r->s, n->T,
+                             &(struct nj_qknorm_rope_bwd){.dqkv = a->dqkv,
+                                                          .dwq_part = a->part,
+                                                          .dwk_part = part_k,
+                                                          .x = heads_raw(p),
+                                                          .rstd = p->v.kept[RSTD_QK],
+                                                          .wq = block_weight(p, ROLE_Q_NORM),
+                                                          .wk = block_weight(p, ROLE_K_NORM),
+                                                          .inv_freq = tables_frequencies(n, b),
+                                                          .pos = p->rows->pos,
+                                                          .N = N,
+                                                          .H = b->heads,
+                                                          .K = b->kv_heads,
+                                                          .D = D,
+                                                          .P = P,
+                                                          .amplitude = heads_amplitude(p),
+                                                          .offset = b->gain_offset,
+                                                          .gain_last = is_gain_last(b)}));
+    norm_add_columns(r, n, p->first[ROLE_Q_NORM], a->part, N, D);
+    norm_add_columns(r, n, p->first[ROLE_K_NORM], part_k, N, D);
+}
+
+static void norm_rows_bwd(struct work *r, const struct block_pass *p)
+{
+    const struct net *n = p->n;
+    const struct acts *a = p->a;
+    const struct block *b = p->b;
+    const int N = acts_rows(a), P = partial_sums(N), D = block_padded_dim(b);
+    const int q = b->heads * D, k = b->kv_heads * D;
+    float *part_k = a->part + (size_t)P * (size_t)q;
+    OP(r, nj_qknorm_row_bwd(r->s, n->T,
+                            &(struct nj_qknorm_row_bwd){.dqkv = a->dqkv,
+                                                        .dwq_part = a->part,
+                                                        .dwk_part = part_k,
+                                                        .x = heads_raw(p),
+                                                        .rstd = p->v.kept[RSTD_QK],
+                                                        .wq = block_weight(p, ROLE_Q_NORM),
+                                                        .wk = block_weight(p, ROLE_K_NORM),
+                                                        .N = N,
+                                                        .H = b->heads,
+                                                        .K = b->kv_heads,
+                                                        .D = D,
+                                                        .P = P}));
+    norm_add_columns(r, n, p->first[ROLE_Q_NORM], a->part, N, q);
+    norm_add_columns(r, n, p->first[ROLE_K_NORM], part_k, N, k);
+}
+
+/* Rotate back; part: partial sums of the gradient of a bias, or NULL. */
+static void rotate_bwd(struct work *r, const struct block_pass *p, float *part)
+{
+    const struct block *b = p->b;
+    const int N = acts_rows(p->a);
+    OP(r, nj_rope_bwd(r->s, p->n->T,
+                      &(struct nj_rope_bwd){.dqkv = p->a->dqkv,
                                             .dbias_part = part,
-                                            .inv_freq = tables_frequencies(p->n, p->b),
+                                            .inv_freq = tables_frequencies(p->n, b),
                                             .pos = p->rows->pos,
                                             .N = N,
                                             .H = b->heads,
                                             .K = b->kv_heads,
-                                            .D = D,
-                                            .P = P,
+                                            .D = block_padded_dim(b),
+                                            .P = partial_sums(N),
                                             .amplitude = heads_amplitude(p)}));
+}
+
+void heads_bwd(struct work *r, const struct block_pass *p)
+{
+    const struct acts *a = p->a;
+    const int64_t bias = p->first[ROLE_Q_BIAS];
+    const bool mapped = heads_are_mapped(p);
+    float *part = bias < 0 || !p->n->grad ? NULL : a->part;
+    if (is_normed_alone(p->b)) {
+        norm_and_rotate_bwd(r, p);
+        return;
+    }
+    rotate_bwd(r, p, mapped ? NULL : part);
+    if (is_normed_by_row(p->b))
+        norm_rows_bwd(r, p);
+    if (mapped)
+        map(r, p,
+            (struct nj_heads_map){.y = a->heads, .part = part, .x = a->dqkv, .K = p->b->kv_heads},
+            true);
     if (part)
-        norm_add_columns(r, n, bias, part, N, (int)block_qkv_size(b));
+        norm_add_columns(r, p->n, bias, part, acts_rows(a), (int)block_qkv_size(p->b));
 }

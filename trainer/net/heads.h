@@ -23,13 +23,25 @@ _Static_assert((int)HEADS_ARRAYS <= (int)BLOCK_ARRAYS_MOST,
 
 /* Return whether queries and keys are normed. */
 bool heads_are_normed(const struct block *b);
+/* Return whether products have heads of another layout than attention. */
+bool heads_are_mapped(const struct block_pass *p);
 /* Return where the product of queries, keys and values belongs. */
 void *heads_raw(const struct block_pass *p);
+/* Bring the product into the layout of attention, if it has another one, with its bias. Return the bias that is still to
+ * be added. */
+const void *heads_map_in(struct work *r, const struct block_pass *p, const void *bias);
+/* Return O as the output product reads it; and in the backward pass, where its gradient belongs. */
+const void *heads_output(struct work *r, const struct block_pass *p);
+void *heads_output_gradient(const struct block_pass *p);
+/* Compute a->dout, the gradient of O, from that. */
+void heads_output_bwd(struct work *r, const struct block_pass *p);
+/* Return the gradient of the product, after heads_bwd(). */
+const void *heads_gradient(const struct block_pass *p);
 /* Return the factor of rotated elements. */
 float heads_amplitude(const struct block_pass *p);
 /* Compute QKV = rotate(norm(raw + bias)); with a norm there is no bias. */
 void heads_fwd(struct work *r, const struct block_pass *p, const void *bias);
-/* Turn a->dqkv, the gradient of QKV, into that of the product, and compute the gradients of gains and biases. */
+/* Compute heads_gradient() from a->dqkv, the gradient of QKV, and the gradients of gains and biases. */
 void heads_bwd(struct work *r, const struct block_pass *p);
 /* Compute O of the next row of each sequence, which attends to those in the cache; its keys and values join them.
  * Without a norm of heads the rows of QKV are those of the product, and get the bias and the rotation here. */

@@ -156,9 +156,15 @@ static inline void reference_glu(const struct reference *f, reference_rows x, re
 {
     static double gu[REFERENCE_WIDEST];
     const int I = f->b->ffn_size, C = f->n->c.hidden_size;
+    const float *gate = reference_weight(f, ROLE_GATE_BIAS),
+                *up = reference_weight(f, ROLE_UP_BIAS);
     for (int i = 0; i < ROWS; i++) {
         reference_product(gu, x[i], reference_joined(f, ROLE_GATE_UP_WEIGHT, ROLE_GATE_WEIGHT),
-                          reference_weight(f, ROLE_GATE_BIAS), 2 * (int64_t)I, C);
+                          NULL, 2 * (int64_t)I, C);
+        for (int c = 0; c < I && gate; c++) {
+            gu[c] += (double)gate[c];
+            gu[I + c] += (double)up[c];
+        }
         for (int c = 0; c < I; c++)
             gu[c] *= gu[I + c] / (1 + exp(-gu[c]));
         reference_product(y[i], gu, reference_weight(f, ROLE_DOWN_WEIGHT),

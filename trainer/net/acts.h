@@ -50,8 +50,8 @@ struct acts {
     /* [N, C] branch to be added to the stream; backward: gradient of normed rows. */
     char *branch;
     char *act; /* [N, I] gated activation of gate and up */
-    char *
-        heads; /* heads as products have them, where attention has another layout, and their gradients */
+    /* Rows of heads as products have them, where attention has another layout, or their gradients. */
+    char *heads;
     struct fp8_matrix x; /* FP8: operand of the next product, in place of y and act */
     struct fp8_operands f8;
     struct lora_acts lora; /* scratch of the adapters */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * backward.c: the backward pass of one transformer. dx is the gradient of the residual stream and is updated in
- * place; branch holds the gradient of the normed rows, and before it that of an output that is normed. Normed rows and activations are recomputed from what the
- * forward pass kept; products only if --recompute asks for it, by the code of forward.c. Gradients of weights go to
- * n->grad in float32; without it only those of adapters are computed.
+ * place; branch holds the gradient of the normed rows, and before it that of an output that is normed. Normed rows and
+ * activations are recomputed from what the forward pass kept; products only if --recompute asks for it, by the code of
+ * forward.c. Gradients of weights go to n->grad in float32; without it only those of adapters are computed.
  */
 #include "net/backward.h"
 

@@ -27,8 +27,8 @@ bool heads_are_normed(const struct block *b);
 bool heads_are_mapped(const struct block_pass *p);
 /* Return where the product of queries, keys and values belongs. */
 void *heads_raw(const struct block_pass *p);
-/* Bring the product into the layout of attention, if it has another one, with its bias. Return the bias that is still to
- * be added. */
+/* Bring the product into the layout of attention, if it has another one, with its bias. Return the bias that is still
+ * to be added. */
 const void *heads_map_in(struct work *r, const struct block_pass *p, const void *bias);
 /* Return O as the output product reads it; and in the backward pass, where its gradient belongs. */
 const void *heads_output(struct work *r, const struct block_pass *p);

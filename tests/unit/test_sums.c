@@ -12,13 +12,14 @@ void nj_ref_add_f64(double *y, const double *a, const double *b, int64_t n);
 void nj_ref_cast_to_f32_f64(double *dst, const double *src, int64_t n);
 void nj_ref_cast_to_lp_f64(double *dst, const double *src, int64_t n);
 void nj_ref_rope_bwd_f64(double *dqkv, double *dbias_part, const double *inv_freq,
-                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D, int32_t P);
+                         const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D, int32_t P,
+                         float amplitude);
 void nj_ref_colsum_f64(double *dst, const double *part, int32_t P, int32_t C);
 void nj_ref_grad_sumsq_f64(double *part, const double *g, int64_t n, int32_t P);
 void nj_ref_loss_reduce_f64(double *sums, const double *kd, const double *ce, const double *entropy,
                             const double *agree, int32_t M);
 void nj_ref_rope_bwd_f32(float *dqkv, float *dbias_part, const float *inv_freq, const int32_t *pos,
-                         int32_t N, int32_t H, int32_t K, int32_t D, int32_t P);
+                         int32_t N, int32_t H, int32_t K, int32_t D, int32_t P, float amplitude);
 void nj_ref_colsum_f32(float *dst, const float *part, int32_t P, int32_t C);
 void nj_ref_grad_sumsq_f32(float *part, const float *g, int64_t n, int32_t P);
 void nj_ref_loss_reduce_f32(float *sums, const float *kd, const float *ce, const float *entropy,
@@ -76,7 +77,7 @@ static void columns_are_added_once(void **state)
     static const int32_t unturned[ROWS];
     double *dy = random_values(ROWS * C), *part = random_values(P * C), *dst = random_values(C);
     double *before = copy(dst, C);
-    nj_ref_rope_bwd_f64(dy, part, random_values(D / 2), unturned, ROWS, H, K, D, P);
+    nj_ref_rope_bwd_f64(dy, part, random_values(D / 2), unturned, ROWS, H, K, D, P, 1);
     nj_ref_colsum_f64(dst, part, P, C);
     for (int c = 0; c < C; c++) {
         double want = before[c];
@@ -115,7 +116,7 @@ static void float_sums(const float *x, float *out)
     nj_ref_loss_reduce_f32(out, x, x + 1, x + 2, x + 3, LONG - 3);
     nj_ref_grad_sumsq_f32(part, x, LONG, PARTS);
     memcpy(dx, x, sizeof dx);
-    nj_ref_rope_bwd_f32(dx, bias, x, pos, LONG / WIDE, QUERIES, KEYS, HEAD, PARTS);
+    nj_ref_rope_bwd_f32(dx, bias, x, pos, LONG / WIDE, QUERIES, KEYS, HEAD, PARTS, 1);
     nj_ref_rmsnorm_bwd_f32(dx, gain, x, x, x, x, NULL, LONG / WIDE, WIDE, PARTS, 0);
     nj_ref_colsum_f32(gain + PARTS * WIDE, x, LONG / WIDE, WIDE);
 }

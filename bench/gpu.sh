@@ -30,7 +30,7 @@ set -u
 : "${BENCH_TORCH:=8x1024}" "${COMMIT:=$(git rev-parse HEAD 2>/dev/null || echo unknown)}"
 if [ "$DEVICE" = cpu ]; then : "${KBENCH=}"; fi
 : "${KBENCH=attn_*.lp* kd_head.lp kd_head_e5m2.lp e5m2_transpose adamw.lp add*.lp swiglu_*.lp glu_*.lp.* *norm*.lp rope_*.lp *_quantize.lp cast_* grad_sumsq embed_bwd.lp
-    row_gather.lp dequantize.lp.*}"
+    row_gather.lp heads_map.lp dequantize.lp.*}"
 nojit=$BUILD/nojit
 extra=("$@")
 failed=0

@@ -74,6 +74,12 @@ static const struct translated translated[] = {
      "'rope_theta': 1000000.0, 'rope_local_base_freq': 10000.0, 'rope_scaling': {'rope_type': "
      "'linear', 'factor': 8.0}, 'tie_word_embeddings': true"},
     {"gemma3",
+     {SIZES("gemma3", 1), REAL("gemma3.rope.global.freq_base", 1e6),
+      REAL("gemma3.rope.local.freq_base", 2e4)},
+     {NULL},
+     "'model_type': 'gemma3_text', 'layer_types': ['full_attention'], 'query_pre_attn_scalar': "
+     "64, 'rope_theta': 1000000.0, 'rope_local_base_freq': 20000.0, 'tie_word_embeddings': true"},
+    {"gemma3",
      {SIZES("gemma3", 1), REAL("gemma3.rope.freq_base_swa", 5e3)},
      {NULL},
      "'model_type': 'gemma3_text', 'layer_types': ['full_attention'], 'query_pre_attn_scalar': "

@@ -325,13 +325,15 @@ static int put_windows(struct gguf_source *s)
 /* The scale of scores is not in the file: llama.cpp takes a model of 62 layers for the one of 27B. */
 static int put_gemma3(struct gguf_source *s)
 {
+    double theta;
     if (json_is_null(json_object_get(s->out, "sliding_window")))
         json_object_del(s->out, "sliding_window"); /* layer_types says that no layer has one */
     const bool largest = whole_of(s, "num_hidden_layers") == GGUF_GEMMA3_27B_LAYERS;
     put_whole(s, "query_pre_attn_scalar",
               largest ? whole_of(s, "hidden_size") / whole_of(s, "num_attention_heads")
                       : whole_of(s, "head_dim"));
-    return put_positive(s, "rope.freq_base_swa", "rope_local_base_freq", 1e4);
+    TRY(gguf_positive(s, "rope.local.freq_base", 1e4, &theta)); /* as Ollama writes it */
+    return put_positive(s, "rope.freq_base_swa", "rope_local_base_freq", theta);
 }
 
 static int put_granite(struct gguf_source *s)

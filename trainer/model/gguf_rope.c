@@ -294,7 +294,8 @@ static int put_partial(struct gguf_source *s)
 int gguf_put_rope(struct gguf_source *s)
 {
     double theta;
-    TRY(gguf_positive(s, "rope.freq_base", 1e4, &theta));
+    TRY(gguf_positive(s, "rope.global.freq_base", 1e4, &theta)); /* as Ollama writes Gemma 3 */
+    TRY(gguf_positive(s, "rope.freq_base", theta, &theta));
     json_object_set_new(s->out, "rope_theta", json_real(theta));
     TRY(refuse_others(s, theta));
     if (s->arch->partial)

@@ -69,6 +69,20 @@ template <int ROWS, int D> struct decode_shared {
     }
 };
 
+// Return the block's partial results. With heads of 256 all that a block shares is more than may be declared.
+template <int ROWS, int D>
+static __device__ __forceinline__ decode_shared<ROWS, D> &decode_shared_of()
+{
+    if constexpr (D > 128) {
+        extern __shared__ __align__(16) unsigned char nj_dynamic[];
+        static_assert(sizeof(decode_shared<ROWS, D>) == 33536, "this is smem in the contracts");
+        return *reinterpret_cast<decode_shared<ROWS, D> *>(nj_dynamic);
+    } else {
+        __shared__ decode_shared<ROWS, D> shared;
+        return shared;
+    }
+}
+
 // Compute all query heads of one key head of row r, ROWS at a time (more of them read the keys again), over one chunk
 // of the keys that it sees in the cache that cache_of(slot, position) gives; with C = 1 over all chunks in turn. The
 // warps of the block take KEYS keys in turn, and their results are added in order.
@@ -78,7 +92,7 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
            const CacheOf &cache_of, int R, int H, int K, int C, int window, float scale)
 {
     constexpr int ROWS = Warp::ROWS, KEYS = Warp::KEYS, WARPS = NJ_THREADS / 32;
-    __shared__ decode_shared<ROWS, D> shared;
+    auto &shared = decode_shared_of<ROWS, D>();
     // sums of the chunks before; each is used by one thread
     __shared__ decode_sum before[ROWS * D / 2];
     const int kv = blockIdx.x, r = blockIdx.z, group = H / K;
@@ -236,7 +250,9 @@ template <typename T, int D> struct decode_cache {
 // its elements for two mma, and its scores, once they are transposed probabilities, are the right operand for the
 // values that it has loaded.
 template <typename T, int D> struct decode_warp : decode_mma<D> {
-    static constexpr int KEYS = CACHE_BLOCK;
+    // Keys and values lie in registers in so many parts, one after the other.
+    static constexpr int KEYS = CACHE_BLOCK, PARTS = D > 128 ? 2 : 1;
+    static constexpr int KEY_LOADS = D / 32 / PARTS, VALUE_LOADS = D / 8 / PARTS;
     decode_queries<T, D, 32, D / 64> q;
 
     // Load the query heads from the first column on; columns of the mma beyond the last head repeat it.
@@ -259,61 +275,104 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
     {
         return left >= 2 ? 0x3210 : left == 1 ? 0x5410 : left == 0 ? 0x7654 : 0x7676;
     }
-    // Put the newest key and value in place. The newest key also stands for those behind it. `pos` counts from the
-    // first of these keys.
-    static __device__ __forceinline__ void put_newest(uint4 (&k)[4][D / 32], uint4 (&v)[D / 8],
-                                                      const decode_newest<T, D> &newest, int pos)
+    // Put the newest key in place, which also stands for those behind it. `pos` counts from the first of these keys.
+    static __device__ __forceinline__ void
+    put_newest_key(uint4 (&k)[4][KEY_LOADS], const decode_newest<T, D> &newest, int part, int pos)
     {
-        const int lane = lane_here(), g = lane / 4, t = lane % 4, left = pos - 8 * t;
+        const int lane = lane_here(), g = lane / 4, t = lane % 4;
 #pragma unroll
         for (int n = 0; n < 4; n++) {
             if (8 * (g / 2) + g % 2 + 2 * n < pos)
                 continue;
 #pragma unroll
-            for (int i = 0; i < D / 32; i++)
-                k[n][i] = *reinterpret_cast<const uint4 *>(newest.k + 4 * t + 16 * i);
+            for (int i = 0; i < KEY_LOADS; i++)
+                k[n][i] = *reinterpret_cast<const uint4 *>(newest.k + 4 * t +
+                                                           16 * (part * KEY_LOADS + i));
         }
+    }
+    static __device__ __forceinline__ void
+    put_newest_value(uint4 (&v)[VALUE_LOADS], const decode_newest<T, D> &newest, int part, int pos)
+    {
+        const int lane = lane_here(), g = lane / 4, left = pos - 8 * (lane % 4);
 #pragma unroll
-        for (int i = 0; i < D / 8; i++) {
-            const uint32_t x = __byte_perm(newest.v[4 * i + g / 2], 0, g % 2 ? 0x4432 : 0x4410);
+        for (int i = 0; i < VALUE_LOADS; i++) {
+            const uint32_t x = __byte_perm(newest.v[4 * (part * VALUE_LOADS + i) + g / 2], 0,
+                                           g % 2 ? 0x4432 : 0x4410);
             v[i].x = __byte_perm(v[i].x, x, picked(left));
             v[i].y = __byte_perm(v[i].y, x, picked(left - 2));
             v[i].z = __byte_perm(v[i].z, x, picked(left - 4));
             v[i].w = __byte_perm(v[i].w, x, picked(left - 6));
         }
     }
-    // Take the keys from j0 on, of which the first exists.
-    __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, float scale_log2)
+    static __device__ __forceinline__ void
+    load_keys(uint4 (&k)[4][KEY_LOADS], const decode_cache<T, D> &cache, int key, int part)
     {
-        const int g = lane_id() / 4, t = lane_id() % 4;
-        const int key = j0 + 8 * (g / 2) + g % 2; // key for row g of the first eight
-        uint4 k[4][D / 32], v[D / 8];
 #pragma unroll
         for (int n = 0; n < 4; n++) {
-            const T *p = cache.k + (int64_t)min(key + 2 * n, cache.pos) * D + 8 * t;
+            const T *p = cache.k + (int64_t)min(key + 2 * n, cache.pos) * D + lane_id() % 4 * 8;
 #pragma unroll
-            for (int i = 0; i < D / 32; i++)
-                k[n][i] = vec<T>::read(p + 32 * i);
+            for (int i = 0; i < KEY_LOADS; i++)
+                k[n][i] = vec<T>::read(p + 32 * (part * KEY_LOADS + i));
         }
-        const T *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
+    }
+    static __device__ __forceinline__ void
+    load_values(uint4 (&v)[VALUE_LOADS], const decode_cache<T, D> &cache, int j0, int part)
+    {
+        const int lane = lane_id();
+        const T *values = cache.v + (int64_t)j0 * D + lane / 4 * CACHE_BLOCK + lane % 4 * 8;
 #pragma unroll
-        for (int i = 0; i < D / 8; i++)
-            v[i] = vec<T>::read(values + 8 * i * CACHE_BLOCK);
-        const bool last = j0 + KEYS > cache.pos, first = j0 < cache.oldest();
-        if (last) {
-            cache.begin();
-            put_newest(k, v, *cache.newest, cache.pos - j0);
-        }
-        float s[2][4] = {};
+        for (int i = 0; i < VALUE_LOADS; i++)
+            v[i] = vec<T>::read(values + 8 * (part * VALUE_LOADS + i) * CACHE_BLOCK);
+    }
+    __device__ __forceinline__ void score(float (&s)[2][4], const uint4 (&k)[4][KEY_LOADS],
+                                          int part) const
+    {
 #pragma unroll
-        for (int i = 0; i < D / 32; i++) {
-            const uint4 its = query(i);
+        for (int i = 0; i < KEY_LOADS; i++) {
+            const uint4 its = query(part * KEY_LOADS + i);
 #pragma unroll
             for (int n = 0; n < 2; n++) {
                 const uint4 a = k[2 * n][i], b = k[2 * n + 1][i];
                 mma16816(s[n], {a.x, b.x, a.y, b.y}, its.x, its.y);
                 mma16816(s[n], {a.z, b.z, a.w, b.w}, its.z, its.w);
             }
+        }
+    }
+    __device__ __forceinline__ void weigh(const uint32_t (&p)[4], const uint4 (&v)[VALUE_LOADS],
+                                          int part)
+    {
+#pragma unroll
+        for (int i = 0; i < VALUE_LOADS / 2; i++) {
+            const uint4 a = v[2 * i], b = v[2 * i + 1];
+            float(&sums)[4] = this->acc[part * (VALUE_LOADS / 2) + i];
+            mma16816(sums, {a.x, b.x, a.y, b.y}, p[0], p[1]);
+            mma16816(sums, {a.z, b.z, a.w, b.w}, p[2], p[3]);
+        }
+    }
+    // Take the keys from j0 on, of which the first exists.
+    __device__ __forceinline__ void step(const decode_cache<T, D> &cache, int j0, float scale_log2)
+    {
+        const int g = lane_id() / 4;
+        const int key = j0 + 8 * (g / 2) + g % 2; // key for row g of the first eight
+        uint4 k[4][KEY_LOADS], v[VALUE_LOADS];
+        float s[2][4] = {};
+        load_keys(k, cache, key, 0);
+        if (PARTS == 1)
+            load_values(v, cache, j0, 0); // a whole block
+        const bool last = j0 + KEYS > cache.pos, first = j0 < cache.oldest();
+        if (last) {
+            cache.begin();
+            put_newest_key(k, *cache.newest, 0, cache.pos - j0);
+            if (PARTS == 1)
+                put_newest_value(v, *cache.newest, 0, cache.pos - j0);
+        }
+        score(s, k, 0);
+        if (PARTS > 1) {
+            load_keys(k, cache, key, 1);
+            if (last)
+                put_newest_key(k, *cache.newest, 1, cache.pos - j0);
+            score(s, k, 1);
+            load_values(v, cache, j0, 0);
         }
 #pragma unroll
         for (int n = 0; n < 4; n++) {
@@ -326,11 +385,14 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
 #pragma unroll
         for (int n = 0; n < 4; n++)
             p[n] = transposed(pack2(s[n / 2][n % 2 * 2], s[n / 2][n % 2 * 2 + 1]));
-#pragma unroll
-        for (int i = 0; i < D / 16; i++) {
-            const uint4 a = v[2 * i], b = v[2 * i + 1];
-            mma16816(this->acc[i], {a.x, b.x, a.y, b.y}, p[0], p[1]);
-            mma16816(this->acc[i], {a.z, b.z, a.w, b.w}, p[2], p[3]);
+        if (PARTS > 1 && last)
+            put_newest_value(v, *cache.newest, 0, cache.pos - j0);
+        weigh(p, v, 0);
+        if (PARTS > 1) {
+            load_values(v, cache, j0, 1);
+            if (last)
+                put_newest_value(v, *cache.newest, 1, cache.pos - j0);
+            weigh(p, v, 1);
         }
     }
 };

@@ -28,13 +28,21 @@ template <typename T, int D> struct decode_cache_q8 {
 
     static __device__ __forceinline__ float round(uint32_t *to, const uint32_t *from)
     {
-        vec<T, 4> x = {};
+        constexpr int N = (D / 4 + 31) / 32;
+        vec<T, 4> x[N] = {};
         const int lane = lane_id();
-        if (lane < D / 4)
-            x.load(reinterpret_cast<const T *>(from) + 4 * lane);
-        const kv_levels levels(warp_max(most_of(x.v)));
-        if (lane < D / 4)
-            to[lane] = levels.word(x.v);
+        float most = 0;
+#pragma unroll
+        for (int i = 0; i < N; i++) {
+            if (lane + 32 * i < D / 4)
+                x[i].load(reinterpret_cast<const T *>(from) + 4 * (lane + 32 * i));
+            most = fmaxf(most, most_of(x[i].v));
+        }
+        const kv_levels levels(warp_max(most));
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            if (lane + 32 * i < D / 4)
+                to[lane + 32 * i] = levels.word(x[i].v);
         return levels.scale;
     }
     // Prepare the newest position; only the one warp that reaches it calls this.
@@ -53,8 +61,8 @@ template <typename T, int D> struct decode_cache_q8 {
     __device__ __forceinline__ void store() const
     {
         const int lane = lane_id();
-        if (lane < D / 4)
-            reinterpret_cast<uint32_t *>(k + (int64_t)pos * D)[lane] = newest->k[lane];
+        for (int i = lane; i < D / 4; i += 32)
+            reinterpret_cast<uint32_t *>(k + (int64_t)pos * D)[i] = newest->k[i];
         for (int d = lane; d < D; d += 32)
             v[value_at<D>(pos, d)] = new_value(d);
         if (lane == 0)
@@ -83,15 +91,19 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     // Probabilities times the scales of their values are rounded to float16. Multiplied by this, they do not overflow
     // for any value that float16 can hold, and values of 1e-4 keep as many digits as in bfloat16.
     static constexpr float LIFT = 64;
+    // Values lie in registers in so many parts, one after the other.
+    static constexpr int PARTS = D > 128 ? 2 : 1, LOADS = D / 8 / PARTS;
     uint32_t q[D / 64][8];
-    decode_queries<T, D, 8, 2> asked;
+    decode_queries<T, D, 8, 2> asked[PARTS]; // each of 64 dims and their partners
 
     // Return the first angle of this lane, which has 16 dims of every 64. If D is 64, their partners belong to another
     // lane, so it loads both.
     static __device__ __forceinline__ int angle() { return lane_id() % 4 * 16 % (D / 2); }
     __device__ __forceinline__ decode_warp_q8(const decode_input<T, D> &in, int first, int heads)
     {
-        asked.ask(in, first + min(lane_id() / 4, heads - 1) * D + angle());
+#pragma unroll
+        for (int i = 0; i < PARTS; i++)
+            asked[i].ask(in, first + min(lane_id() / 4, heads - 1) * D + angle() + 64 * i);
     }
     static __device__ __forceinline__ void pack(uint32_t *to, uint4 from)
     {
@@ -102,15 +114,18 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     }
     __device__ __forceinline__ void take(const decode_input<T, D> &in, int pos)
     {
-        asked.take(in, pos, angle());
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const head_piece<T> &x = asked.x[half];
-            if constexpr (D == 64) {
-                pack(q[0] + 4 * half, lane_id() % 4 < 2 ? x.lo : x.hi);
-            } else {
-                pack(q[0] + 4 * half, x.lo);
-                pack(q[1] + 4 * half, x.hi);
+        for (int i = 0; i < PARTS; i++) {
+            asked[i].take(in, pos, angle() + 64 * i);
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const head_piece<T> &x = asked[i].x[half];
+                if constexpr (D == 64) {
+                    pack(q[0] + 4 * half, lane_id() % 4 < 2 ? x.lo : x.hi);
+                } else {
+                    pack(q[i] + 4 * half, x.lo);
+                    pack(q[PARTS + i] + 4 * half, x.hi);
+                }
             }
         }
     }
@@ -127,15 +142,43 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
         widen_bytes(y, b);
         mma16816_f16(c, {x[0], y[0], x[1], y[1]}, right0, right1);
     }
+    static __device__ __forceinline__ void
+    load_values(uint2 (&v)[LOADS], const decode_cache_q8<T, D> &cache, int j0, int part)
+    {
+        const int lane = lane_id();
+        const int8_t *values = cache.v + (int64_t)j0 * D + lane / 4 * CACHE_BLOCK + lane % 4 * 8;
+#pragma unroll
+        for (int i = 0; i < LOADS; i++)
+            v[i] = *reinterpret_cast<const uint2 *>(values + 8 * (part * LOADS + i) * CACHE_BLOCK);
+    }
+    // Put the newest value in place, `left` keys behind the lane's first.
+    static __device__ __forceinline__ void
+    put_newest_value(uint2 (&v)[LOADS], const decode_cache_q8<T, D> &cache, int part, int left)
+    {
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const uint32_t byte = cache.new_value(8 * (part * LOADS + i) + lane_id() / 4);
+            v[i].x = with_byte(v[i].x, byte, left);
+            v[i].y = with_byte(v[i].y, byte, left - 4);
+        }
+    }
+    __device__ __forceinline__ void weigh(const uint32_t (&p)[4], const uint2 (&v)[LOADS], int part)
+    {
+#pragma unroll
+        for (int i = 0; i < LOADS / 2; i++) {
+            float(&sums)[4] = this->acc[part * (LOADS / 2) + i];
+            multiply(sums, v[2 * i].x, v[2 * i + 1].x, p[0], p[1]);
+            multiply(sums, v[2 * i].y, v[2 * i + 1].y, p[2], p[3]);
+        }
+    }
     __device__ __forceinline__ void step(const decode_cache_q8<T, D> &cache, int j0,
                                          float scale_log2)
     {
         const int g = lane_id() / 4, t = lane_id() % 4, quad = 4 * g;
         const int key = j0 + 8 * (g / 2) + g % 2; // key for row g of the first eight
         const int8_t *keys = cache.k + (int64_t)key * D + 16 * t;
-        const int8_t *values = cache.v + (int64_t)j0 * D + g * CACHE_BLOCK + 8 * t; // a whole block
         alignas(16) uint32_t k[4][D / 16];
-        uint2 v[D / 8];
+        uint2 v[LOADS];
 #pragma unroll
         for (int n = 0; n < 4; n++) {
 #pragma unroll
@@ -143,12 +186,10 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
                 load(k[n] + 4 * i, keys + 2 * n * D + 64 * i);
         }
         float2 scales = cache.scales[key + 2 * t]; // scales of this quad's t-th key
-#pragma unroll
-        for (int i = 0; i < D / 8; i++)
-            v[i] = *reinterpret_cast<const uint2 *>(values + 8 * i * CACHE_BLOCK);
+        if (PARTS == 1)
+            load_values(v, cache, j0, 0); // a whole block
         const bool last = j0 + KEYS > cache.pos, first = j0 < cache.oldest();
         if (last) {
-            const int left = cache.pos - j0 - 8 * t;
             cache.begin();
 #pragma unroll
             for (int n = 0; n < 4; n++) {
@@ -161,12 +202,8 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             }
             if (key + 2 * t >= cache.pos) // for a later key any finite scale will do
                 scales = cache.newest->scales;
-#pragma unroll
-            for (int i = 0; i < D / 8; i++) {
-                const uint32_t byte = cache.new_value(8 * i + g);
-                v[i].x = with_byte(v[i].x, byte, left);
-                v[i].y = with_byte(v[i].y, byte, left - 4);
-            }
+            if (PARTS == 1)
+                put_newest_value(v, cache, 0, cache.pos - j0 - 8 * t);
         }
         float s[2][4] = {};
 #pragma unroll
@@ -196,9 +233,13 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
                 pack2_f16(s[n / 2][n % 2 * 2] * factor, s[n / 2][n % 2 * 2 + 1] * factor));
         }
 #pragma unroll
-        for (int i = 0; i < D / 16; i++) {
-            multiply(this->acc[i], v[2 * i].x, v[2 * i + 1].x, p[0], p[1]);
-            multiply(this->acc[i], v[2 * i].y, v[2 * i + 1].y, p[2], p[3]);
+        for (int part = 0; part < PARTS; part++) {
+            if (PARTS > 1) {
+                load_values(v, cache, j0, part);
+                if (last)
+                    put_newest_value(v, cache, part, cache.pos - j0 - 8 * t);
+            }
+            weigh(p, v, part);
         }
     }
     __device__ __forceinline__ void put(decode_shared<decode_mma<D>::ROWS, D> &shared)

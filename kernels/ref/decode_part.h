@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-enum { DECODE_D_MAX = 128 };
+enum { DECODE_D_MAX = 256 };
 
 /* The new row of a sequence, as the GEMM of queries, keys and values leaves it. If inv_freq is NULL, RoPE has been
  * applied already. */

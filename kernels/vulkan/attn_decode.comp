@@ -4,6 +4,9 @@
 #include "kv_cache.glsl"
 #include "rope.glsl"
 
+// Dims that one thread has: thread(), thread() + NJ_THREADS, and so on.
+const int MINE = (D + NJ_THREADS - 1) / NJ_THREADS;
+
 shared float nj_scores[CHUNK], nj_query[D];
 
 float with_bias(int64_t row, int column)
@@ -54,12 +57,12 @@ part_stats score_chunk(nj_cache keys, int begin, int count)
     return part_stats(top * LOG2_E, block_sum(sum));
 }
 
-// Return this thread's element of the weighted values.
-float weigh_values(nj_cache values, int begin, int count)
+// Return element d of the weighted values.
+float weigh_values(nj_cache values, int begin, int count, int d)
 {
     float sum = 0.0;
-    for (int j = begin; j < count && thread() < D; j++)
-        sum += nj_scores[j] * cached(values, value_at(j, thread()));
+    for (int j = begin; j < count && d < D; j++)
+        sum += nj_scores[j] * cached(values, value_at(j, d));
     return sum;
 }
 
@@ -67,32 +70,41 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
 {
     const int64_t at = cache_at(slot.v[r], group), width = int64_t(H + 2 * K) * D;
     barrier(); // the last query may still be read
-    if (thread() < D)
-        nj_query[thread()] = turned(r * width, head, thread(), pos.v[r]);
+    for (int d = thread(); d < D; d += NJ_THREADS)
+        nj_query[d] = turned(r * width, head, d, pos.v[r]);
     part_stats total = part_stats(MINUS_INFINITY, 0.0);
-    float sum = 0.0;
+    float sums[MINE];
+    NJ_UNROLL
+    for (int i = 0; i < MINE; i++)
+        sums[i] = 0.0;
     for (int c = first_chunk; c <= last_chunk; c++) {
         const int first = c * CHUNK, count = min(CHUNK, pos.v[r] + 1 - first);
         const int begin = max(0, first_position(pos.v[r]) - first);
         const int64_t start = at + int64_t(first) * D; // a chunk is whole blocks of values
         const part_stats next = score_chunk(cache_from(k, start), begin, count);
-        const float value = weigh_values(cache_from(v, start), begin, count);
         float old = 0.0, its = 1.0;
         if (c > first_chunk)
             part_add(total, next, old, its);
         else
             total = next;
-        sum = sum * old + value * its;
+        NJ_UNROLL
+        for (int i = 0; i < MINE; i++) {
+            const int d = thread() + i * NJ_THREADS;
+            const float value = weigh_values(cache_from(v, start), begin, count, d);
+            sums[i] = sums[i] * old + value * its;
+        }
     }
-    if (C == 1) {
-        if (thread() < D)
-            put(from_t(o, (int64_t(r) * H + head) * D), thread(), sum / total.sum);
-        return;
-    }
+    nj_t whole = from_t(o, (int64_t(r) * H + head) * D);
     nj_f32 to = from(part, ((int64_t(first_chunk) * R + r) * H + head) * (D + STATS));
-    if (thread() < D)
-        to.v[thread()] = sum;
-    if (thread() == 0) {
+    NJ_UNROLL
+    for (int i = 0; i < MINE; i++) {
+        const int d = thread() + i * NJ_THREADS;
+        if (d < D && C == 1)
+            put(whole, d, sums[i] / total.sum);
+        else if (d < D)
+            to.v[d] = sums[i];
+    }
+    if (thread() == 0 && C > 1) {
         to.v[D] = total.top;
         to.v[D + 1] = total.sum;
     }

@@ -83,6 +83,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, shl_b32, "shl.b32", "r=rr", uint32_t, y < 32 ? x << (y & 31) : 0) \
     OP(shl_b64, "shl.b64", "l=lr", uint64_t, uint64_t, uint32_t, uint32_t, y < 64 ? x << (y & 63) : 0) \
     SAME(OP, shr_u32, "shr.u32", "r=rr", uint32_t, y < 32 ? x >> (y & 31) : 0) \
+    OP(shr_u16, "shr.u16", "h=hr", uint16_t, uint16_t, uint32_t, uint32_t, y < 16 ? x >> (y & 15) : 0) \
     OP(shr_u64, "shr.u64", "l=lr", uint64_t, uint64_t, uint32_t, uint32_t, y < 64 ? x >> (y & 63) : 0) \
     OP(shr_s32, "shr.s32", "r=rr", int32_t, int32_t, uint32_t, uint32_t, x >> shift_of(y, 31)) \
     OP(shr_s64, "shr.s64", "l=lr", int64_t, int64_t, uint32_t, uint32_t, x >> shift_of(y, 63)) \

@@ -115,6 +115,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(shl_b32, "shl.b32", 'i', 'b', b > 31 ? 0 : a << b) \
     ROW(shl_b64, "shl.b64", 'i', 'b', b > 63 ? 0 : A << b) \
     ROW(shr_u32, "shr.u32", 'i', 'b', b > 31 ? 0 : a >> b) \
+    ROW(shr_u16, "shr.u16", 'i', 'b', b > 15 ? 0 : (uint16_t)a >> b) \
     ROW(shr_u64, "shr.u64", 'i', 'b', b > 63 ? 0 : A >> b) \
     ROW(shr_s32, "shr.s32", 'i', 'b', (uint32_t)((int32_t)a >> (b > 31 ? 31 : b))) \
     ROW(shr_s64, "shr.s64", 'i', 'b', (uint64_t)((int64_t)A >> (b > 63 ? 63 : b))) \

@@ -311,7 +311,7 @@ static const struct refused {
      {.change = "{\"num_experts\":8}"},
      NJ_E_UNSUPPORTED,
      "num_experts is 8; mixtures of experts"},
-    {"qwen2", {.change = "{\"head_dim\":80}"}, NJ_E_UNSUPPORTED, "is 80; 64 and 128"},
+    {"qwen2", {.change = "{\"head_dim\":80}"}, NJ_E_UNSUPPORTED, "is 80; 64, 128 and 256"},
     {"qwen2",
      {.change = "{\"tokenizer.eos_token_id\":61}"},
      NJ_E_FORMAT,

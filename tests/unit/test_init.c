@@ -288,7 +288,7 @@ static void a_failed_init_leaves_nothing(void **state)
 
     ATTENTION(&c).head_dim = 32;
     check_refused(init_model(at("bad"), &c, 1, NJ_TYPE_F32, INT64_MAX, NULL), NJ_E_UNSUPPORTED,
-                  "is 32; 64 and 128", "bad configuration");
+                  "is 32; 64, 128 and 256", "bad configuration");
     assert_int_equal(access(at("bad"), F_OK), -1);
 }
 

@@ -70,9 +70,9 @@ refused "init --layers with an empty number is refused" 2 "'' is not the number 
 refused "init --layers of a preset is refused" 2 '--layers needs --like' --preset nojit-tiny --layers 0
 refused "init --layers with a shape is refused" 2 '--layers keeps weights, which --hidden-size would make random; leave one' "${like[@]}" --layers 0 --hidden-size 64
 refused "init --layers with another LM head is refused" 2 'which --tie-embeddings would make random' "${like[@]}" --layers 0 --tie-embeddings false
-refused "a width that heads do not divide is refused" 2 '^nojit init: hidden size 192 / 2 heads = 96; head_dim must be 64, 128 or 256: give' "${like[@]}" --hidden-size 192
+refused "a width that heads do not divide is refused" 2 '^nojit init: hidden size 200 / 2 heads = 100; as head_dim, multiples of 8 up to 256 are supported: give' "${like[@]}" --hidden-size 200
 refused "heads that key-value heads do not divide are refused" 2 '3 query heads are not a multiple of 2 key-value heads' "${like[@]}" --head-dim 64 --heads 3 --kv-heads 2
-refused "a head size other than 64, 128 and 256 is refused" 2 '--head-dim 96: must be 64, 128 or 256' "${like[@]}" --head-dim 96
+refused "a head size that is no multiple of 8 is refused" 2 '--head-dim 100: multiples of 8 up to 256 are supported' "${like[@]}" --head-dim 100
 refused "a width that is no multiple of 8 is refused" 1 'the new model: .* both must be multiples of 8' "${like[@]}" --intermediate-size 100
 
 if "${PYTHON:-python3}" -c 'import torch, transformers' 2>/dev/null; then

@@ -117,15 +117,15 @@ static int fit_heads(const struct settings *s, bool filled, struct model_config 
     if (s->head_dim == 0 && filled) {
         const int size = c->hidden_size / b->heads;
         set_in_blocks(c, BLOCK_ATTENTION, offsetof(struct block, head_dim), size);
-        if (size * b->heads != c->hidden_size || !is_head_dim(size))
+        if (size * b->heads != c->hidden_size || !block_heads_fit(b))
             return fail(
                 NJ_E_ARG,
-                "hidden size %d / %d heads = %g; head_dim must be 64, 128 or 256: give --heads and "
+                "hidden size %d / %d heads = %g; as head_dim, %s are supported: give --heads and "
                 "--hidden-size that make one, or --head-dim",
-                c->hidden_size, b->heads, (double)c->hidden_size / b->heads);
+                c->hidden_size, b->heads, (double)c->hidden_size / b->heads, block_head_sizes(b));
     }
-    if (!is_head_dim(b->head_dim))
-        return fail(NJ_E_ARG, "--head-dim %d: must be 64, 128 or 256", b->head_dim);
+    if (!block_heads_fit(b))
+        return fail(NJ_E_ARG, "--head-dim %d: %s are supported", b->head_dim, block_head_sizes(b));
     if (b->heads % b->kv_heads != 0)
         return fail(NJ_E_ARG,
                     "%d query heads are not a multiple of %d key-value heads; give --heads and "

@@ -2,7 +2,7 @@
  *
  * arch.c: see arch.h.
  */
-#include "model/arch.h"
+#include "model/config.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -78,4 +78,16 @@ int block_padded_dim(const struct block *b)
     while (sizes[i] < b->head_dim)
         i++;
     return sizes[i];
+}
+
+bool block_heads_fit(const struct block *b)
+{
+    const int size = b->head_dim;
+    return size > 0 && size <= CONFIG_HEAD_DIM_MOST && size % 8 == 0 &&
+           (!block_has(b, FEATURE_QK_NORM) || size == block_padded_dim(b));
+}
+
+const char *block_head_sizes(const struct block *b)
+{
+    return block_has(b, FEATURE_QK_NORM) ? "64, 128 and 256" : "multiples of 8 up to 256";
 }

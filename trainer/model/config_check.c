@@ -19,20 +19,13 @@ static const struct block *block_or(const struct model_config *c, int layer, enu
     return b ? b : none;
 }
 
-/* Check the size of the heads: kernels have 64, 128 and 256 elements, and others are padded with zeros, which a norm over
- * a head would count. */
 static int check_head_dim(const struct block *b, const struct config_file *f)
 {
-    enum { STEP = 8 };
-    const int size = b->head_dim;
-    const bool normed = block_has(b, FEATURE_QK_NORM);
-    if (size > 0 && size <= CONFIG_HEAD_DIM_MOST && size % STEP == 0 &&
-        (!normed || size == block_padded_dim(b)))
+    if (block_heads_fit(b))
         return 0;
     return fail(NJ_E_UNSUPPORTED, "%s: %s (or %s / %s) is %d; %s are supported: use another model",
                 f->path, field_called(f, "head_dim").text, field_called(f, "hidden_size").text,
-                field_called(f, "num_attention_heads").text, size,
-                normed ? "64, 128 and 256" : "multiples of 8 up to 256");
+                field_called(f, "num_attention_heads").text, b->head_dim, block_head_sizes(b));
 }
 
 static int check_tokens(const struct model_config *c, const struct config_file *f)

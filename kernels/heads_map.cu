@@ -72,7 +72,10 @@ static __device__ __forceinline__ void heads_map(T *y, float *part, const T *x, 
                 offset.v[i] = its.from[i] >= 0 ? to_f32(bias[its.from[i]]) : 0.0f;
         int64_t n = group < groups ? blockIdx.x + (int64_t)group * P : N;
         for (; n < N; n += its.rows() * step) {
-            const int count = (int)min((int64_t)its.rows(), (N - n + step - 1) / step);
+            int count = 0; // rows of these that exist
+#pragma unroll
+            for (int k = 0; k < ROWS; k++)
+                count += k < its.rows() && n + k * step < N;
             typename vec<T>::raw raw[ROWS];
             its.read(raw, x + n * in, step * in, count);
 #pragma unroll

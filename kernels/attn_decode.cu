@@ -4,8 +4,8 @@
 template <typename T, int D>
 static __device__ __forceinline__ void
 attn_decode(T *o, float *part, T *k, T *v, const T *qkv, const T *bias, const float *inv_freq,
-            const int32_t *slot, const int32_t *pos, int R, int H, int K, int P, int G, int C,
-            int window, float scale, float amplitude)
+            const T *sink, const int32_t *slot, const int32_t *pos, int R, int H, int K, int P,
+            int G, int C, int window, float scale, float amplitude)
 {
     __shared__ decode_newest<T, D> newest;
     const int kv = blockIdx.x;
@@ -15,5 +15,6 @@ attn_decode(T *o, float *part, T *k, T *v, const T *qkv, const T *bias, const fl
         const int64_t at = ((int64_t)s * K + kv) * P * D;
         return decode_cache<T, D>{k + at, v + at, last, window, in, &newest};
     };
-    decode_row<decode_warp<T, D>, D>(o, part, in, slot, pos, cache_of, R, H, K, C, window, scale);
+    decode_row<decode_warp<T, D>, D>(o, part, in, sink, slot, pos, cache_of, R, H, K, C, window,
+                                     scale);
 }

@@ -3,7 +3,7 @@
 
 // Add up the chunks of a row in their order; each thread has two adjacent elements.
 template <typename T, int D>
-static __device__ __forceinline__ void attn_decode_merge(T *o, const float *part,
+static __device__ __forceinline__ void attn_decode_merge(T *o, const float *part, const T *sink,
                                                          const int32_t *slot, const int32_t *pos,
                                                          int R, int H, int C, int window)
 {
@@ -17,5 +17,7 @@ static __device__ __forceinline__ void attn_decode_merge(T *o, const float *part
     decode_sum all = decode_sum::none();
     for (int c = first; c <= last / DECODE_CHUNK; c++, p += chunk)
         all.add(p[D + DECODE_TOP], p[D + DECODE_SUM], *reinterpret_cast<const float2 *>(p + d));
+    if (sink)
+        all.add_sink(to_f32(sink[h]));
     all.store(o + head * D + d);
 }

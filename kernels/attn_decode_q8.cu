@@ -4,8 +4,9 @@
 template <typename T, int D>
 static __device__ __forceinline__ void
 attn_decode_q8(T *o, float *part, int32_t *k, int32_t *v, float *kv_scale, const T *qkv,
-               const T *bias, const float *inv_freq, const int32_t *slot, const int32_t *pos, int R,
-               int H, int K, int P, int G, int C, int window, float scale, float amplitude)
+               const T *bias, const float *inv_freq, const T *sink, const int32_t *slot,
+               const int32_t *pos, int R, int H, int K, int P, int G, int C, int window,
+               float scale, float amplitude)
 {
     __shared__ decode_newest_q8<T, D> newest;
     const int kv = blockIdx.x;
@@ -18,6 +19,6 @@ attn_decode_q8(T *o, float *part, int32_t *k, int32_t *v, float *kv_scale, const
         float2 *scales = reinterpret_cast<float2 *>(kv_scale) + head;
         return decode_cache_q8<T, D>{keys, values, scales, last, window, in, &newest};
     };
-    decode_row<decode_warp_q8<T, D>, D>(o, part, in, slot, pos, cache_of, R, H, K, C, window,
+    decode_row<decode_warp_q8<T, D>, D>(o, part, in, sink, slot, pos, cache_of, R, H, K, C, window,
                                         scale);
 }

@@ -38,6 +38,8 @@ struct decode_sum {
         y = fmaf(y, old, part.y * its);
         top = next;
     }
+    // Add a sink, the score of a key whose value is 0.
+    __device__ __forceinline__ void add_sink(float score) { sum += ex2(score * LOG2_E - top); }
     template <typename T> __device__ __forceinline__ void store(T *p) const
     {
         store2(p, x / sum, y / sum);
@@ -88,8 +90,9 @@ static __device__ __forceinline__ decode_shared<ROWS, D> &decode_shared_of()
 // warps of the block take KEYS keys in turn, and their results are added in order.
 template <typename Warp, int D, typename T, typename CacheOf>
 static __device__ __forceinline__ void
-decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot, const int32_t *pos,
-           const CacheOf &cache_of, int R, int H, int K, int C, int window, float scale)
+decode_row(T *o, float *part, const decode_input<T, D> &in, const T *sink, const int32_t *slot,
+           const int32_t *pos, const CacheOf &cache_of, int R, int H, int K, int C, int window,
+           float scale)
 {
     constexpr int ROWS = Warp::ROWS, KEYS = Warp::KEYS, WARPS = NJ_THREADS / 32;
     auto &shared = decode_shared_of<ROWS, D>();
@@ -137,6 +140,8 @@ decode_row(T *o, float *part, const decode_input<T, D> &in, const int32_t *slot,
                 if (more) {
                     before[i] = all;
                 } else if (C == 1) {
+                    if (sink)
+                        all.add_sink(to_f32(sink[head + h]));
                     all.store(o + (int64_t)to * D + d);
                 } else {
                     float *p = part + ((int64_t)chunk * R * H + to) * (D + DECODE_STATS);

@@ -16,9 +16,10 @@ static void chunk(int D, real *part, const real *q, const real *k, const real *v
 }
 
 void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const real *qkv,
-                         const real *bias, const real *inv_freq, const int32_t *slot,
-                         const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P, int32_t G,
-                         int32_t C, int32_t window, float scale, float amplitude)
+                         const real *bias, const real *inv_freq, const real *sink,
+                         const int32_t *slot, const int32_t *pos, int32_t R, int32_t H, int32_t K,
+                         int32_t P, int32_t G, int32_t C, int32_t window, float scale,
+                         float amplitude)
 {
     const int64_t width = (int64_t)(H + 2 * K) * D, heads = (int64_t)R * H;
     (void)G;
@@ -52,6 +53,6 @@ void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const rea
                 part_add(total, one, D);
         }
         if (C == 1 && chunks > 0)
-            part_finish(o + i * D, total, D);
+            part_finish(o + i * D, total, D, sink ? sink + h : NULL);
     }
 }

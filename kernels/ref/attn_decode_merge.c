@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "decode_part.h"
 
-void NJ_REF(attn_decode_merge)(int D, real *o, const real *part, const int32_t *slot,
-                               const int32_t *pos, int32_t R, int32_t H, int32_t C, int32_t window)
+void NJ_REF(attn_decode_merge)(int D, real *o, const real *part, const real *sink,
+                               const int32_t *slot, const int32_t *pos, int32_t R, int32_t H,
+                               int32_t C, int32_t window)
 {
     const int64_t row = D + DECODE_STATS, chunk = (int64_t)R * H * row;
     (void)C;
@@ -17,6 +18,6 @@ void NJ_REF(attn_decode_merge)(int D, real *o, const real *part, const int32_t *
         memcpy(total, p, (size_t)row * sizeof *p);
         for (p += chunk; p < end; p += chunk)
             part_add(total, p, D);
-        part_finish(o + i * D, total, D);
+        part_finish(o + i * D, total, D, sink ? sink + i % H : NULL);
     }
 }

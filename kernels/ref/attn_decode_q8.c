@@ -25,9 +25,9 @@ static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_
 
 void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, real *kv_scale,
                             const real *qkv, const real *bias, const real *inv_freq,
-                            const int32_t *slot, const int32_t *pos, int32_t R, int32_t H,
-                            int32_t K, int32_t P, int32_t G, int32_t C, int32_t window, float scale,
-                            float amplitude)
+                            const real *sink, const int32_t *slot, const int32_t *pos, int32_t R,
+                            int32_t H, int32_t K, int32_t P, int32_t G, int32_t C, int32_t window,
+                            float scale, float amplitude)
 {
     const int64_t width = (int64_t)(H + 2 * K) * D, heads = (int64_t)R * H;
     (void)G;
@@ -62,6 +62,6 @@ void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, 
                 part_add(total, one, D);
         }
         if (C == 1 && chunks > 0)
-            part_finish(o + i * D, total, D);
+            part_finish(o + i * D, total, D, sink ? sink + h : NULL);
     }
 }

@@ -89,10 +89,15 @@ static inline void part_add(real *total, const real *part, int D)
     total[D + DECODE_TOP] = next;
 }
 
-static inline void part_finish(real *o, const real *total, int D)
+/* Divide by the sum of all weights; with a sink, the score of a key whose value is 0, by that and the sink's. */
+static inline void part_finish(real *o, const real *total, int D, const real *sink)
 {
+    const real log2_e = (real)1.4426950408889634;
+    real sum = total[D + DECODE_SUM];
+    if (sink)
+        sum += exp2(*sink * log2_e - total[D + DECODE_TOP]);
     for (int d = 0; d < D; d++)
-        o[d] = total[d] / total[D + DECODE_SUM];
+        o[d] = total[d] / sum;
 }
 
 #endif

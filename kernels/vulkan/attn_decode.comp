@@ -100,7 +100,7 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
     for (int i = 0; i < MINE; i++) {
         const int d = thread() + i * NJ_THREADS;
         if (d < D && C == 1)
-            put(whole, d, sums[i] / total.sum);
+            put(whole, d, sums[i] / with_sink(total, head));
         else if (d < D)
             to.v[d] = sums[i];
     }

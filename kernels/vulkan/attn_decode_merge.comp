@@ -17,7 +17,7 @@ void merge_element(int r, int e)
         part_add(total, part_stats(next.v[D], next.v[D + 1]), old, its);
         sum = sum * old + next.v[d] * its;
     }
-    put(from_t(o, int64_t(r) * H * D), e, sum / total.sum);
+    put(from_t(o, int64_t(r) * H * D), e, sum / with_sink(total, head));
 }
 
 void nj_attn_decode_merge()

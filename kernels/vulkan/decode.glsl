@@ -15,6 +15,12 @@ struct part_stats {
     float top, sum;
 };
 
+// Return the sum of all weights of a head: with a sink, the score of a key whose value is 0, that and the sink's.
+float with_sink(part_stats total, int head)
+{
+    return given(sink) ? total.sum + nj_exp(get(sink, head) - total.top * LN_2) : total.sum;
+}
+
 // Add the statistics of the next part, and return the factors by which both parts' sums must be multiplied to be
 // relative to the larger maximum.
 void part_add(inout part_stats total, part_stats next, out float old, out float its)

@@ -32,6 +32,7 @@ struct decoder {
     float *scales, *part, *floats;
     const void *bias;      /* bias of the decoder; NULL: rows are rotated before */
     const float *inv_freq; /* NULL: rows are rotated before */
+    const void *sink;      /* NULL: heads have none */
     int32_t window;        /* 0: none */
 };
 
@@ -76,6 +77,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                             .qkv = c->qkv,
                                                                             .bias = c->bias,
                                                                             .inv_freq = c->inv_freq,
+                                                                            .sink = c->sink,
                                                                             .slot = c->slot,
                                                                             .pos = c->pos,
                                                                             .R = rows,
@@ -95,6 +97,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                       .qkv = c->qkv,
                                                                       .bias = c->bias,
                                                                       .inv_freq = c->inv_freq,
+                                                                      .sink = c->sink,
                                                                       .slot = c->slot,
                                                                       .pos = c->pos,
                                                                       .R = rows,
@@ -111,6 +114,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
         assert_int_equal(nj_attn_decode_merge(c->d->s, c->T, c->size,
                                               &(struct nj_attn_decode_merge){.o = c->o,
                                                                              .part = c->part,
+                                                                             .sink = c->sink,
                                                                              .slot = c->slot,
                                                                              .pos = c->pos,
                                                                              .R = rows,

@@ -17,20 +17,21 @@ void nj_ref_rope_fwd_f64(double *qkv, const double *bias, const double *inv_freq
                          const int32_t *pos, int32_t N, int32_t H, int32_t K, int32_t D,
                          float amplitude);
 void nj_ref_attn_decode_f64(int D, double *o, double *part, double *k, double *v, const double *qkv,
-                            const double *bias, const double *inv_freq, const int32_t *slot,
-                            const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
-                            int32_t G, int32_t C, int32_t window, float scale, float amplitude);
-void nj_ref_attn_decode_merge_f64(int D, double *o, const double *part, const int32_t *slot,
-                                  const int32_t *pos, int32_t R, int32_t H, int32_t C,
-                                  int32_t window);
+                            const double *bias, const double *inv_freq, const double *sink,
+                            const int32_t *slot, const int32_t *pos, int32_t R, int32_t H,
+                            int32_t K, int32_t P, int32_t G, int32_t C, int32_t window, float scale,
+                            float amplitude);
+void nj_ref_attn_decode_merge_f64(int D, double *o, const double *part, const double *sink,
+                                  const int32_t *slot, const int32_t *pos, int32_t R, int32_t H,
+                                  int32_t C, int32_t window);
 void nj_ref_kv_store_q8_f64(int D, int32_t *k, int32_t *v, double *kv_scale, const double *qkv,
                             const int32_t *slot, const int32_t *pos, int32_t N, int32_t H,
                             int32_t K, int32_t P, int32_t G);
 void nj_ref_attn_decode_q8_f64(int D, double *o, double *part, int32_t *k, int32_t *v,
                                double *kv_scale, const double *qkv, const double *bias,
-                               const double *inv_freq, const int32_t *slot, const int32_t *pos,
-                               int32_t R, int32_t H, int32_t K, int32_t P, int32_t G, int32_t C,
-                               int32_t window, float scale, float amplitude);
+                               const double *inv_freq, const double *sink, const int32_t *slot,
+                               const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
+                               int32_t G, int32_t C, int32_t window, float scale, float amplitude);
 
 enum { D = 8, P = 1024, G = 6, R = 6, C = 4, TOKENS = 2000 };
 static const float SCALE = 0.3f;
@@ -143,11 +144,11 @@ static void check_decode(int32_t H, int32_t K, int32_t window)
         pos[r] = lengths[r] - 1;
     double *o = filled((size_t)(R * H * D), UNTOUCHED);
     double *part = filled((size_t)(C * R * H * (D + DECODE_STATS)), UNTOUCHED);
-    nj_ref_attn_decode_f64(D, o, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G, C,
-                           window, SCALE, AMPLITUDE);
+    nj_ref_attn_decode_f64(D, o, part, s.k, s.v, s.newest, NULL, NULL, NULL, slots, pos, R, H, K, P,
+                           G, C, window, SCALE, AMPLITUDE);
     assert_true(o[0] == UNTOUCHED);
     check_cache(&s);
-    nj_ref_attn_decode_merge_f64(D, o, part, slots, pos, R, H, C, window);
+    nj_ref_attn_decode_merge_f64(D, o, part, NULL, slots, pos, R, H, C, window);
     check_rows(&s, o, window);
 }
 
@@ -175,11 +176,11 @@ static void check_chunks(int32_t window)
         pos[r] = lengths[r] - 1;
     memset(one, 0, sizeof one);
     memset(two, 0, sizeof two);
-    nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
-                           1, window, SCALE, AMPLITUDE);
-    nj_ref_attn_decode_f64(D, two, part, s.k, s.v, s.newest, NULL, NULL, slots, pos, R, H, K, P, G,
-                           C, window, SCALE, AMPLITUDE);
-    nj_ref_attn_decode_merge_f64(D, two, part, slots, pos, R, H, C, window);
+    nj_ref_attn_decode_f64(D, one, NULL, s.k, s.v, s.newest, NULL, NULL, NULL, slots, pos, R, H, K,
+                           P, G, 1, window, SCALE, AMPLITUDE);
+    nj_ref_attn_decode_f64(D, two, part, s.k, s.v, s.newest, NULL, NULL, NULL, slots, pos, R, H, K,
+                           P, G, C, window, SCALE, AMPLITUDE);
+    nj_ref_attn_decode_merge_f64(D, two, part, NULL, slots, pos, R, H, C, window);
     assert_memory_equal(one, two, sizeof one);
 }
 
@@ -211,10 +212,10 @@ static void rows_are_rotated_as_by_rope_fwd(void **state)
         nj_ref_rope_fwd_f64(rotated, b, f ? f : none, pos, R, H, K, D, AMPLITUDE);
         memcpy(k, s.k, cache);
         memcpy(v, s.v, cache);
-        nj_ref_attn_decode_f64(D, one, NULL, k, v, rotated, NULL, NULL, slots, pos, R, H, K, P, G,
-                               1, 0, SCALE, AMPLITUDE);
-        nj_ref_attn_decode_f64(D, two, NULL, s.k, s.v, s.newest, b, f, slots, pos, R, H, K, P, G, 1,
-                               0, SCALE, AMPLITUDE);
+        nj_ref_attn_decode_f64(D, one, NULL, k, v, rotated, NULL, NULL, NULL, slots, pos, R, H, K,
+                               P, G, 1, 0, SCALE, AMPLITUDE);
+        nj_ref_attn_decode_f64(D, two, NULL, s.k, s.v, s.newest, b, f, NULL, slots, pos, R, H, K, P,
+                               G, 1, 0, SCALE, AMPLITUDE);
         assert_memory_equal(one, two, out * sizeof *one);
         assert_memory_equal(k, s.k, cache);
         assert_memory_equal(v, s.v, cache);
@@ -282,8 +283,9 @@ static void check_bytes(int32_t window)
     const size_t part_size = 2 * BYTES_H * (D + DECODE_STATS);
     double *one = zeros(part_size), *two = zeros(part_size), *o = zeros(BYTES_H * D);
     nj_ref_kv_store_q8_f64(D, k8, v8, scales, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
-    nj_ref_attn_decode_q8_f64(D, o, one, k8, v8, scales, newest, NULL, NULL, slot, pos + LENGTH - 1,
-                              1, BYTES_H, BYTES_K, P, G, 2, window, SCALE, AMPLITUDE);
+    nj_ref_attn_decode_q8_f64(D, o, one, k8, v8, scales, newest, NULL, NULL, NULL, slot,
+                              pos + LENGTH - 1, 1, BYTES_H, BYTES_K, P, G, 2, window, SCALE,
+                              AMPLITUDE);
     for (int i = 0; i < 2 * LENGTH * BYTES_K * D; i++) {
         const int which = i % 2, j = i / 2 / D / BYTES_K, kv = i / 2 / D % BYTES_K, d = i / 2 % D;
         qkv[j * WIDTH + (BYTES_H + which * BYTES_K + kv) * D + d] =
@@ -291,8 +293,8 @@ static void check_bytes(int32_t window)
     }
     double *k = zeros(ELEMENTS), *v = zeros(ELEMENTS);
     nj_ref_kv_store_f64(D, k, v, qkv, slot, pos, LENGTH - 1, BYTES_H, BYTES_K, P, G);
-    nj_ref_attn_decode_f64(D, o, two, k, v, newest, NULL, NULL, slot, pos + LENGTH - 1, 1, BYTES_H,
-                           BYTES_K, P, G, 2, window, SCALE, AMPLITUDE);
+    nj_ref_attn_decode_f64(D, o, two, k, v, newest, NULL, NULL, NULL, slot, pos + LENGTH - 1, 1,
+                           BYTES_H, BYTES_K, P, G, 2, window, SCALE, AMPLITUDE);
     assert_all_close(one, two, part_size, 1e-13);
 }
 
@@ -319,12 +321,12 @@ static void rows_of_bytes_are_rotated_as_by_rope_fwd(void **state)
         scales[i] = 0.01;
     memcpy(rotated, row, WIDTH * sizeof *row);
     nj_ref_rope_fwd_f64(rotated, bias, inv_freq, pos, 1, BYTES_H, BYTES_K, D, AMPLITUDE);
-    nj_ref_attn_decode_q8_f64(D, one, NULL, k8, v8, scales, rotated, NULL, NULL, slot, pos, 1,
+    nj_ref_attn_decode_q8_f64(D, one, NULL, k8, v8, scales, rotated, NULL, NULL, NULL, slot, pos, 1,
                               BYTES_H, BYTES_K, P, G, 1, 0, SCALE, AMPLITUDE);
     memcpy(k_was, k8, sizeof k8);
     memcpy(v_was, v8, sizeof v8);
     memcpy(scales_were, scales, sizeof scales);
-    nj_ref_attn_decode_q8_f64(D, two, NULL, k8, v8, scales, row, bias, inv_freq, slot, pos, 1,
+    nj_ref_attn_decode_q8_f64(D, two, NULL, k8, v8, scales, row, bias, inv_freq, NULL, slot, pos, 1,
                               BYTES_H, BYTES_K, P, G, 1, 0, SCALE, AMPLITUDE);
     assert_memory_equal(one, two, BYTES_H * D * sizeof *one);
     assert_memory_equal(k_was, k8, sizeof k8);
@@ -507,6 +509,24 @@ static void a_row_with_a_window_is_bitwise_identical_in_any_batch(void **state)
     with_each_cache(need(state), SIZE, check_alone_in_windows);
 }
 
+static void check_alone_with_sinks(struct decoder *c, const float *newest)
+{
+    void *const sink = device_bytes(c->d, HEADS * sizeof(float));
+    float scores[HEADS];
+    for (int h = 0; h < HEADS; h++)
+        scores[h] = (float)(h % 3 - 1);
+    put(c, sink, scores, HEADS);
+    c->sink = sink;
+    check_alone(c, newest);
+    c->sink = NULL;
+    nj_free(c->d->ctx, NJ_MEM_DEVICE, sink);
+}
+
+static void a_row_with_sinks_is_bitwise_identical_in_any_batch(void **state)
+{
+    with_each_cache(need(state), SIZE, check_alone_with_sinks);
+}
+
 static void check_wide_window(struct decoder *c, const float *newest)
 {
     static struct kept none, wide;
@@ -552,6 +572,7 @@ int main(void)
     const struct CMUnitTest devices[] = {
         cmocka_unit_test(a_row_is_bitwise_identical_in_any_batch),
         cmocka_unit_test(a_row_with_a_window_is_bitwise_identical_in_any_batch),
+        cmocka_unit_test(a_row_with_sinks_is_bitwise_identical_in_any_batch),
         cmocka_unit_test(a_window_of_all_keys_is_none),
         cmocka_unit_test(a_row_is_rotated_as_by_rope_fwd),
     };

@@ -232,6 +232,17 @@ static void heads_have_other_sizes_and_rotations(void **state)
     }
 }
 
+static void heads_have_sinks(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->features |= FEATURE_BIT(FEATURE_SINKS) | FEATURE_BIT(FEATURE_O_BIAS);
+    attention_of(&c)->window = 6;
+    check_model(&c);
+    attention_of(&c)->head_dim = 80;
+    check_model(&c);
+}
+
 static void embeddings_have_a_factor(void **state)
 {
     (void)state;
@@ -305,6 +316,7 @@ int main(void)
         cmocka_unit_test(norms_of_heads_have_offsets_and_may_be_last),
         cmocka_unit_test(norms_may_be_those_of_whole_rows),
         cmocka_unit_test(heads_have_other_sizes_and_rotations),
+        cmocka_unit_test(heads_have_sinks),
         cmocka_unit_test(embeddings_have_a_factor),
         cmocka_unit_test(outputs_and_mlps_have_biases),
         cmocka_unit_test(logits_have_a_factor),

@@ -36,7 +36,7 @@ void nj_ref_attn_decode_q8_f64(int D, double *o, double *part, int32_t *k, int32
                                double *kv_scale, const double *qkv, const double *bias,
                                const double *inv_freq, const double *sink, const int32_t *slot,
                                const int32_t *pos, int32_t R, int32_t H, int32_t K, int32_t P,
-                               int32_t G, int32_t C, int32_t window, float scale);
+                               int32_t G, int32_t C, int32_t window, float scale, float amplitude);
 void nj_ref_attn_decode_merge_f64(int D, double *o, const double *part, const double *sink,
                                   const int32_t *slot, const int32_t *pos, int32_t R, int32_t H,
                                   int32_t C, int32_t window);

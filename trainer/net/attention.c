@@ -71,6 +71,20 @@ static void carve_backward(const struct net *n, size_t rows, struct carve *m, st
 
 /* ---- forward ---- */
 
+/* Let the sinks take their weight from the keys; the backward pass of attention then holds as it is. */
+static void sinks_fwd(struct work *r, const struct block_pass *p)
+{
+    if (block_has(p->b, FEATURE_SINKS))
+        OP(r, nj_sink_fwd(r->s, p->n->T,
+                          &(struct nj_sink_fwd){.o = p->v.kept[O],
+                                                .lse = p->v.kept[LSE],
+                                                .sink = block_weight(p, ROLE_SINKS),
+                                                .B = p->a->B,
+                                                .S = p->a->S,
+                                                .H = p->b->heads,
+                                                .D = block_padded_dim(p->b)}));
+}
+
 /* Compute o from raw, after adding the bias and rotating; a decoder attends to the sequences in its cache, to which
  * keys and values are added. */
 static void attend(struct work *r, const struct block_pass *p, const void *bias)
@@ -95,6 +109,7 @@ static void attend(struct work *r, const struct block_pass *p, const void *bias)
                                             .K = p->b->kv_heads,
                                             .window = p->b->window,
                                             .scale = block_score_scale(p->b)}));
+    sinks_fwd(r, p);
     if (a->cache)
         heads_store(r, p);
 }
@@ -115,6 +130,25 @@ static void forward(struct work *r, const struct block_pass *p)
 }
 
 /* ---- backward ---- */
+
+/* Compute the gradient of the sinks, after that of queries. */
+static void sinks_bwd(struct work *r, const struct block_pass *p)
+{
+    const struct acts *a = p->a;
+    const int P = partial_sums(acts_rows(a)), H = p->b->heads;
+    if (!block_has(p->b, FEATURE_SINKS) || !p->n->grad)
+        return;
+    OP(r, nj_sink_bwd(r->s, p->n->T,
+                      &(struct nj_sink_bwd){.dsink_part = a->part,
+                                            .sink = block_weight(p, ROLE_SINKS),
+                                            .lse = p->v.kept[LSE],
+                                            .delta = a->delta,
+                                            .B = a->B,
+                                            .S = a->S,
+                                            .H = H,
+                                            .P = P}));
+    norm_add_columns(r, p->n, p->first[ROLE_SINKS], a->part, acts_rows(a), H);
+}
 
 /* Compute dqkv from dout. */
 static void attend_bwd(struct work *r, const struct block_pass *p)
@@ -162,6 +196,7 @@ static void backward(struct work *r, const struct block_pass *p)
     heads_output_bwd(r, p);
     /* 2. q, k and v */
     attend_bwd(r, p);
+    sinks_bwd(r, p);
     heads_bwd(r, p);
     /* 3. normed rows */
     norm_again(r, p);

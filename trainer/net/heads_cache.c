@@ -14,6 +14,7 @@ void heads_attend_cached(struct work *r, const struct block_pass *p, const void 
     const struct acts *a = p->a;
     const enum nj_dtype T = p->n->T;
     const float *inv_freq = heads_are_normed(b) ? NULL : tables_frequencies(p->n, b);
+    const void *sink = block_weight(p, ROLE_SINKS);
     const struct cache *to = a->cache;
     const struct layer_cache l = cache_layer(p->n, to, p->layer);
     if (l.scales)
@@ -26,6 +27,7 @@ void heads_attend_cached(struct work *r, const struct block_pass *p, const void 
                                                             .qkv = p->v.kept[QKV],
                                                             .bias = bias,
                                                             .inv_freq = inv_freq,
+                                                            .sink = sink,
                                                             .slot = p->rows->slot,
                                                             .pos = p->rows->pos,
                                                             .R = acts_rows(a),
@@ -46,6 +48,7 @@ void heads_attend_cached(struct work *r, const struct block_pass *p, const void 
                                                       .qkv = p->v.kept[QKV],
                                                       .bias = bias,
                                                       .inv_freq = inv_freq,
+                                                      .sink = sink,
                                                       .slot = p->rows->slot,
                                                       .pos = p->rows->pos,
                                                       .R = acts_rows(a),
@@ -61,6 +64,7 @@ void heads_attend_cached(struct work *r, const struct block_pass *p, const void 
         OP(r, nj_attn_decode_merge(r->s, T, block_padded_dim(b),
                                    &(struct nj_attn_decode_merge){.o = p->v.kept[O],
                                                                   .part = a->chunk_sums,
+                                                                  .sink = sink,
                                                                   .slot = p->rows->slot,
                                                                   .pos = p->rows->pos,
                                                                   .R = acts_rows(a),

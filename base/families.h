@@ -48,6 +48,7 @@ enum {
     FIELDS_MULTIPLIERS = 1 << 6, /* embedding_multiplier and others */
     FIELDS_HYBRID = 1 << 7, /* sizes of experts and recurrent layers, which a dense model lacks */
     FIELDS_UNROTATED = 1 << 8, /* no_rope_layers, no_rope_layer_interval */
+    FIELDS_HUNYUAN = 1 << 9,   /* alpha of rope type "dynamic" and others */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -293,6 +294,7 @@ static const struct family {
      .architecture = "HunYuanDenseV1ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_QK_GAIN_LAST),
      .mlp = NORMED_BEFORE,
+     .fields = FIELDS_HUNYUAN,
      .max_positions = 2048,
      .rms_eps = 1e-5,
      .rope_theta = 1e4,

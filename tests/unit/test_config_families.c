@@ -109,6 +109,7 @@ static void families_have_their_features(void **state)
         {OF("granite"), PRE, PRE, 0, "silu"},
         {DENSE ",\"attention_bias\":true", PRE | Q | O, PRE | G, 0, "silu"},
         {OF("phi3"), PRE | F, PRE | G, 0, "silu"},
+        {OF("hunyuan_v1_dense"), PRE | N | FEATURE_BIT(FEATURE_QK_GAIN_LAST), PRE, 0, "silu"},
         {OF("glm4"), PRE | POST | Q, PRE | POST | G, 0, "silu"},
         {OF("glm4") ",\"attention_bias\":false", PRE | POST, PRE | POST | G, 0, "silu"},
     };
@@ -248,6 +249,7 @@ static const struct {
     {OF("granitemoehybrid") ",\"num_local_experts\":0", NJ_E_FORMAT,
      "shared_intermediate_size is missing"},
     {DENSE ",\"shared_intermediate_size\":60", NJ_E_UNSUPPORTED, "shared_intermediate_size is 60;"},
+    {OF("hunyuan_v1_dense") ",\"use_cla\":true", NJ_E_UNSUPPORTED, "use_cla is true; layers must"},
     {OF("granite") ",\"logits_scaling\":0", NJ_E_FORMAT, "logits_scaling is 0"},
     {OF("olmo2") ",\"attention_multiplier\":1", NJ_E_UNSUPPORTED,
      "attention_multiplier is 1; this"},

@@ -6,28 +6,37 @@
 #include "model/config_numbers.h"
 
 #include "base/try.h"
+#include "io/error.h"
 
 #include <math.h>
 
-/* Read a factor; 1 is 0, which counts as 1 and costs nothing. */
+/* Set a factor that follows from a field; 1 is 0, which counts as 1 and costs nothing. */
+static int set_factor(const struct fields *f, const char *name, double value, float *out)
+{
+    *out = value == 1 ? 0 : (float)value;
+    if (value == 1 || (*out > 0 && isfinite(*out)))
+        return 0;
+    return field_refuse(f, NJ_E_FORMAT, name, field_get(f, name),
+                        "float32 cannot hold what follows from it");
+}
+
 static int read_factor(const struct fields *f, const char *name, float *out)
 {
     double value;
     TRY(field_number(f, name, 1, &value));
-    *out = value == 1 ? 0 : (float)value;
-    return 0;
+    return set_factor(f, name, value, out);
 }
 
 static int read_multipliers(const struct fields *f, struct model_config *c, struct block *attention)
 {
+    static const char logits[] = "logits_scaling";
     double divisor, scale;
     TRY(read_factor(f, "embedding_multiplier", &c->embedding_scale));
     TRY(read_factor(f, "residual_multiplier", &c->residual_scale));
     TRY(field_number(f, "attention_multiplier", 1, &scale));
-    TRY(field_number(f, "logits_scaling", 1, &divisor));
+    TRY(field_number(f, logits, 1, &divisor));
     attention->score_scale = (float)scale;
-    c->logit_scale = divisor == 1 ? 0 : (float)(1 / divisor);
-    return 0;
+    return set_factor(f, logits, 1 / divisor, &c->logit_scale);
 }
 
 static int read_gemma(const struct fields *f, struct model_config *c, struct block *attention)

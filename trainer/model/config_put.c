@@ -54,6 +54,13 @@ static void put_yarn(json_t *o, const struct rope *r)
         json_object_set_new(o, "truncate", json_false());
 }
 
+/* Set alpha, and the factor that the class needs beside it. */
+static void put_alpha(json_t *o, const struct rope *r)
+{
+    set_float(o, "alpha", r->alpha);
+    set_float(o, "factor", 1);
+}
+
 /* Return the object of a table's scaling, or null. Older versions of transformers take no other keys of Phi-3 than its
  * type and its divisors. */
 static json_t *scaling_object(const struct model_config *c, const struct family *family, int table)
@@ -61,7 +68,8 @@ static json_t *scaling_object(const struct model_config *c, const struct family 
     static const char *const types[ROPE_RULES] = {[ROPE_LINEAR] = "linear",
                                                   [ROPE_LLAMA3] = "llama3",
                                                   [ROPE_YARN] = "yarn",
-                                                  [ROPE_LONGROPE] = "longrope"};
+                                                  [ROPE_LONGROPE] = "longrope",
+                                                  [ROPE_NTK] = "dynamic"};
     const struct rope *r = &c->arch.rope[table];
     const struct rope_scaling *s = &r->scaling;
     const bool few = (family->fields & FIELDS_LONGROPE) != 0;
@@ -75,6 +83,8 @@ static json_t *scaling_object(const struct model_config *c, const struct family 
         put_llama3(o, r);
     if (r->rule == ROPE_YARN)
         put_yarn(o, r);
+    if (r->rule == ROPE_NTK)
+        put_alpha(o, r);
     if (r->rule == ROPE_LONGROPE) {
         json_object_set_new(o, "short_factor", list_of_floats(r->short_factor, pairs));
         json_object_set_new(o, "long_factor", list_of_floats(r->long_factor, pairs));

@@ -47,6 +47,7 @@ static const struct rope_key {
     {"truncate", 0},
     {"mscale", 0},
     {"mscale_all_dim", 0},
+    {"alpha", FIELDS_HUNYUAN},
     {"llama_4_scaling_beta", FIELDS_BETA},
     {"max_position_embeddings", FIELDS_BETA},
 };
@@ -115,13 +116,17 @@ static int read_linear(const struct reading *r)
     return read_factor(r, NAN, &factor);
 }
 
-/* Read a scaling that grows with sequences beyond max_position_embeddings, which are refused: there is none. */
+/* Read a scaling that grows with sequences beyond max_position_embeddings, which are refused: there is none. With alpha
+ * it is the same for all sequences. */
 static int read_dynamic(const struct reading *r)
 {
-    double factor;
-    TRY(read_factor(r, NAN, &factor));
-    r->out->scaling.factor = 0;
-    r->out->rule = ROPE_DEFAULT;
+    const json_t *value = field_get(&r->in, "alpha");
+    double factor, alpha;
+    if (!value || (json_is_number(value) && json_number_value(value) == 0))
+        return field_number(&r->in, "factor", NAN, &factor);
+    TRY(field_number(&r->in, "alpha", NAN, &alpha));
+    r->out->rule = ROPE_NTK;
+    r->out->alpha = (float)alpha;
     return 0;
 }
 

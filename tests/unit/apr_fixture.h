@@ -320,11 +320,15 @@ static inline int apr_by_name(const void *a, const void *b)
 static inline void apr_name(const struct apr_form *f, const struct tensor_spec *s, char out[128])
 {
     static const char *const gguf[ROLE_COUNT] = {
-        "token_embd.weight",  "attn_norm.weight",   "attn_q.weight",      "attn_k.weight",
-        "attn_v.weight",      "attn_q.bias",        "attn_k.bias",        "attn_v.bias",
-        "attn_q_norm.weight", "attn_k_norm.weight", "attn_output.weight", "ffn_norm.weight",
-        "ffn_gate.weight",    "ffn_up.weight",      "ffn_down.weight",    "output_norm.weight",
-        "output.weight"};
+        [ROLE_EMBED] = "token_embd.weight",     [ROLE_INPUT_NORM] = "attn_norm.weight",
+        [ROLE_Q_WEIGHT] = "attn_q.weight",      [ROLE_K_WEIGHT] = "attn_k.weight",
+        [ROLE_V_WEIGHT] = "attn_v.weight",      [ROLE_Q_BIAS] = "attn_q.bias",
+        [ROLE_K_BIAS] = "attn_k.bias",          [ROLE_V_BIAS] = "attn_v.bias",
+        [ROLE_Q_NORM] = "attn_q_norm.weight",   [ROLE_K_NORM] = "attn_k_norm.weight",
+        [ROLE_O_WEIGHT] = "attn_output.weight", [ROLE_FFN_NORM] = "ffn_norm.weight",
+        [ROLE_GATE_WEIGHT] = "ffn_gate.weight", [ROLE_UP_WEIGHT] = "ffn_up.weight",
+        [ROLE_DOWN_WEIGHT] = "ffn_down.weight", [ROLE_FINAL_NORM] = "output_norm.weight",
+        [ROLE_HEAD] = "output.weight"};
     const size_t skip = f->names == 1 && strncmp(s->name, "model.", 6) == 0 ? 6 : 0;
     if (f->names == 2 && s->layer >= 0)
         snprintf(out, 128, "blk.%d.%s", s->layer, gguf[s->role]);

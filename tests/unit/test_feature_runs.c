@@ -6,36 +6,45 @@
 #include "engine_fixture.h"
 #include "run/teacher_types.h"
 
-enum { MODELS = 5, STEPS = 12 };
+#include <sys/stat.h>
 
-/* The features that blocks of each model have. */
-static const struct {
-    unsigned attention, glu;
-    float gain_offset;
-    int rotary; /* 0: all */
-} features[MODELS] = {
-    {NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM), NORMED_BEFORE | NORMED_AFTER, 0,
-     0},
-    {NORMED_AFTER | FEATURE_BIT(FEATURE_FUSED_QKV),
-     NORMED_AFTER | FEATURE_BIT(FEATURE_FUSED_GATE_UP), 0, 0},
-    {NORMED_BEFORE | FEATURE_BIT(FEATURE_O_BIAS) | FEATURE_BIT(FEATURE_QKV_BIAS),
-     NORMED_BEFORE | FEATURE_BIT(FEATURE_MLP_BIAS), 1, 0},
-    {NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM_ROW), NORMED_AFTER, 0, 0},
-    {NORMED_BEFORE | FEATURE_BIT(FEATURE_QKV_BIAS), NORMED_BEFORE, 0, 48},
+enum { STEPS = 12 };
+
+#define SIZES                                                                                      \
+    "\"hidden_size\":128,\"intermediate_size\":160,\"num_hidden_layers\":2,\"vocab_size\":61,"     \
+    "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":64,\"eos_token_id\":60,"     \
+    "\"max_position_embeddings\":128,\"hidden_act\":\"silu\""
+
+/* The fields of a model of each family, which have these features. */
+static const char *const models[] = {
+    /* norms before and after blocks, norms of heads, gains with an offset, embeddings with a factor, windows */
+    "\"model_type\":\"gemma3_text\",\"sliding_window\":8,\"query_pre_attn_scalar\":64,"
+    "\"layer_types\":[\"sliding_attention\",\"full_attention\"],"
+    "\"hidden_activation\":\"gelu_pytorch_tanh\"," SIZES,
+    /* fused tensors, rotations of a part */
+    "\"model_type\":\"phi3\",\"partial_rotary_factor\":0.75,\"pad_token_id\":0," SIZES,
+    /* biases of all products */
+    "\"model_type\":\"llama\",\"attention_bias\":true,\"mlp_bias\":true," SIZES,
+    /* norms after blocks alone, norms of whole rows */
+    "\"model_type\":\"olmo2\"," SIZES,
+    /* rotations of neighbors, biases of queries, keys and values, fused gate and up */
+    "\"model_type\":\"glm4\",\"attention_bias\":true,\"pad_token_id\":0," SIZES,
+    /* factors of embeddings, blocks, scores and logits */
+    "\"model_type\":\"granite\",\"embedding_multiplier\":5,\"residual_multiplier\":0.5,"
+    "\"attention_multiplier\":0.1,\"logits_scaling\":2," SIZES,
 };
+enum { MODELS = sizeof models / sizeof *models };
 
 static struct model_config model_of(int i)
 {
-    struct model_config c = teacher_config;
-    c.vocab_size = VOCAB;
-    c.tied = i % 2;
-    c.logit_scale = 0.5f;
-    c.logit_cap = 8;
-    c.embedding_scale = 5;
-    c.gain_offset = ATTENTION(&c).gain_offset = GLU(&c).gain_offset = features[i].gain_offset;
-    ATTENTION(&c).features = features[i].attention;
-    GLU(&c).features = features[i].glu;
-    c.arch.rope[0].rotary = features[i].rotary;
+    struct model_config c;
+    char path[300], text[1200];
+    snprintf(text, sizeof text, "{%s}", models[i]);
+    snprintf(path, sizeof path, "%s/config.json", path_of("fields"));
+    mkdir(path_of("fields"), 0700);
+    FILE *f = fopen(path, "w");
+    assert_true(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    ok(config_read(path_of("fields"), &c));
     return c;
 }
 

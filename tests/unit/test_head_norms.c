@@ -16,7 +16,7 @@ void nj_ref_qknorm_rope_bwd_f64(double *dqkv, double *dwq_part, double *dwk_part
                                 int32_t K, int32_t D, int32_t P, float amplitude, float offset,
                                 int32_t gain_last);
 void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const double *w, int32_t N,
-                            int32_t C, float eps);
+                            int32_t C, float eps, float offset);
 void nj_ref_qknorm_row_fwd_f64(double *y, double *rstd, const double *x, const double *wq,
                                const double *wk, int32_t N, int32_t H, int32_t K, int32_t D,
                                float eps);
@@ -160,9 +160,9 @@ static void a_row_norm_is_two_rmsnorms(void **state)
     nj_ref_qknorm_row_fwd_f64(y, rstd, a.x, a.wq, a.wk, N, H, K, D, EPS);
     for (int n = 0; n < N; n++) {
         double *row = want + n * WIDTH;
-        nj_ref_rmsnorm_fwd_f64(row, &r, row, a.wq, 1, Q, EPS);
+        nj_ref_rmsnorm_fwd_f64(row, &r, row, a.wq, 1, Q, EPS, 0);
         assert_close(rstd[2 * n], r, 1e-14);
-        nj_ref_rmsnorm_fwd_f64(row + Q, &r, row + Q, a.wk, 1, KEYS, EPS);
+        nj_ref_rmsnorm_fwd_f64(row + Q, &r, row + Q, a.wk, 1, KEYS, EPS, 0);
         assert_close(rstd[2 * n + 1], r, 1e-14);
     }
     assert_all_close(y, want, N * WIDTH, 1e-14);

@@ -49,6 +49,7 @@ enum {
     FIELDS_HYBRID = 1 << 7, /* sizes of experts and recurrent layers, which a dense model lacks */
     FIELDS_UNROTATED = 1 << 8, /* no_rope_layers, no_rope_layer_interval */
     FIELDS_HUNYUAN = 1 << 9,   /* alpha of rope type "dynamic" and others */
+    FIELDS_DEPTH = 1 << 10,    /* scale_emb, scale_depth, dim_model_base */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -305,9 +306,11 @@ static const struct family {
      .architecture = "MiniCPMForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE,
+     .fields = FIELDS_DEPTH,
      .max_positions = 2048,
      .rms_eps = 1e-6,
      .rope_theta = 1e4,
+     .tied = true,
      .gguf = "minicpm",
      .gguf_pairs = true},
 };

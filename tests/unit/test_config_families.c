@@ -151,6 +151,9 @@ static void numbers_are_those_of_the_family(void **state)
         {DENSE ",\"embedding_multiplier\":12.0,\"residual_multiplier\":0.263,"
                "\"attention_multiplier\":0.0078125,\"logits_scaling\":4",
          12, 0.263, 0.25, 0, 0.0078125},
+        {EIGHT("minicpm") ",\"scale_emb\":12,\"scale_depth\":1.4,\"dim_model_base\":256", 12,
+         0.4949747468305833, 2, 0, 0.125},
+        {EIGHT("minicpm"), 0, 0.35355339059327373, 0.0078125, 0, 0.125},
         {GEMMA, 11.313708498984761, 0, 0, 0, 0.0625},
         {GEMMA ",\"query_pre_attn_scalar\":168,\"final_logit_softcapping\":30.0",
          11.313708498984761, 0, 0, 30, 0.07715167498104596},
@@ -198,6 +201,19 @@ static void missing_fields_are_those_of_the_class(void **state)
     assert_int_equal(ATTENTION(&c).head_dim, 128);
     assert_int_equal(c.arch.rope[0].rotary, 64);
     assert_true(c.arch.rope[0].neighbors && c.rms_eps == 1.5625e-7f);
+}
+
+/* Layers that are kept add to the stream what they added among all layers. */
+static void kept_layers_keep_their_factor(void **state)
+{
+    (void)state;
+    struct model_config c, back;
+    check_ok(read_json("{" EIGHT("minicpm") ",\"scale_depth\":1.4}", &c), "read");
+    make_folder("kept");
+    c.layers = 2;
+    check_ok(config_copy(scratch, at("kept"), &c, "bfloat16"), "copy");
+    check_ok(config_read(at("kept"), &back), "read back");
+    assert_true(is_near(back.residual_scale, 0.4949747468305833));
 }
 
 static const struct {
@@ -250,6 +266,8 @@ static const struct {
      "shared_intermediate_size is missing"},
     {DENSE ",\"shared_intermediate_size\":60", NJ_E_UNSUPPORTED, "shared_intermediate_size is 60;"},
     {OF("hunyuan_v1_dense") ",\"use_cla\":true", NJ_E_UNSUPPORTED, "use_cla is true; layers must"},
+    {OF("granite") ",\"logits_scaling\":1e-40", NJ_E_FORMAT, "logits_scaling is"},
+    {OF("minicpm") ",\"sparse_config\":{\"topk\":64}", NJ_E_UNSUPPORTED, "sparse_config is"},
     {OF("granite") ",\"logits_scaling\":0", NJ_E_FORMAT, "logits_scaling is 0"},
     {OF("olmo2") ",\"attention_multiplier\":1", NJ_E_UNSUPPORTED,
      "attention_multiplier is 1; this"},
@@ -272,6 +290,7 @@ int main(void)
         cmocka_unit_test(layers_have_the_windows_of_their_family),
         cmocka_unit_test(families_have_their_features),
         cmocka_unit_test(numbers_are_those_of_the_family),
+        cmocka_unit_test(kept_layers_keep_their_factor),
         cmocka_unit_test(missing_fields_are_those_of_the_class),
         cmocka_unit_test(other_values_are_refused),
     };

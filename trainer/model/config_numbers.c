@@ -39,6 +39,18 @@ static int read_multipliers(const struct fields *f, struct model_config *c, stru
     return set_factor(f, logits, 1 / divisor, &c->logit_scale);
 }
 
+/* Read the factors of MiniCPM (Hu et al. 2024, arXiv:2404.06395, section 3), whose classes are remote code. */
+static int read_depth(const struct fields *f, struct model_config *c)
+{
+    static const char depth[] = "scale_depth", base[] = "dim_model_base";
+    double residual, width;
+    TRY(read_factor(f, "scale_emb", &c->embedding_scale));
+    TRY(field_number(f, depth, 1, &residual));
+    TRY(field_number(f, base, 1, &width));
+    TRY(set_factor(f, depth, residual / sqrt(c->layers), &c->residual_scale));
+    return set_factor(f, base, width / c->hidden_size, &c->logit_scale);
+}
+
 static int read_gemma(const struct fields *f, struct model_config *c, struct block *attention)
 {
     enum { SCALAR = 256 }; /* default of Gemma 3 */
@@ -60,6 +72,8 @@ int config_numbers(const struct fields *f, const struct family *family, struct m
         TRY(read_multipliers(f, c, attention));
     if (family->fields & FIELDS_GEMMA)
         TRY(read_gemma(f, c, attention));
+    if (family->fields & FIELDS_DEPTH)
+        TRY(read_depth(f, c));
     if (family->embed_root)
         c->embedding_scale = sqrtf((float)c->hidden_size);
     return 0;

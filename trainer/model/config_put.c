@@ -180,6 +180,15 @@ static void put_gemma(json_t *root, const struct model_config *c)
                         c->logit_cap > 0 ? real_of_float(c->logit_cap) : json_null());
 }
 
+/* Set the factors of MiniCPM; the one of the residual stream stands for all layers together. */
+static void put_depth(json_t *root, const struct model_config *c)
+{
+    const double residual = (double)factor_of(c->residual_scale);
+    set_float(root, "scale_emb", factor_of(c->embedding_scale));
+    set_float(root, "scale_depth", (float)(residual * sqrt(c->layers)));
+    set_float(root, "dim_model_base", (float)((double)factor_of(c->logit_scale) * c->hidden_size));
+}
+
 /* Set what a class for experts and recurrent layers checks, though no layer has them. */
 static void put_hybrid(json_t *root)
 {
@@ -207,6 +216,8 @@ void config_put_numbers(json_t *root, const struct model_config *c, const struct
     }
     if (family->fields & FIELDS_GEMMA)
         put_gemma(root, c);
+    if (family->fields & FIELDS_DEPTH)
+        put_depth(root, c);
     if (family->fields & FIELDS_HYBRID)
         put_hybrid(root);
 }

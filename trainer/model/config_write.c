@@ -126,6 +126,9 @@ static void settle(json_t *root, const struct model_config *c, const char *dtype
         json_object_set_new(root, "torch_dtype", json_string(dtype));
     if (!c->tied) /* the file may tie a head that the weights have separately */
         json_object_set_new(root, "tie_word_embeddings", json_false());
+    const bool same = json_integer_value(json_object_get(root, "num_hidden_layers")) == c->layers;
+    if (!same && (family->fields & FIELDS_DEPTH))
+        config_put_numbers(root, c, family); /* one of them depends on the number of layers */
     json_object_set_new(root, "num_hidden_layers", json_integer(c->layers));
     config_put_layers(root, c, family);
 }

@@ -42,8 +42,12 @@ config '"model_type": "llama", "head_dim": 64, "final_logit_softcapping": null'
 uses "logits without a bound" "kd_head.lp" "softcap.lp"
 config '"model_type": "llama", "head_dim": 64, "hidden_act": "relu"'
 refuses "blobcheck --model refuses an unknown activation" 2 'hidden_act is relu; silu, swish, gelu, gelu_python, gelu_pytorch_tanh, gelu_python_tanh and gelu_new are supported' check
-config '"model_type": "llama", "head_dim": 96'
-refuses "blobcheck --model refuses a head size without kernels" 1 'attn_fwd has no key for head size 96' check --quiet
+config '"model_type": "phi3", "head_dim": 96'
+uses "padded heads" "attn_fwd.lp.d128 rope_fwd.lp" "attn_fwd.lp.d64 qknorm_rope_fwd.lp"
+config '"model_type": "gemma3", "text_config": {"num_attention_heads": 4, "head_dim": 128}'
+uses "the language model of a file" "qknorm_rope_fwd.lp attn_fwd.lp.d128 glu_fwd.lp.act2" "attn_fwd.lp.d64 swiglu_fwd.lp"
+config '"model_type": "llama", "head_dim": 320'
+refuses "blobcheck --model refuses a head size without kernels" 1 'attn_fwd has no key for head size 320' check --quiet
 config '"model_type": "gpt2"'
 refuses "blobcheck --model refuses an unknown family" 2 'config.json: model_type is gpt2; llama, mistral, ' check
 config '"hidden_size": 64'

@@ -66,6 +66,7 @@ int print_json(const struct check *c, const struct model_keys *model);
 struct model_keys {
     char model_type[32];
     int head_dim;
+    int kernel_dim;    /* size of the heads of its kernels, padded; 0: none has so large ones */
     unsigned features; /* FEATURE_BIT() of each feature that its blocks have */
     int activation;    /* enum nj_activation */
     bool *used;        /* [keys.count] */

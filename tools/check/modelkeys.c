@@ -21,32 +21,83 @@ static int integer(const json_t *config, const char *field)
     return value > 0 && value < 1 << 30 ? (int)value : 0;
 }
 
-static int read_config(const json_t *config, struct model_keys *out, char why[WHY_BYTES])
+/* Return the object with the fields of the language model, and its family's name; NULL: the file names none. */
+static const json_t *language_model(const json_t *config, const char **type)
+{
+    *type = json_string_value(json_object_get(config, "model_type"));
+    const struct composite *composite = *type ? composite_find(*type) : NULL;
+    const json_t *text = json_object_get(config, "text_config");
+    if (!composite || !json_is_object(text))
+        return config;
+    *type = json_string_value(json_object_get(text, "model_type"));
+    *type = *type ? *type : composite->text;
+    return text;
+}
+
+static bool is_on(const json_t *config, const char *field, bool missing)
+{
+    const json_t *value = json_object_get(config, field);
+    return json_is_boolean(value) ? json_is_true(value) : missing;
+}
+
+/* Return the size of the heads that kernels compute with, some of whose elements may be zeros; 0: heads are larger. */
+static int padded(int head_dim)
+{
+    static const int sizes[] = {64, 128, 256};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+        if (head_dim <= sizes[i])
+            return sizes[i];
+    return 0;
+}
+
+/* Return the features of all blocks: those of the family, with those that fields switch. */
+static unsigned features_of(const json_t *config, const struct family *family, bool padding)
+{
+    const bool biased = is_on(config, "attention_bias", (family->attention & family->biases) != 0);
+    const bool mlp_bias = (family->fields & FIELDS_MLP_BIAS) && is_on(config, "mlp_bias", false);
+    const bool capped = json_number_value(json_object_get(config, "final_logit_softcapping")) > 0;
+    const double given = json_number_value(json_object_get(config, "partial_rotary_factor"));
+    const double part = given > 0 ? given : family->rotary > 0 ? family->rotary : 1;
+    const unsigned biases = biased ? family->biases : 0;
+    return (family->attention & ~family->biases) | biases | family->mlp |
+           (mlp_bias ? FEATURE_BIT(FEATURE_MLP_BIAS) : 0) |
+           (capped ? FEATURE_BIT(FEATURE_SOFTCAP) : 0) |
+           (padding || family->neighbors || part != 1 ? FEATURE_BIT(FEATURE_HEAD_MAP) : 0);
+}
+
+static int read_head_dim(const json_t *config, const struct family *family, int *out)
+{
+    const int heads = integer(config, "num_attention_heads");
+    *out = integer(config, "head_dim");
+    if (!*out)
+        *out = family->head_dim;
+    if (!*out && heads)
+        *out = integer(config, "hidden_size") / heads;
+    return *out ? 0 : -1;
+}
+
+static int read_config(const json_t *file, struct model_keys *out, char why[WHY_BYTES])
 {
     char supported[NAMES_BYTES];
-    const char *type = json_string_value(json_object_get(config, "model_type"));
-    const char *act = json_string_value(json_object_get(config, "hidden_act"));
+    const char *type;
+    const json_t *config = language_model(file, &type);
     const struct family *family = type ? family_find(type) : NULL;
-    const int hidden_act = act ? hidden_act_find(act) : 0;
     if (!family)
         return fail(why, "model_type is %.40s; %s", type ? type : "missing",
                     families_supported(supported));
+    const char *field = family_act_field(family);
+    const char *act = json_string_value(json_object_get(config, field));
+    const char *missing = family->act ? family->act : hidden_acts[0].name;
+    const int hidden_act = hidden_act_find(act ? act : missing);
     if (hidden_act < 0)
-        return fail(why, "hidden_act is %.40s; %s", act, hidden_acts_supported(supported));
+        return fail(why, "%s is %.40s; %s", field, act, hidden_acts_supported(supported));
     snprintf(out->model_type, sizeof(out->model_type), "%s", type);
     out->activation = (int)hidden_acts[hidden_act].kernels;
-    const bool capped = json_number_value(json_object_get(config, "final_logit_softcapping")) > 0;
-    out->features = family->attention |
-                    (out->activation == NJ_SILU ? FEATURE_BIT(FEATURE_SILU) : 0) |
-                    (capped ? FEATURE_BIT(FEATURE_SOFTCAP) : 0);
-    out->head_dim = integer(config, "head_dim");
-    if (!out->head_dim)
-        out->head_dim = family->head_dim;
-    int heads = integer(config, "num_attention_heads");
-    if (!out->head_dim && heads)
-        out->head_dim = integer(config, "hidden_size") / heads;
-    if (!out->head_dim)
+    if (read_head_dim(config, family, &out->head_dim))
         return fail(why, "gives neither head_dim nor hidden_size and num_attention_heads");
+    out->kernel_dim = padded(out->head_dim);
+    out->features = features_of(config, family, out->kernel_dim != out->head_dim) |
+                    (out->activation == NJ_SILU ? FEATURE_BIT(FEATURE_SILU) : 0);
     return 0;
 }
 
@@ -73,8 +124,8 @@ static void mark_keys(struct model_keys *m, const struct key_table *keys, struct
                !memcmp(keys->keys[i].key, op, op_bytes);
              i++) {
             const char *key = keys->keys[i].key;
-            m->used[i] =
-                applies && key_fits(key, ".d", m->head_dim) && key_fits(key, ".act", m->activation);
+            m->used[i] = applies && key_fits(key, ".d", m->kernel_dim) &&
+                         key_fits(key, ".act", m->activation);
             found = found || m->used[i];
         }
         if (applies && !found)

@@ -31,10 +31,12 @@ static int open_file(const char *dir, const char *name, struct file *f)
     return fail(NJ_E_FORMAT, "%s: the file must hold an object; fetch the model again", f->path);
 }
 
-/* Return a field, or NULL if it is absent or null. */
-static const json_t *field(const struct file *f, const char *name)
+/* Return a field, or NULL if it is absent or null. Of a model of text and images, its language model may have it. */
+static json_t *field(const struct file *f, const char *name)
 {
-    const json_t *value = json_object_get(f->root, name);
+    json_t *value = json_object_get(f->root, name);
+    if (!value || json_is_null(value))
+        value = json_object_get(json_object_get(f->root, "text_config"), name);
     return json_is_null(value) ? NULL : value;
 }
 
@@ -173,7 +175,7 @@ static int take_tokens(const char *dir, json_t *to, bool *found)
     json_memory_begin();
     for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
         if (field(&f, names[i]))
-            json_object_set(to, names[i], json_object_get(f.root, names[i]));
+            json_object_set(to, names[i], field(&f, names[i]));
     if (json_memory_end() && rc == 0)
         rc = fail(NJ_E_NOMEM, "%s: out of memory", f.path);
     json_decref(f.root);

@@ -310,7 +310,7 @@ static const struct refused {
      {.change = "{\"num_experts\":8}"},
      NJ_E_UNSUPPORTED,
      "num_experts is 8; mixtures of experts"},
-    {"qwen2", {.change = "{\"head_dim\":63}"}, NJ_E_UNSUPPORTED, "is 63; multiples of 8"},
+    {"qwen2", {.change = "{\"head_dim\":66}"}, NJ_E_UNSUPPORTED, "is 66; multiples of 8"},
     {"qwen2",
      {.change = "{\"tokenizer.eos_token_id\":61}"},
      NJ_E_FORMAT,

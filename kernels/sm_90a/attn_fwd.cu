@@ -134,6 +134,122 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
     }
 }
 
+// Shared memory with heads of 256: each key tile is free sooner than the values of the same keys.
+struct wide_memory {
+    static constexpr int D = 256, BN = 64;
+    lp queries[128 * D], keys[2][BN * D], values[3][BN * D];
+};
+static_assert(sizeof(wide_memory) == 229376, "this is arch_smem in the contract");
+
+// Compute 128 query rows with heads of 256, one block on an SM: tensor cores multiply the probabilities of one tile, and
+// the keys of the next, while the warpgroup computes the exponentials of the next. Tiles are counted from the first that
+// some row of the block sees.
+static __device__ __forceinline__ void attn_fwd_wide(lp *o, float *lse, const lp *qkv,
+                                                     const int32_t *doc_start, int B, int S, int H,
+                                                     int K, int window, float scale)
+{
+    constexpr int D = wide_memory::D, BM = NJ_THREADS / 2, BN = wide_memory::BN;
+    extern __shared__ __align__(1024) lp tiles[];
+    auto &memory = *reinterpret_cast<wide_memory *>(tiles);
+    const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
+    const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
+    const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
+    const heads<D> at(H, K, head);
+    qkv += (int64_t)b * S * at.row;
+    const key_starts start_of = {doc_start, b, S, window};
+    const int tile0 = start_of(first) / BN, count = (min(first + BM, S) + BN - 1) / BN - tile0;
+    // first and last tile of this warpgroup
+    const int mine = start_of(row64) / BN - tile0, last = min(count - 1, row64 / BN - tile0);
+    const lp *first_keys = qkv + at.k + (int64_t)tile0 * BN * at.row;
+    const auto load_keys = [&](int n) {
+        if (n < count)
+            panels_load<D, BN>(memory.keys[n % 2], first_keys + (int64_t)n * BN * at.row, at.row,
+                               S - (tile0 + n) * BN);
+    };
+    const auto load_values = [&](int n) {
+        if (n < count)
+            panels_load<D, BN>(memory.values[n % 3],
+                               first_keys + (at.v - at.k) + (int64_t)n * BN * at.row, at.row,
+                               S - (tile0 + n) * BN);
+    };
+    // All warps call this once for each tile, when its scores are there: they wait for the next keys and the tile's
+    // values, and load what comes after them.
+    const auto advance = [&](int n) {
+        panels_wait();
+        __syncthreads();
+        load_values(n + 1);
+        load_keys(n + 2);
+    };
+
+    panels_load<D, BM>(memory.queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
+    load_keys(0);
+    panels_commit();
+    load_values(0);
+    load_keys(1);
+    panels_commit();
+    const uint32_t q = panels<BM>(memory.queries + (row64 - first) * PANEL);
+    const int start_max = start_of(row + 15);
+    const float scale_log2 = scale * LOG2_E;
+    acc16<lp, D> acc;
+    acc.zero();
+    lazy_softmax soft = {{-INFINITY, -INFINITY}, {0, 0}};
+    float s[BN / 8][4], rise[2]; // rise: factors of earlier sums
+    uint32_t p[BN / 16][4];
+    const auto probabilities = [&](int n) {
+        const int j0 = (tile0 + n) * BN;
+        if (j0 + BN - 1 > row || j0 < start_max) {
+            const int from[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
+            const int to[2] = {row + g - j0, row + g + 8 - j0};
+            mask(s, from, to);
+        }
+        const bool raised = soft.raise(s, scale_log2, rise);
+        soft.exponentials(s, scale_log2);
+        return raised;
+    };
+    panels_wait_for<1>();
+    __syncthreads(); // queries and the first keys have arrived
+    int n = 0;
+    for (; n < mine; n++)
+        advance(n);
+    wgmma_fence();
+    start_product<D, BM, BN>(s, q, panels<BN>(memory.keys[n % 2]));
+    wgmma_wait<0>();
+    keep(s);
+    probabilities(n);
+    advance(n);
+    pack(p, s);
+    for (; n < last; n++) {
+        wgmma_fence();
+        start_product<D, BM, BN>(s, q, panels<BN>(memory.keys[(n + 1) % 2]));
+        start_sum(acc.c, p, panels<BN>(memory.values[n % 3]));
+        wgmma_wait<1>();
+        keep(s);
+        const bool raised = probabilities(n + 1);
+        keep(s);
+        advance(n + 1);
+        wgmma_wait<0>();
+        keep(acc.c);
+        if (raised)
+            acc.multiply(rise[0], rise[1]);
+        pack(p, s);
+    }
+    wgmma_fence();
+    start_sum(acc.c, p, panels<BN>(memory.values[n % 3]));
+    while (++n < count)
+        advance(n);
+    wgmma_wait<0>();
+    keep(acc.c);
+    const float sum[2] = {quad_sum(soft.sum[0]), quad_sum(soft.sum[1])};
+    acc.multiply(1 / sum[0], 1 / sum[1]);
+    acc.store(o + (int64_t)b * S * H * D + head * D, H * D, row, S);
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int i = row + g + 8 * r;
+        if (lane_id() % 4 == 0 && i < S)
+            lse[((int64_t)b * H + head) * S + i] = soft.top[r] * scale + logf(sum[r]);
+    }
+}
+
 template <>
 __device__ __forceinline__ void attn_fwd<lp, 64>(lp *o, float *lse, const lp *qkv,
                                                  const int32_t *doc_start, int B, int S, int H,
@@ -148,4 +264,12 @@ __device__ __forceinline__ void attn_fwd<lp, 128>(lp *o, float *lse, const lp *q
                                                   int K, int window, float scale)
 {
     attn_fwd_wgmma<128>(o, lse, qkv, doc_start, B, S, H, K, window, scale);
+}
+
+template <>
+__device__ __forceinline__ void attn_fwd<lp, 256>(lp *o, float *lse, const lp *qkv,
+                                                  const int32_t *doc_start, int B, int S, int H,
+                                                  int K, int window, float scale)
+{
+    attn_fwd_wide(o, lse, qkv, doc_start, B, S, H, K, window, scale);
 }

@@ -233,6 +233,7 @@ SHAPE(shared, 64)
 SHAPE(shared, 256)
 SHAPE(registers, 64)
 SHAPE(registers, 128)
+SHAPE(registers, 256)
 
 /* wgmma.fence orders registers, of which nothing is deferred here. */
 static void fence(struct warp *warp, const struct insn *insn)
@@ -314,6 +315,7 @@ static const struct sim_opcode rows[] = {
     {WGMMA(64), "+{r*32}={rrrr}lp11i", registers_64, GUARD_REFUSED | NEEDS_PRODUCTS},
     {WGMMA(128), "+{r*64}={rrrr}lp11i", registers_128, GUARD_REFUSED | NEEDS_PRODUCTS},
     {WGMMA(256), "+{r*128}=llp110i", shared_256, GUARD_REFUSED | NEEDS_PRODUCTS},
+    {WGMMA(256), "+{r*128}={rrrr}lp11i", registers_256, GUARD_REFUSED | NEEDS_PRODUCTS},
     {"wgmma.fence.sync.aligned", "=", fence, GUARD_REFUSED},
     {"wgmma.commit_group.sync.aligned", "=", commit_group, GUARD_REFUSED | NEEDS_PRODUCTS},
     {"wgmma.wait_group.sync.aligned", "=i", wait_group, GUARD_REFUSED | NEEDS_PRODUCTS},

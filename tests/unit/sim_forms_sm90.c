@@ -24,7 +24,7 @@ static const struct product {
     {32, false, false, false}, {32, false, true, true},    {64, false, false, true},
     {64, false, true, false},  {64, true, false, true},    {64, true, true, false},
     {128, true, true, true},   {128, true, false, false},  {256, false, false, true},
-    {256, false, true, true},  {256, false, false, false},
+    {256, false, true, true},  {256, false, false, false}, {256, true, true, true},
 };
 
 /* Matrices of small numbers, and their layout in memory: a begins at the second 16 columns of its panel, b there or at

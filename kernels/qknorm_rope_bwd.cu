@@ -31,8 +31,9 @@ static __device__ __forceinline__ void sum_groups(int key, float (&lo)[vec<T>::N
 
 // Compute the gradient of the queries or keys of the block's rows: a warp per row, a group of threads per head. All
 // threads run every iteration, since sums need whole warps. The inputs of an iteration are read during the one before.
-// If the gain is last, the gradient meets the rotated elements, and is rotated back at the end: its product with rotated
-// elements is that of the gradient, rotated back, with the elements. For want of registers, inputs are read later then.
+// If the gain is last, the gradient meets the rotated elements, and is rotated back at the end: its product with
+// rotated elements is that of the gradient, rotated back, with the elements. For want of registers, inputs are read
+// later then.
 template <typename T, bool LAST>
 static __device__ __forceinline__ void
 back_heads(int key, T *dqkv, const T *x, const float *rstd, const T *w, const float *inv_freq,

@@ -20,8 +20,9 @@ static __device__ __forceinline__ void copy_values(T *y, const T *x, int count)
     }
 }
 
-// Normalize and rotate a row per warp; the gain goes before the rotation or after it. Each iteration takes HEADS heads per group, all queries or all keys; all threads
-// run every iteration, since sums need whole warps. The heads of an iteration are read during the one before.
+// Normalize and rotate a row per warp; the gain goes before the rotation or after it. Each iteration takes HEADS heads
+// per group, all queries or all keys; all threads run every iteration, since sums need whole warps. The heads of an
+// iteration are read during the one before.
 template <typename T>
 static __device__ __forceinline__ void
 qknorm_rope_fwd(T *y, float *rstd, const T *x, const T *wq, const T *wk, const float *inv_freq,

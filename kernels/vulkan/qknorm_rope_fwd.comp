@@ -12,8 +12,10 @@ void norm_turn(nj_t to, nj_t row, nj_t w, float r, int position, int lane)
     for (int i = lane; i < half_d; i += LANES) {
         float sin_a, cos_a;
         const float gain_a = head_gain(w, i), gain_b = head_gain(w, i + half_d);
-        const float before_a = gain_last != 0 ? 1.0 : gain_a, after_a = gain_last != 0 ? gain_a : 1.0,
-                    before_b = gain_last != 0 ? 1.0 : gain_b, after_b = gain_last != 0 ? gain_b : 1.0;
+        const float before_a = gain_last != 0 ? 1.0 : gain_a,
+                    after_a = gain_last != 0 ? gain_a : 1.0,
+                    before_b = gain_last != 0 ? 1.0 : gain_b,
+                    after_b = gain_last != 0 ? gain_b : 1.0;
         const float a = get(row, i) * r * before_a, b = get(row, i + half_d) * r * before_b;
         rope_turn(position, i, sin_a, cos_a);
         put(to, i, (a * cos_a - b * sin_a) * after_a);

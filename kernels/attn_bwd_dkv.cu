@@ -113,6 +113,11 @@ template <typename T, int D, int BQ> struct query_tiles {
         T *buffer = tiles + step % 2 * 2 * TILE;
         tile_load<T, D, BQ>(buffer, qkv + head * D, row, i0, S);
         tile_load<T, D, BQ>(buffer + TILE, dout + head * D, H * D, i0, S);
+        load_columns(step);
+    }
+    __device__ __forceinline__ void load_columns(int step) const
+    {
+        const int head = head0 + step / a_head, i0 = first_query(step);
         if (threadIdx.x < BQ) {
             const int n = threadIdx.x, i = min(i0 + n, S - 1);
             const int64_t at_row = (int64_t)head * S + i;

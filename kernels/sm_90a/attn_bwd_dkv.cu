@@ -320,6 +320,93 @@ attn_bwd_dkv_wgmma(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, co
     }
 }
 
+// Shared memory with heads of 256: two buffers of 64 queries.
+struct wide_memory {
+    static constexpr int D = 256, BQ = 64;
+    lp keys[64 * D], values[64 * D], query[2][BQ * D], dout[2][BQ * D];
+    float probabilities[BQ / 2 * WARPGROUP];
+    query_columns<BQ> columns[2];
+};
+static_assert(sizeof(wide_memory) == 214528, "this is arch_smem in the contract");
+
+// Compute the gradients of 64 keys with heads of 256. The registers of a warpgroup hold the sums of one gradient: the
+// first computes probabilities and the gradient of values, the second the factors of probabilities and the gradient of
+// keys. Every product has all 64 keys as rows.
+static __device__ __forceinline__ void attn_bwd_dkv_wide(lp *dqkv, const lp *dout, const lp *qkv,
+                                                         const float *lse, const float *delta,
+                                                         const int32_t *doc_start, int S, int H,
+                                                         int K, int window, float scale)
+{
+    constexpr int D = wide_memory::D, BK = 64, BQ = wide_memory::BQ;
+    extern __shared__ __align__(1024) unsigned char nj_dynamic[];
+    auto &memory = *reinterpret_cast<wide_memory *>(nj_dynamic);
+    const int key0 = blockIdx.z * BK, key = key0 + threadIdx.x % WARPGROUP / 32 * 16;
+    const int second = warpgroup_id();
+    const heads<D> at(H, K, blockIdx.x * (H / K));
+    query_tiles<lp, D, BQ> from;
+    from.columns = memory.columns;
+    from.find(dout, qkv, lse, delta, doc_start, H, K, S, window);
+    const auto load = [&](int step) {
+        const int i0 = from.first_query(step);
+        const int64_t head = (from.head0 + step / from.a_head) * D;
+        panels_load<D, BQ>(memory.query[step % 2], from.qkv + head + (int64_t)i0 * at.row, at.row,
+                           S - i0);
+        panels_load<D, BQ>(memory.dout[step % 2], from.dout + head + (int64_t)i0 * H * D, H * D,
+                           S - i0);
+        from.load_columns(step);
+    };
+
+    panels_load<D, BK>(memory.keys, from.qkv + at.k + (int64_t)key0 * at.row, at.row, S - key0);
+    panels_load<D, BK>(memory.values, from.qkv + at.v + (int64_t)key0 * at.row, at.row, S - key0);
+    load(0);
+    acc16<lp, D> acc;
+    acc.zero();
+    const uint32_t own = panels<BK>(second ? memory.values : memory.keys);
+    const int steps = H / K * from.a_head;
+    float *shared = memory.probabilities + threadIdx.x % WARPGROUP;
+    panels_wait();
+    __syncthreads(); // keys, values and the first queries have arrived
+    for (int step = 0; step < steps; step++) {
+        const uint32_t query = panels<BQ>(memory.query[step % 2]);
+        const uint32_t douts = panels<BQ>(memory.dout[step % 2]);
+        const auto &columns = memory.columns[step % 2];
+        float s[BQ / 8][4];
+        uint32_t a[BQ / 16][4];
+        wgmma_fence();
+        start_product<D, BK, BQ>(s, own, second ? douts : query);
+        __syncthreads(); // no warp reads the other buffers, or probabilities, any more
+        if (step + 1 < steps)
+            load(step + 1);
+        wgmma_wait<0>();
+        keep(s);
+        if (second) {
+            subtract_delta(s, columns, 0);
+        } else {
+            score_probabilities(s, columns, from.first_query(step), 0, key, window, scale * LOG2_E);
+#pragma unroll
+            for (int n = 0; n < BQ / 2; n++)
+                shared[n * WARPGROUP] = s[n / 4][n % 4];
+        }
+        panels_wait();
+        __syncthreads(); // the next queries, and all probabilities, are there
+        if (second) {
+#pragma unroll
+            for (int n = 0; n < BQ / 2; n++)
+                s[n / 4][n % 4] *= shared[n * WARPGROUP];
+        }
+        pack(a, s);
+        wgmma_fence();
+        start_sum(acc.c, a, second ? query : douts);
+        wgmma_wait<0>();
+        keep(acc.c);
+    }
+    __syncthreads(); // no warp reads queries any more
+    if (second)
+        acc.multiply(scale, scale);
+    store_rows<D>(acc, memory.query[second], dqkv + (from.qkv - qkv) + (second ? at.k : at.v),
+                  at.row, key, S);
+}
+
 template <>
 __device__ __forceinline__ void
 attn_bwd_dkv<lp, 64>(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
@@ -334,4 +421,12 @@ attn_bwd_dkv<lp, 128>(lp *dqkv, const lp *dout, const lp *qkv, const float *lse,
                       const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
 {
     attn_bwd_dkv_wgmma<128>(dqkv, dout, qkv, lse, delta, doc_start, B, S, H, K, window, scale);
+}
+
+template <>
+__device__ __forceinline__ void
+attn_bwd_dkv<lp, 256>(lp *dqkv, const lp *dout, const lp *qkv, const float *lse, const float *delta,
+                      const int32_t *doc_start, int B, int S, int H, int K, int window, float scale)
+{
+    attn_bwd_dkv_wide(dqkv, dout, qkv, lse, delta, doc_start, S, H, K, window, scale);
 }

@@ -115,6 +115,121 @@ attn_bwd_dq_wgmma(lp *dqkv, float *delta, const lp *dout, const lp *qkv, const l
     acc.store(dqkv + (int64_t)block_y() * S * at.row + at.q, at.row, row, S);
 }
 
+// Shared memory with heads of 256.
+struct wide_memory {
+    static constexpr int D = 256, BN = 64;
+    lp queries[128 * D], douts[128 * D], keys[2][BN * D], values[BN * D];
+};
+static_assert(sizeof(wide_memory) == 229376, "this is arch_smem in the contract");
+
+// Compute 128 query rows with heads of 256, one block on an SM. There is room for the values of one tile: those of the
+// next are loaded while tensor cores multiply keys. Tiles are counted from the first that some row of the block sees.
+static __device__ __forceinline__ void attn_bwd_dq_wide(lp *dqkv, float *delta, const lp *dout,
+                                                        const lp *qkv, const lp *o,
+                                                        const float *lse, const int32_t *doc_start,
+                                                        int B, int S, int H, int K, int window,
+                                                        float scale)
+{
+    constexpr int D = wide_memory::D, BM = NJ_THREADS / 2, BN = wide_memory::BN;
+    extern __shared__ __align__(1024) lp tiles[];
+    auto &memory = *reinterpret_cast<wide_memory *>(tiles);
+    const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
+    const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
+    const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
+    const heads<D> at(H, K, head);
+    qkv += (int64_t)b * S * at.row;
+    dout += ((int64_t)b * S * H + head) * D;
+    o += ((int64_t)b * S * H + head) * D;
+    lse += ((int64_t)b * H + head) * S;
+    delta += ((int64_t)b * H + head) * S;
+    const key_starts start_of = {.doc_start = doc_start, .b = b, .S = S, .window = window};
+    const int tile0 = start_of(first) / BN, count = (min(first + BM, S) + BN - 1) / BN - tile0;
+    // first and last tile of this warpgroup
+    const int mine = start_of(row64) / BN - tile0, last = min(count - 1, row64 / BN - tile0);
+    const lp *first_keys = qkv + at.k + (int64_t)tile0 * BN * at.row;
+    const auto load = [&](lp *to, const lp *from, int n) {
+        if (n < count)
+            panels_load<D, BN>(to, from + (int64_t)n * BN * at.row, at.row, S - (tile0 + n) * BN);
+    };
+    // All warps call these in turn for each tile: the first waits for its values, once products of the tile before are
+    // complete, the second for the next keys, once products with these values are.
+    const auto wait_for_values = [&](int n) {
+        panels_wait();
+        __syncthreads();
+        load(memory.keys[(n + 1) % 2], first_keys, n + 1);
+    };
+    const auto wait_for_keys = [&](int n) {
+        panels_wait();
+        __syncthreads();
+        load(memory.values, first_keys + (at.v - at.k), n + 1);
+    };
+
+    panels_load<D, BM>(memory.queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
+    panels_load<D, BM>(memory.douts, dout + (int64_t)first * H * D, H * D, S - first);
+    load(memory.keys[0], first_keys, 0);
+    panels_commit();
+    load(memory.values, first_keys + (at.v - at.k), 0);
+    panels_commit();
+    const uint32_t q = panels<BM>(memory.queries + (row64 - first) * PANEL);
+    const uint32_t dy = panels<BM>(memory.douts + (row64 - first) * PANEL);
+    const int start_max = start_of(row + 15);
+    const float scale_log2 = scale * LOG2_E;
+    float row_lse[2], row_delta[2];
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+        row_lse[r] = lse[min(row + g + 8 * r, S - 1)] * LOG2_E;
+    row_deltas<lp, D>(row_delta, delta, dout, o, H * D, row, S);
+    acc16<lp, D> acc;
+    acc.zero();
+    panels_wait_for<1>();
+    __syncthreads(); // rows and the first keys have arrived
+    int n = 0;
+    for (; n < mine; n++) {
+        wait_for_values(n);
+        wait_for_keys(n);
+    }
+    for (; n <= last; n++) {
+        const uint32_t keys = panels<BN>(memory.keys[n % 2]);
+        float s[BN / 8][4], dp[BN / 8][4];
+        uint32_t a[BN / 16][4];
+        wgmma_fence();
+        start_product<D, BM, BN>(s, q, keys);
+        wait_for_values(n);
+        wgmma_fence();
+        start_product<D, BM, BN>(dp, dy, panels<BN>(memory.values));
+        wgmma_wait<1>();
+        keep(s);
+        const int j0 = (tile0 + n) * BN;
+        if (j0 + BN - 1 > row || j0 < start_max) {
+            const int begin[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
+            const int end[2] = {row + g - j0, row + g + 8 - j0};
+            mask(s, begin, end);
+        }
+        probabilities(s, scale_log2, row_lse);
+        keep(s);
+        wgmma_wait<0>();
+        keep(dp);
+#pragma unroll
+        for (int i = 0; i < BN / 8; i++) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[i][e] *= dp[i][e] - row_delta[e / 2];
+        }
+        pack(a, s);
+        wgmma_fence();
+        start_sum(acc.c, a, keys);
+        wait_for_keys(n);
+        wgmma_wait<0>();
+        keep(acc.c);
+    }
+    for (; n < count; n++) {
+        wait_for_values(n);
+        wait_for_keys(n);
+    }
+    acc.multiply(scale, scale);
+    acc.store(dqkv + (int64_t)b * S * at.row + at.q, at.row, row, S);
+}
+
 template <>
 __device__ __forceinline__ void attn_bwd_dq<lp, 64>(lp *dqkv, float *delta, const lp *dout,
                                                     const lp *qkv, const lp *o, const float *lse,
@@ -131,4 +246,13 @@ __device__ __forceinline__ void attn_bwd_dq<lp, 128>(lp *dqkv, float *delta, con
                                                      int K, int window, float scale)
 {
     attn_bwd_dq_wgmma<128>(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, window, scale);
+}
+
+template <>
+__device__ __forceinline__ void attn_bwd_dq<lp, 256>(lp *dqkv, float *delta, const lp *dout,
+                                                     const lp *qkv, const lp *o, const float *lse,
+                                                     const int32_t *doc_start, int B, int S, int H,
+                                                     int K, int window, float scale)
+{
+    attn_bwd_dq_wide(dqkv, delta, dout, qkv, o, lse, doc_start, B, S, H, K, window, scale);
 }

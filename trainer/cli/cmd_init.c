@@ -14,11 +14,15 @@
 
 enum { PRESETS_MOST = 64 };
 
-static void list_presets(void)
+static int list_presets(void)
 {
-    for (const struct preset *p = presets; p->name != NULL; p++)
-        printf("%-18s %8.1fM parameters  %s\n", p->name,
-               1e-6 * (double)config_parameters(&p->config), p->summary);
+    struct model_config c;
+    for (const struct preset *p = presets; p->name != NULL; p++) {
+        TRY(preset_config(p, &c));
+        printf("%-18s %8.1fM parameters  %s\n", p->name, 1e-6 * (double)config_parameters(&c),
+               p->summary);
+    }
+    return 0;
 }
 
 static int refuse_preset(const char *name)
@@ -49,8 +53,7 @@ static int choose_shape(const struct settings *s, struct model_config *out, char
     const struct preset *p = preset_find(s->preset);
     if (p == NULL)
         return refuse_preset(s->preset);
-    *out = p->config;
-    return 0;
+    return preset_config(p, out);
 }
 
 /* ---- the options of a shape ---- */
@@ -225,10 +228,8 @@ int cmd_init(const struct settings *s)
                                                  NJ_TYPE_F16};
     struct model_config c;
     char like[PATH_BYTES];
-    if (s->preset != NULL && strcmp(s->preset, "list") == 0) {
-        list_presets();
-        return 0;
-    }
+    if (s->preset != NULL && strcmp(s->preset, "list") == 0)
+        return list_presets();
     const struct needed needed[] = {{"preset or --like", s->preset != NULL || s->like != NULL},
                                     {"out", s->out != NULL},
                                     {NULL}};

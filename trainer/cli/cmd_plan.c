@@ -165,9 +165,8 @@ static int read_model(const char *name, char *dir, struct model_config *out)
     const int rc = model_resolve(name, dir, PATH_BYTES);
     const struct preset *p = rc != 0 && access(name, F_OK) != 0 ? preset_find(name) : NULL;
     if (p != NULL) {
-        *out = p->config;
         *dir = '\0';
-        return 0;
+        return preset_config(p, out);
     }
     return rc != 0 ? rc : source_config(dir, out);
 }

@@ -14,9 +14,12 @@
 struct preset {
     const char *name, *summary;
     struct model_config config;
+    const char *fields; /* fields of its config.json in place of `config`; NULL: that is it */
 };
 extern const struct preset presets[];
 const struct preset *preset_find(const char *name); /* NULL: no preset has that name */
+/* Get the configuration of a preset. Return 0, NJ_E_NOMEM, or what config_from() returns. */
+int preset_config(const struct preset *p, struct model_config *out);
 
 /* Write a model folder: matrices and embeddings normal with deviation 0.02, gains 1, biases 0; config.json and
  * generation_config.json; the tokenizer files and generation settings of the folder `tokenizer`, if it is not NULL. The

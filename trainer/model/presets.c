@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * presets.c: shapes of models by name. Those of published models are in their config.json.
+ */
+#include "base/try.h"
+#include "io/error.h"
+#include "io/json_text.h"
+#include "model/config_from.h"
+#include "model/init.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PRESET_COMMON .rms_eps = 1e-6f, .bos_id = -1
+
+/* A shape: C hidden size, I intermediate size, L layers, H heads, K key-value heads, D head size, V vocabulary, P
+ * positions. */
+#define SHAPE(type, C, I, L, H, K, D, V, P, features)                                              \
+    .model_type = (type), .hidden_size = (C), .layers = (L), .vocab_size = (V),                    \
+    .max_positions = (P), CONFIG_PLAIN(H, K, D, I, features)
+#define BIASED FEATURE_BIT(FEATURE_QKV_BIAS)
+#define NORMED FEATURE_BIT(FEATURE_QK_NORM)
+
+/* The same as fields of config.json, for families whose layers differ or that have numbers of their own. */
+#define TEXT_OF(x) #x
+#define FIELDS(type, C, I, L, H, K, D, V, P)                                                                                                                                 \
+    "\"model_type\":\"" type "\",\"hidden_size\":" TEXT_OF(C) ",\"intermediate_size\":" TEXT_OF(I) ",\"num_hidden_layers\":" TEXT_OF(L) ",\"num_attention_heads\":" TEXT_OF( \
+        H) ",\"num_key_value_heads\":" TEXT_OF(K) ",\"head_dim\":" TEXT_OF(D) ",\"vocab_"                                                                                    \
+                                                                              "size\":" TEXT_OF(                                                                             \
+                                                                                  V) ",\"max_"                                                                               \
+                                                                                     "position_"                                                                             \
+                                                                                     "embeddings"                                                                            \
+                                                                                     "\""                                                                                    \
+                                                                                     ":" TEXT_OF(P)
+#define TOKENS(bos, eos) ",\"bos_token_id\":" TEXT_OF(bos) ",\"eos_token_id\":" TEXT_OF(eos)
+#define TIED ",\"tie_word_embeddings\":true"
+#define OLMO ",\"rms_norm_eps\":1e-6,\"eos_token_id\":100257"
+#define GRANITE(score)                                                                             \
+    ",\"rms_norm_eps\":1e-5,\"embedding_multiplier\":12,\"residual_multiplier\":0.22,"             \
+    "\"logits_scaling\":8,\"attention_multiplier\":" TEXT_OF(score)
+#define FOUR "\"attention\",\"attention\",\"attention\",\"attention\""
+#define FORTY FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR
+#define DENSE(I, types)                                                                            \
+    ",\"num_local_experts\":0,\"position_embedding_type\":\"rope\",\"shared_intermediate_"         \
+    "size\":" TEXT_OF(I) ",\"layer_types\":[" types "]"
+
+const struct preset presets[] = {
+    {.name = "nojit-tiny",
+     .summary = "over bytes, for tests",
+     .config = {SHAPE("qwen2", 64, 192, 2, 1, 1, 64, 264, 512, BIASED), .eos_id = 256,
+                CONFIG_ROPE(1e4), .tied = true, PRESET_COMMON}},
+    {.name = "nojit-tiny-qwen3",
+     .summary = "over bytes, Qwen3 form, head untied",
+     .config = {SHAPE("qwen3", 128, 256, 2, 2, 1, 64, 264, 512, NORMED), .eos_id = 256,
+                CONFIG_ROPE(1e4), PRESET_COMMON}},
+    {.name = "nojit-tiny-llama",
+     .summary = "over bytes, Llama form with scaled positions",
+     .config = {SHAPE("llama", 128, 256, 2, 2, 1, 64, 264, 512, 0), .eos_id = 256, CONFIG_ROPE(5e5),
+                .tied = true, CONFIG_ROPE_SCALING(8, 1, 4, 256), PRESET_COMMON}},
+    {.name = "nojit-demo-teacher",
+     .summary = "over bytes, for `make demo`",
+     .config = {SHAPE("qwen2", 128, 448, 4, 2, 1, 64, 264, 512, BIASED), .eos_id = 256,
+                CONFIG_ROPE(1e4), .tied = true, PRESET_COMMON}},
+    {.name = "nojit-demo-student",
+     .summary = "over bytes, a quarter of the teacher",
+     .config = {SHAPE("qwen2", 64, 192, 4, 1, 1, 64, 264, 512, BIASED), .eos_id = 256,
+                CONFIG_ROPE(1e4), .tied = true, PRESET_COMMON}},
+    {.name = "nojit-small",
+     .summary = "over bytes",
+     .config = {SHAPE("qwen2", 256, 1024, 8, 4, 2, 64, 264, 2048, BIASED), .eos_id = 256,
+                CONFIG_ROPE(1e4), .tied = true, PRESET_COMMON}},
+    {.name = "nojit-base",
+     .summary = "over bytes",
+     .config = {SHAPE("qwen2", 512, 2048, 12, 8, 4, 64, 264, 2048, BIASED), .eos_id = 256,
+                CONFIG_ROPE(1e4), .tied = true, PRESET_COMMON}},
+    {.name = "qwen2.5-0.5b",
+     .summary = "the shape of Qwen2.5-0.5B",
+     .config = {SHAPE("qwen2", 896, 4864, 24, 14, 2, 64, 151936, 32768, BIASED), .eos_id = 151643,
+                CONFIG_ROPE(1e6), .tied = true, PRESET_COMMON}},
+    {.name = "qwen2.5-1.5b",
+     .summary = "the shape of Qwen2.5-1.5B",
+     .config = {SHAPE("qwen2", 1536, 8960, 28, 12, 2, 128, 151936, 131072, BIASED),
+                .eos_id = 151643, CONFIG_ROPE(1e6), .tied = true, PRESET_COMMON}},
+    {.name = "qwen2.5-7b",
+     .summary = "the shape of Qwen2.5-7B",
+     .config = {SHAPE("qwen2", 3584, 18944, 28, 28, 4, 128, 152064, 131072, BIASED),
+                .eos_id = 151643, CONFIG_ROPE(1e6), PRESET_COMMON}},
+    {.name = "qwen3-0.6b",
+     .summary = "the shape of Qwen3-0.6B",
+     .config = {SHAPE("qwen3", 1024, 3072, 28, 16, 8, 128, 151936, 40960, NORMED), .eos_id = 151643,
+                CONFIG_ROPE(1e6), .tied = true, PRESET_COMMON}},
+    {.name = "qwen3-1.7b",
+     .summary = "the shape of Qwen3-1.7B",
+     .config = {SHAPE("qwen3", 2048, 6144, 28, 16, 8, 128, 151936, 40960, NORMED), .eos_id = 151643,
+                CONFIG_ROPE(1e6), .tied = true, PRESET_COMMON}},
+    {.name = "llama-3.2-1b",
+     .summary = "the shape of Llama-3.2-1B",
+     .config = {SHAPE("llama", 2048, 8192, 16, 32, 8, 64, 128256, 131072, 0), .bos_id = 128000,
+                .eos_id = 128001, .rms_eps = 1e-5f, CONFIG_ROPE(5e5), .tied = true,
+                CONFIG_ROPE_SCALING(32, 1, 4, 8192)}},
+    {.name = "llama-3.2-3b",
+     .summary = "the shape of Llama-3.2-3B",
+     .config = {SHAPE("llama", 3072, 8192, 28, 24, 8, 128, 128256, 131072, 0), .bos_id = 128000,
+                .eos_id = 128001, .rms_eps = 1e-5f, CONFIG_ROPE(5e5), .tied = true,
+                CONFIG_ROPE_SCALING(32, 1, 4, 8192)}},
+    {.name = "llama-3.1-8b",
+     .summary = "the shape of Llama-3.1-8B",
+     .config = {SHAPE("llama", 4096, 14336, 32, 32, 8, 128, 128256, 131072, 0), .bos_id = 128000,
+                .eos_id = 128001, .rms_eps = 1e-5f, CONFIG_ROPE(5e5),
+                CONFIG_ROPE_SCALING(8, 1, 4, 8192)}},
+    {.name = "smollm2-135m",
+     .summary = "the shape of SmolLM2-135M",
+     .config = {SHAPE("llama", 576, 1536, 30, 9, 3, 64, 49152, 8192, 0), .bos_id = 0, .eos_id = 0,
+                .rms_eps = 1e-5f, CONFIG_ROPE(1e5), .tied = true}},
+    {.name = "mistral-7b-v0.3",
+     .summary = "the shape of Mistral-7B-v0.3",
+     .config = {SHAPE("mistral", 4096, 14336, 32, 32, 8, 128, 32768, 32768, 0), .bos_id = 1,
+                .eos_id = 2, .rms_eps = 1e-5f, CONFIG_ROPE(1e6)}},
+    {.name = "ministral-3-3b",
+     .summary = "the shape of Ministral 3 3B",
+     .fields = FIELDS("ministral3", 3072, 9216, 26, 32, 8, 128, 131072, 262144)
+         TIED TOKENS(1, 2) ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"rope_theta\":1e6,"
+                           "\"factor\":16.0,\"original_max_position_embeddings\":16384,"
+                           "\"mscale\":1.0,\"mscale_all_dim\":1.0,\"llama_4_scaling_beta\":0.1}"},
+    {.name = "gemma-3-270m",
+     .summary = "the shape of Gemma 3 270M",
+     .fields = FIELDS("gemma3_text", 640, 2048, 18, 4, 1, 256, 262144, 32768)
+         TOKENS(2, 1) ",\"sliding_window\":512"},
+    {.name = "gemma-3-1b",
+     .summary = "the shape of Gemma 3 1B",
+     .fields = FIELDS("gemma3_text", 1152, 6912, 26, 4, 1, 256, 262144, 32768)
+         TOKENS(2, 1) ",\"sliding_window\":512"},
+    {.name = "gemma-3-4b",
+     .summary = "the shape of Gemma 3 4B, text alone",
+     .fields = FIELDS("gemma3_text", 2560, 10240, 34, 8, 4, 256, 262208, 131072)
+         TOKENS(2, 1) ",\"sliding_window\":1024,\"rope_scaling\":{\"rope_type\":\"linear\","
+                      "\"factor\":8.0}"},
+    {.name = "smollm3-3b",
+     .summary = "the shape of SmolLM3-3B",
+     .fields = FIELDS("smollm3", 2048, 11008, 36, 16, 4, 128, 128256, 65536)
+         TOKENS(128000, 128012) ",\"rope_theta\":5e6"},
+    {.name = "olmo-2-1b",
+     .summary = "the shape of OLMo 2 1B",
+     .fields =
+         FIELDS("olmo2", 2048, 8192, 16, 16, 16, 128, 100352, 4096) OLMO ",\"rope_theta\":5e5"},
+    {.name = "olmo-2-7b",
+     .summary = "the shape of OLMo 2 7B",
+     .fields =
+         FIELDS("olmo2", 4096, 11008, 32, 32, 32, 128, 100352, 4096) OLMO ",\"rope_theta\":5e5"},
+    {.name = "olmo-3-7b",
+     .summary = "the shape of OLMo 3 7B",
+     .fields = FIELDS("olmo3", 4096, 11008, 32, 32, 32, 128, 100278, 65536) OLMO
+     ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8.0,"
+     "\"original_max_position_embeddings\":8192}"},
+    {.name = "exaone-4.0-1.2b",
+     .summary = "the shape of EXAONE 4.0 1.2B",
+     .fields = FIELDS("exaone4", 2048, 4096, 30, 32, 8, 64, 102400, 65536)
+         TIED TOKENS(1, 361) ",\"sliding_window\":null,\"rope_theta\":1e6,\"rope_scaling\":{"
+                             "\"rope_type\":\"llama3\",\"factor\":16.0,\"low_freq_factor\":1.0,"
+                             "\"high_freq_factor\":4.0,"
+                             "\"original_max_position_embeddings\":8192}"},
+    {.name = "granite-3.3-2b",
+     .summary = "the shape of Granite 3.3 2B",
+     .fields = FIELDS("granite", 2048, 8192, 40, 32, 8, 64, 49159, 131072) TIED GRANITE(0.015625)
+         TOKENS(0, 0) ",\"rope_theta\":1e7"},
+    {.name = "granite-4.0-1b",
+     .summary = "the shape of Granite 4.0 1B",
+     .fields = FIELDS("granitemoehybrid", 2048, 4096, 40, 16, 4, 128, 100352, 131072)
+         TIED GRANITE(0.0078125) TOKENS(100257, 100257) DENSE(4096, FORTY)},
+    {.name = "phi-3-mini",
+     .summary = "the shape of Phi-3-mini-4k",
+     .fields = FIELDS("phi3", 3072, 8192, 32, 32, 32, 96, 32064, 4096)
+         TOKENS(1, 32000) ",\"sliding_window\":2047"},
+    {.name = "phi-4-mini",
+     .summary = "the shape of Phi-4-mini, within its first 4,096 positions",
+     .fields = FIELDS("phi3", 3072, 8192, 32, 24, 8, 128, 200064, 4096)
+         TIED TOKENS(199999, 199999) ",\"partial_rotary_factor\":0.75"},
+    {.name = "glm-4-9b",
+     .summary = "the shape of GLM-4-9B-0414",
+     .fields = FIELDS("glm4", 4096, 13696, 40, 32, 2, 128, 151552,
+                      32768) ",\"rms_norm_eps\":1e-5,\"eos_token_id\":151329"},
+    {.name = "hunyuan-0.5b",
+     .summary = "the shape of Hunyuan 0.5B",
+     .fields = FIELDS("hunyuan_v1_dense", 1024, 3584, 24, 8, 4, 128, 120818, 262144)
+         TIED TOKENS(1, 120020) ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1000.0,"
+                                "\"factor\":1.0}"},
+    {.name = "minicpm4-0.5b",
+     .summary = "the shape of MiniCPM4 0.5B",
+     .fields = FIELDS("minicpm", 1024, 4096, 24, 16, 2, 64, 73448, 32768)
+         TOKENS(1, 2) ",\"rms_norm_eps\":1e-5,\"scale_emb\":12,\"scale_depth\":1.4,"
+                      "\"dim_model_base\":256"},
+    {.name = NULL},
+};
+
+const struct preset *preset_find(const char *name)
+{
+    for (const struct preset *p = presets; p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+int preset_config(const struct preset *p, struct model_config *out)
+{
+    enum { FIELDS_BYTES = 4096 };
+    const struct config_file file = {.path = p->name};
+    char text[FIELDS_BYTES];
+    json_t *fields;
+    *out = p->config;
+    if (!p->fields)
+        return 0;
+    snprintf(text, sizeof text, "{%s}", p->fields);
+    TRY(json_read_text(p->name, text, strlen(text), 0, "", &fields));
+    const int rc = config_from(&file, fields, out);
+    json_decref(fields);
+    return rc;
+}

@@ -52,8 +52,8 @@ distill --student-dtype int8
 distill --teacher-dtype int4
 train --lr abc --stpes 1 --optim sgd
 END
-blank=$(for c in distill train eval generate tokenize merge init plan doctor report version; do "$BUILD/nojit" help "$c" | grep -n ' $' || true; done)
+blank=$(for c in distill train eval generate tokenize merge init models plan doctor report version; do "$BUILD/nojit" help "$c" | grep -n ' $' || true; done)
 if [ -z "$blank" ]; then ok "help has no trailing blanks"; else not_ok "help has no trailing blanks" "$blank"; fi
-twice=$(for c in distill train eval generate tokenize merge init plan doctor report version; do "$BUILD/nojit" help "$c" | grep -E '^[A-Z][^.]*:$' | sort | uniq -d; done)
+twice=$(for c in distill train eval generate tokenize merge init models plan doctor report version; do "$BUILD/nojit" help "$c" | grep -E '^[A-Z][^.]*:$' | sort | uniq -d; done)
 ok_if "no heading stands twice in a command's help" "$twice" [ -z "$twice" ]
 finish

@@ -17,6 +17,7 @@ int cmd_tokenize(const struct settings *s);
 int cmd_merge(const struct settings *s);
 int cmd_export(const struct settings *s);
 int cmd_init(const struct settings *s);
+int cmd_models(const struct settings *s);
 int cmd_plan(const struct settings *s);
 int cmd_doctor(const struct settings *s);
 int cmd_report(const struct settings *s);

@@ -39,6 +39,7 @@ static const struct function functions[] = {
     {CMD_MERGE, cmd_merge, "merging"},
     {CMD_EXPORT, cmd_export, "writing the model"},
     {CMD_INIT, cmd_init, "writing the model"},
+    {CMD_MODELS, cmd_models, NULL},
     {CMD_PLAN, cmd_plan, "planning"},
     {CMD_DOCTOR, cmd_doctor, "measuring"},
     {CMD_REPORT, cmd_report, NULL},

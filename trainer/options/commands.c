@@ -24,6 +24,8 @@ const struct command_info commands[COMMANDS + 1] = {
      "Write a model as a GGUF file for llama.cpp and Ollama, or as a Hugging Face folder", NULL},
     {CMD_INIT, "init", "--preset NAME|--like MODEL --out DIR [OPTION...]",
      "Create a model with random weights or with layers copied from another", NULL},
+    {CMD_MODELS, "models", "[--json]", "List the families of models that are read, and their presets",
+     NULL},
     {CMD_PLAN, "plan", "--student MODEL [--teacher MODEL] [OPTION...]",
      "Print the memory that a run needs; needs no GPU and loads no weights", NULL},
     {CMD_DOCTOR, "doctor", "[OPTION...]",

@@ -87,8 +87,9 @@ enum command {
     CMD_TOKENIZE = 512,
     CMD_MERGE = 1024,
     CMD_EXPORT = 2048,
+    CMD_MODELS = 4096,
 };
-enum { COMMANDS = 12 };
+enum { COMMANDS = 13 };
 
 struct command_info {
     enum command bit;

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# models.sh: `nojit models` prints the table of families that docs/models.md has.
+set -eu
+. tests/lib/lib.sh
+"$BUILD/nojit" models >"$scratch/table"
+grep -A100 -F "$(head -n 1 "$scratch/table")" docs/models.md | head -n "$(wc -l <"$scratch/table")" >"$scratch/docs"
+succeeds "docs/models.md has the table that nojit models prints" diff "$scratch/docs" "$scratch/table"
+finish

@@ -52,6 +52,10 @@ same "init makes heads of the width that is given" "$(shape wide)" \
 init free --preset nojit-tiny --hidden-size 72 --head-dim 64
 same "init keeps a head size that is given" "$(shape free)" \
     "head_dim=64 hidden_size=72 intermediate_size=192 num_attention_heads=1 num_hidden_layers=2 num_key_value_heads=1 vocab_size=264"
+init large --preset nojit-tiny --hidden-size 64 --head-dim 256
+same "init makes heads of 256" "$(shape large)" \
+    "head_dim=256 hidden_size=64 intermediate_size=192 num_attention_heads=1 num_hidden_layers=2 num_key_value_heads=1 vocab_size=264"
+same "a model with heads of 256 is evaluated" "$(measured "$d/large" | grep -c ce_loss)" 1
 init untied --preset nojit-tiny --tie_word_embeddings False
 same "init --tie_word_embeddings False writes an LM head" "$(grep -ac '"lm_head.weight"' "$d/untied/model.safetensors")" 1
 

@@ -126,6 +126,18 @@ static void a_window_bounds_the_work_of_attention(void **state)
     }
 }
 
+static void further_layers_repeat_the_first_ones(void **state)
+{
+    (void)state;
+    struct model_config c = mixed();
+    arch_repeat(&c.arch, 3, 8);
+    for (int l = 0; l < 8; l++)
+        assert_int_equal(c.arch.kind_of[l], l % 3);
+    arch_repeat(&c.arch, 3, 2);
+    arch_repeat(&c.arch, 3, LAYERS_MOST + 1);
+    assert_int_equal(c.arch.kind_of[LAYERS_MOST - 1], (LAYERS_MOST - 1) % 3);
+}
+
 static void an_op_serves_the_features_that_its_contract_names(void **state)
 {
     (void)state;
@@ -144,6 +156,7 @@ int main(void)
         cmocka_unit_test(a_block_is_found_by_its_kind),
         cmocka_unit_test(sizes_of_a_block_are_counted),
         cmocka_unit_test(a_window_bounds_the_work_of_attention),
+        cmocka_unit_test(further_layers_repeat_the_first_ones),
         cmocka_unit_test(an_op_serves_the_features_that_its_contract_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,9 +155,11 @@ static int change_shape(const struct settings *s, struct model_config *c)
 {
     const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
     const bool filled = b->heads * b->head_dim == c->hidden_size;
+    const int layers = c->layers;
     if (shape_given(s) == NULL)
         return 0;
     set_shape(s, c);
+    arch_repeat(&c->arch, layers, c->layers);
     TRY(fit_heads(s, filled, c));
     return config_check(c, "the new model");
 }

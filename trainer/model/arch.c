@@ -37,6 +37,12 @@ void arch_keep(struct arch *a, const int *layers, int count)
         a->kind_of[i] = old.kind_of[layers[i]];
 }
 
+void arch_repeat(struct arch *a, int from, int to)
+{
+    for (int l = from; l < to && l < LAYERS_MOST; l++)
+        a->kind_of[l] = a->kind_of[l - from];
+}
+
 int64_t arch_most(const struct arch *a, int layers, int64_t (*size)(const struct block *b))
 {
     int64_t most = 0;

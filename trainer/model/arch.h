@@ -73,6 +73,8 @@ const struct block *arch_block(const struct arch *a, int layer, enum block_kind 
 bool arch_is_uniform(const struct arch *a, int layers);
 /* Keep the layers of a model that are named: layer i becomes the former layer layers[i]. */
 void arch_keep(struct arch *a, const int *layers, int count);
+/* Give a model of `from` layers `to` of them: further ones are of the kinds of the first ones in turn. */
+void arch_repeat(struct arch *a, int from, int to);
 /* Return the largest size of a block in the first `layers` layers. */
 int64_t arch_most(const struct arch *a, int layers, int64_t (*size)(const struct block *b));
 /* Return whether the block has the feature. */

@@ -203,6 +203,22 @@ static void missing_fields_are_those_of_the_class(void **state)
     assert_true(c.arch.rope[0].neighbors && c.rms_eps == 1.5625e-7f);
 }
 
+/* sqrt(640) and sqrt(3072) in bfloat16. */
+static void embeddings_of_gemma_are_scaled_in_their_type(void **state)
+{
+    (void)state;
+    struct model_config c;
+    check_ok(read_json("{" GEMMA ",\"hidden_size\":640}", &c), "640");
+    assert_true(config_embedding_scale(&c, false) == sqrtf(640));
+    assert_true(config_embedding_scale(&c, true) == 25.25f);
+    check_ok(read_json("{" GEMMA ",\"hidden_size\":3072}", &c), "3072");
+    assert_true(config_embedding_scale(&c, true) == 55.5f);
+    check_ok(read_json("{" EIGHT("granite") ",\"embedding_multiplier\":12.3}", &c), "granite");
+    assert_true(config_embedding_scale(&c, true) == 12.3f);
+    check_ok(read_json("{" EIGHT("llama") "}", &c), "llama");
+    assert_true(config_embedding_scale(&c, true) == 1);
+}
+
 /* Layers that are kept add to the stream what they added among all layers. */
 static void kept_layers_keep_their_factor(void **state)
 {
@@ -290,6 +306,7 @@ int main(void)
         cmocka_unit_test(layers_have_the_windows_of_their_family),
         cmocka_unit_test(families_have_their_features),
         cmocka_unit_test(numbers_are_those_of_the_family),
+        cmocka_unit_test(embeddings_of_gemma_are_scaled_in_their_type),
         cmocka_unit_test(kept_layers_keep_their_factor),
         cmocka_unit_test(missing_fields_are_those_of_the_class),
         cmocka_unit_test(other_values_are_refused),

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/families.h"
+#include "base/float16.h"
 #include "base/try.h"
 #include "io/error.h"
 #include "io/json_text.h"
@@ -284,6 +285,14 @@ void config_inv_freq(const struct model_config *c, int positions, float *inv_fre
                                         rope_slowing(r, b->head_dim, i, positions))
                               : 0;
     }
+}
+
+float config_embedding_scale(const struct model_config *c, bool in_16_bits)
+{
+    const struct family *family = family_find(c->model_type);
+    const float scale = c->embedding_scale != 0 ? c->embedding_scale : 1;
+    const bool rounded = in_16_bits && family && family->embed_root;
+    return rounded ? f32_from_bf16(bf16_from_f32(scale)) : scale;
 }
 
 int64_t config_parameters(const struct model_config *c)

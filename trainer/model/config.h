@@ -64,6 +64,9 @@ int config_frequencies(const struct model_config *c, int rope);
 /* Fill them in, in radians per position, for sequences of at most that many positions. Those of pairs that do not rotate
  * are 0. */
 void config_inv_freq(const struct model_config *c, int positions, float *inv_freq);
+/* Return the factor of the embeddings. In 16 bits that of Gemma is rounded to bfloat16, the type in which transformers
+ * multiplies and the models were trained. */
+float config_embedding_scale(const struct model_config *c, bool in_16_bits);
 /* Return the number of parameters, embeddings counted once if tied. */
 int64_t config_parameters(const struct model_config *c);
 

@@ -152,7 +152,7 @@ void net_free(struct net *n)
 
 float net_embedding_scale(const struct net *n)
 {
-    return n->c.embedding_scale != 0 ? n->c.embedding_scale : 1;
+    return config_embedding_scale(&n->c, n->T == NJ_LP);
 }
 
 bool net_is_frozen(const struct net *n)

@@ -243,6 +243,16 @@ static void heads_have_sinks(void **state)
     check_model(&c);
 }
 
+static void outputs_of_attention_are_gated(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->features |= FEATURE_BIT(FEATURE_GATE) | FEATURE_BIT(FEATURE_QK_NORM);
+    check_model(&c);
+    attention_of(&c)->features = NORMED_AFTER | FEATURE_BIT(FEATURE_GATE);
+    check_model(&c);
+}
+
 static void embeddings_have_a_factor(void **state)
 {
     (void)state;
@@ -317,6 +327,7 @@ int main(void)
         cmocka_unit_test(norms_may_be_those_of_whole_rows),
         cmocka_unit_test(heads_have_other_sizes_and_rotations),
         cmocka_unit_test(heads_have_sinks),
+        cmocka_unit_test(outputs_of_attention_are_gated),
         cmocka_unit_test(embeddings_have_a_factor),
         cmocka_unit_test(outputs_and_mlps_have_biases),
         cmocka_unit_test(logits_have_a_factor),

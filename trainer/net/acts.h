@@ -27,7 +27,7 @@ struct fp8_operands {
  * same memory. In ACTS_DECODE each row is the next one of a sequence in the cache. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
 /* Largest number of arrays that a block computes for the backward pass. */
-enum { BLOCK_ARRAYS_MOST = 5 };
+enum { BLOCK_ARRAYS_MOST = 6 };
 struct acts {
     enum acts_mode mode;
     int B, S;
@@ -50,7 +50,7 @@ struct acts {
     /* [N, C] branch to be added to the stream; backward: gradient of normed rows. */
     char *branch;
     char *act; /* [N, I] gated activation of gate and up */
-    /* Rows of heads as products have them, where attention has another layout, or their gradients. */
+    /* Rows of heads as products have them, where attention has another layout, or gated ones; or their gradients. */
     char *heads;
     struct fp8_matrix x; /* FP8: operand of the next product, in place of y and act */
     struct fp8_operands f8;
@@ -60,6 +60,7 @@ struct acts {
     char *dact;   /* [N, I] gradient of act, then act itself, computed again */
     char *dqkv;   /* [N, (H + 2K) D] gradient of qkv */
     char *dout;   /* [N, H D] gradient of o */
+    char *second; /* [N, C] gradient of the rows that a gate reads, too */
     float *delta; /* [B, H, S] sum of o times its gradient */
     float *part;  /* partial sums of the gradients of gains and biases */
 };

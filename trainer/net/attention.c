@@ -29,6 +29,11 @@ static int64_t heads(const struct block *b)
     return b->heads;
 }
 
+static bool is_gated(const struct block *b)
+{
+    return block_has(b, FEATURE_GATE);
+}
+
 static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
                           enum acts_mode mode, int array)
 {
@@ -41,20 +46,32 @@ static size_t array_bytes(const struct net *n, const struct block *b, size_t row
         [RSTD_QK] = normed ? size_product(rows, size_add(heads, keys), sizeof(float)) : 0,
         [O] = size_product(rows, (size_t)padded_output(b), e),
         [LSE] = size_product(rows, heads, sizeof(float)),
+        [GATES] = is_gated(b) ? size_product(rows, (size_t)padded_output(b), e) : 0,
     };
     return bytes[array];
 }
 
-/* Carve room for the products of blocks whose heads are mapped. */
+/* Return the number of elements that a row needs beside the arrays of a block: for the product of heads that are
+ * mapped, or for outputs that are gated. */
+static int64_t beside(const struct net *n, const struct block *b)
+{
+    return tables_map(&n->c, b) ? block_qkv_size(b) : is_gated(b) ? padded_output(b) : 0;
+}
+
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     int64_t most = 0;
     for (int l = 0; l < n->c.layers; l++) {
         const struct block *b = arch_block(&n->c.arch, l, BLOCK_ATTENTION);
-        if (b && tables_map(&n->c, b) && block_qkv_size(b) > most)
-            most = block_qkv_size(b);
+        if (b && beside(n, b) > most)
+            most = beside(n, b);
     }
     a->heads = carve_take(m, size_product(rows, (size_t)most, dtype_bytes(n->T)));
+}
+
+static int64_t gated(const struct block *b)
+{
+    return is_gated(b);
 }
 
 static void carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
@@ -65,6 +82,8 @@ static void carve_backward(const struct net *n, size_t rows, struct carve *m, st
     const size_t out = (size_t)arch_most(arch, n->c.layers, padded_output);
     a->dqkv = carve_take(m, size_product(rows, qkv, e));
     a->dout = carve_take(m, size_product(rows, out, e));
+    if (arch_most(arch, n->c.layers, gated) > 0)
+        a->second = carve_take(m, size_product(rows, (size_t)n->c.hidden_size, e));
     a->delta = carve_take(
         m, size_product(rows, (size_t)arch_most(arch, n->c.layers, heads), sizeof(float)));
 }
@@ -116,8 +135,10 @@ static void attend(struct work *r, const struct block_pass *p, const void *bias)
 
 static void compute_arrays(struct work *r, const struct block_pass *p)
 {
-    /* 1. q, k and v */
+    /* 1. q, k and v, and the gate */
     product_fwd(r, p->a, &p->matrix[ATTENTION_QKV], heads_raw(p), block_rows(p));
+    if (is_gated(p->b))
+        product_fwd(r, p->a, &p->matrix[ATTENTION_GATE], p->v.kept[GATES], block_rows(p));
     /* 2. rotation and attention */
     attend(r, p, block_weight(p, ROLE_Q_BIAS));
 }
@@ -184,6 +205,19 @@ static void attend_bwd(struct work *r, const struct block_pass *p)
                                                     .scale = block_score_scale(b)}));
 }
 
+/* Add to a->branch the gradient of the rows x that the gate reads. */
+static void gate_bwd(struct work *r, const struct block_pass *p, const void *x)
+{
+    struct acts *a = p->a;
+    const struct matrix *gate = &p->matrix[ATTENTION_GATE];
+    const int64_t elements = (int64_t)acts_rows(a) * p->n->c.hidden_size;
+    product_gradient(r, a, gate, a->heads);
+    product_dw(r, a, gate, a->heads, x);
+    product_dx(r, a, gate, a->second, a->heads, x);
+    OP(r, nj_add(r->s, p->n->T,
+                 &(struct nj_add){.y = a->branch, .a = a->branch, .b = a->second, .n = elements}));
+}
+
 static void backward(struct work *r, const struct block_pass *p)
 {
     struct acts *a = p->a;
@@ -203,13 +237,15 @@ static void backward(struct work *r, const struct block_pass *p)
     product_gradient(r, a, qkv, heads_gradient(p));
     product_dw(r, a, qkv, heads_gradient(p), x);
     product_dx(r, a, qkv, a->branch, heads_gradient(p), x);
+    if (is_gated(p->b))
+        gate_bwd(r, p, x);
 }
 
 /* ---- a decoder's step of few rows ---- */
 
 static bool has_step(const struct net *n, const struct block *b)
 {
-    return !block_has(b, FEATURE_O_BIAS) && !tables_map(&n->c, b);
+    return !block_has(b, FEATURE_O_BIAS) && !is_gated(b) && !tables_map(&n->c, b);
 }
 
 static void step(struct work *r, const struct block_pass *p)

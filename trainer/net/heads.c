@@ -32,7 +32,7 @@ bool heads_are_normed(const struct block *b)
 bool heads_are_mapped(const struct block_pass *p)
 {
     const bool mapped = tables_map(&p->n->c, p->b);
-    CHECK(!mapped || !heads_are_normed(p->b));
+    CHECK(!mapped || (!heads_are_normed(p->b) && !block_has(p->b, FEATURE_GATE)));
     return mapped;
 }
 
@@ -65,10 +65,23 @@ static void map(struct work *r, const struct block_pass *p, struct nj_heads_map 
     OP(r, nj_heads_map(r->s, p->n->T, &m));
 }
 
+static bool is_gated(const struct block_pass *p)
+{
+    return block_has(p->b, FEATURE_GATE);
+}
+
 const void *heads_output(struct work *r, const struct block_pass *p)
 {
+    if (is_gated(p))
+        OP(r, nj_gate_fwd(r->s, p->n->T,
+                          &(struct nj_gate_fwd){.y = p->a->heads,
+                                                .o = p->v.kept[O],
+                                                .g = p->v.kept[GATES],
+                                                .N = acts_rows(p->a),
+                                                .C = p->b->heads * block_padded_dim(p->b),
+                                                .D = 1}));
     if (!heads_are_mapped(p))
-        return p->v.kept[O];
+        return is_gated(p) ? p->a->heads : p->v.kept[O];
     map(r, p, (struct nj_heads_map){.y = p->a->heads, .x = p->v.kept[O]}, true);
     return p->a->heads;
 }
@@ -80,8 +93,19 @@ void *heads_output_gradient(const struct block_pass *p)
 
 void heads_output_bwd(struct work *r, const struct block_pass *p)
 {
+    const struct acts *a = p->a;
     if (heads_are_mapped(p))
-        map(r, p, (struct nj_heads_map){.y = p->a->dout, .x = p->a->dqkv}, false);
+        map(r, p, (struct nj_heads_map){.y = a->dout, .x = a->dqkv}, false);
+    if (is_gated(p))
+        OP(r, nj_gate_bwd(r->s, p->n->T,
+                          &(struct nj_gate_bwd){.dout = a->dout,
+                                                .dg = a->heads,
+                                                .dy = a->dout,
+                                                .o = p->v.kept[O],
+                                                .g = p->v.kept[GATES],
+                                                .N = acts_rows(a),
+                                                .C = p->b->heads * block_padded_dim(p->b),
+                                                .D = 1}));
 }
 
 const void *heads_gradient(const struct block_pass *p)

@@ -16,6 +16,7 @@ enum {
     RSTD_QK, /* [N, H + K] 1 / root mean square of the heads of q and k */
     O,       /* [N, H D] output of attention */
     LSE,     /* [B, H, S] log of the sum of exponentials of the scores */
+    GATES,   /* [N, H D] product of the gate, whose sigmoid multiplies O */
     HEADS_ARRAYS
 };
 _Static_assert((int)HEADS_ARRAYS <= (int)BLOCK_ARRAYS_MOST,
@@ -33,7 +34,7 @@ const void *heads_map_in(struct work *r, const struct block_pass *p, const void 
 /* Return O as the output product reads it; and in the backward pass, where its gradient belongs. */
 const void *heads_output(struct work *r, const struct block_pass *p);
 void *heads_output_gradient(const struct block_pass *p);
-/* Compute a->dout, the gradient of O, from that. */
+/* Compute a->dout, the gradient of O, from that, and in a->heads the gradient of a gate's product. */
 void heads_output_bwd(struct work *r, const struct block_pass *p);
 /* Return the gradient of the product, after heads_bwd(). */
 const void *heads_gradient(const struct block_pass *p);

@@ -122,65 +122,38 @@ struct wide_memory {
 };
 static_assert(sizeof(wide_memory) == 229376, "this is arch_smem in the contract");
 
-// Compute 128 query rows with heads of 256, one block on an SM. There is room for the values of one tile: those of the
-// next are loaded while tensor cores multiply keys. Tiles are counted from the first that some row of the block sees.
-static __device__ __forceinline__ void attn_bwd_dq_wide(lp *dqkv, float *delta, const lp *dout,
-                                                        const lp *qkv, const lp *o,
-                                                        const float *lse, const int32_t *doc_start,
-                                                        int B, int S, int H, int K, int window,
-                                                        float scale)
+// What a lane needs of its two rows with heads of 256: lse is a logarithm to base 2.
+struct wide_rows {
+    int row64, row; // first row of the warpgroup and of the warp
+    float lse[2], delta[2];
+};
+
+// Add up the gradient of the rows. There is room for the values of one tile: those of the next are loaded while tensor
+// cores multiply keys. Rows, the keys of the first tile and its values are on their way.
+static __device__ __forceinline__ void
+sum_tiles(acc16<lp, wide_memory::D> &acc, wide_memory &memory,
+          const key_tiles<wide_memory::D, wide_memory::BN> &tiles, const wide_rows &rows,
+          const key_starts &start_of, float scale_log2)
 {
     constexpr int D = wide_memory::D, BM = NJ_THREADS / 2, BN = wide_memory::BN;
-    extern __shared__ __align__(1024) lp tiles[];
-    auto &memory = *reinterpret_cast<wide_memory *>(tiles);
-    const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
-    const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
-    const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
-    const heads<D> at(H, K, head);
-    qkv += (int64_t)b * S * at.row;
-    dout += ((int64_t)b * S * H + head) * D;
-    o += ((int64_t)b * S * H + head) * D;
-    lse += ((int64_t)b * H + head) * S;
-    delta += ((int64_t)b * H + head) * S;
-    const key_starts start_of = {.doc_start = doc_start, .b = b, .S = S, .window = window};
-    const int tile0 = start_of(first) / BN, count = (min(first + BM, S) + BN - 1) / BN - tile0;
+    const int g = lane_id() / 4, row = rows.row, start_max = start_of(row + 15);
+    const uint32_t q = panels<BM>(memory.queries + warpgroup_id() * 64 * PANEL);
+    const uint32_t dy = panels<BM>(memory.douts + warpgroup_id() * 64 * PANEL);
     // first and last tile of this warpgroup
-    const int mine = start_of(row64) / BN - tile0, last = min(count - 1, row64 / BN - tile0);
-    const lp *first_keys = qkv + at.k + (int64_t)tile0 * BN * at.row;
-    const auto load = [&](lp *to, const lp *from, int n) {
-        if (n < count)
-            panels_load<D, BN>(to, from + (int64_t)n * BN * at.row, at.row, S - (tile0 + n) * BN);
-    };
+    const int mine = start_of(rows.row64) / BN - tiles.first;
+    const int last = min(tiles.count - 1, rows.row64 / BN - tiles.first);
     // All warps call these in turn for each tile: the first waits for its values, once products of the tile before are
     // complete, the second for the next keys, once products with these values are.
     const auto wait_for_values = [&](int n) {
         panels_wait();
         __syncthreads();
-        load(memory.keys[(n + 1) % 2], first_keys, n + 1);
+        tiles.load(memory.keys[(n + 1) % 2], tiles.keys, n + 1);
     };
     const auto wait_for_keys = [&](int n) {
         panels_wait();
         __syncthreads();
-        load(memory.values, first_keys + (at.v - at.k), n + 1);
+        tiles.load(memory.values, tiles.values, n + 1);
     };
-
-    panels_load<D, BM>(memory.queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
-    panels_load<D, BM>(memory.douts, dout + (int64_t)first * H * D, H * D, S - first);
-    load(memory.keys[0], first_keys, 0);
-    panels_commit();
-    load(memory.values, first_keys + (at.v - at.k), 0);
-    panels_commit();
-    const uint32_t q = panels<BM>(memory.queries + (row64 - first) * PANEL);
-    const uint32_t dy = panels<BM>(memory.douts + (row64 - first) * PANEL);
-    const int start_max = start_of(row + 15);
-    const float scale_log2 = scale * LOG2_E;
-    float row_lse[2], row_delta[2];
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-        row_lse[r] = lse[min(row + g + 8 * r, S - 1)] * LOG2_E;
-    row_deltas<lp, D>(row_delta, delta, dout, o, H * D, row, S);
-    acc16<lp, D> acc;
-    acc.zero();
     panels_wait_for<1>();
     __syncthreads(); // rows and the first keys have arrived
     int n = 0;
@@ -199,13 +172,13 @@ static __device__ __forceinline__ void attn_bwd_dq_wide(lp *dqkv, float *delta, 
         start_product<D, BM, BN>(dp, dy, panels<BN>(memory.values));
         wgmma_wait<1>();
         keep(s);
-        const int j0 = (tile0 + n) * BN;
+        const int j0 = (tiles.first + n) * BN;
         if (j0 + BN - 1 > row || j0 < start_max) {
             const int begin[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
             const int end[2] = {row + g - j0, row + g + 8 - j0};
             mask(s, begin, end);
         }
-        probabilities(s, scale_log2, row_lse);
+        probabilities(s, scale_log2, rows.lse);
         keep(s);
         wgmma_wait<0>();
         keep(dp);
@@ -213,7 +186,7 @@ static __device__ __forceinline__ void attn_bwd_dq_wide(lp *dqkv, float *delta, 
         for (int i = 0; i < BN / 8; i++) {
 #pragma unroll
             for (int e = 0; e < 4; e++)
-                s[i][e] *= dp[i][e] - row_delta[e / 2];
+                s[i][e] *= dp[i][e] - rows.delta[e / 2];
         }
         pack(a, s);
         wgmma_fence();
@@ -222,12 +195,49 @@ static __device__ __forceinline__ void attn_bwd_dq_wide(lp *dqkv, float *delta, 
         wgmma_wait<0>();
         keep(acc.c);
     }
-    for (; n < count; n++) {
+    for (; n < tiles.count; n++) {
         wait_for_values(n);
         wait_for_keys(n);
     }
+}
+
+// Compute 128 query rows with heads of 256, 64 per warpgroup, one block on an SM.
+static __device__ __forceinline__ void attn_bwd_dq_wide(lp *dqkv, float *delta, const lp *dout,
+                                                        const lp *qkv, const lp *o,
+                                                        const float *lse, const int32_t *doc_start,
+                                                        int B, int S, int H, int K, int window,
+                                                        float scale)
+{
+    constexpr int D = wide_memory::D, BM = NJ_THREADS / 2, BN = wide_memory::BN;
+    extern __shared__ __align__(1024) lp nj_dynamic[];
+    auto &memory = *reinterpret_cast<wide_memory *>(nj_dynamic);
+    const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
+    const heads<D> at(H, K, head);
+    qkv += (int64_t)b * S * at.row;
+    dout += ((int64_t)b * S * H + head) * D;
+    o += ((int64_t)b * S * H + head) * D;
+    lse += ((int64_t)b * H + head) * S;
+    delta += ((int64_t)b * H + head) * S;
+    const key_starts start_of = {.doc_start = doc_start, .b = b, .S = S, .window = window};
+    const key_tiles<D, BN> tiles(qkv, at, start_of(first), first + BM, S);
+    panels_load<D, BM>(memory.queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
+    panels_load<D, BM>(memory.douts, dout + (int64_t)first * H * D, H * D, S - first);
+    tiles.load(memory.keys[0], tiles.keys, 0);
+    panels_commit();
+    tiles.load(memory.values, tiles.values, 0);
+    panels_commit();
+    wide_rows rows;
+    rows.row64 = first + warpgroup_id() * 64;
+    rows.row = rows.row64 + threadIdx.x % WARPGROUP / 32 * 16;
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+        rows.lse[r] = lse[min(rows.row + lane_id() / 4 + 8 * r, S - 1)] * LOG2_E;
+    row_deltas<lp, D>(rows.delta, delta, dout, o, H * D, rows.row, S);
+    acc16<lp, D> acc;
+    acc.zero();
+    sum_tiles(acc, memory, tiles, rows, start_of, scale * LOG2_E);
     acc.multiply(scale, scale);
-    acc.store(dqkv + (int64_t)b * S * at.row + at.q, at.row, row, S);
+    acc.store(dqkv + (int64_t)b * S * at.row + at.q, at.row, rows.row, S);
 }
 
 template <>

@@ -58,6 +58,23 @@ struct lazy_softmax {
     }
 };
 
+// Divide the sums of a warp's rows, and store them and the logarithms of the denominators.
+template <int D>
+static __device__ __forceinline__ void store_output(acc16<lp, D> &acc, const lazy_softmax &soft,
+                                                    lp *o, float *lse, int ldo, int row, int S,
+                                                    float scale)
+{
+    const float sum[2] = {quad_sum(soft.sum[0]), quad_sum(soft.sum[1])};
+    acc.multiply(1 / sum[0], 1 / sum[1]);
+    acc.store(o, ldo, row, S);
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int i = row + lane_id() / 4 + 8 * r;
+        if (lane_id() % 4 == 0 && i < S)
+            lse[i] = soft.top[r] * scale + logf(sum[r]);
+    }
+}
+
 // Compute 128 query rows of one head per block, as the common source does, 64 per warpgroup. While one block of an SM
 // multiplies, the other computes exponentials.
 template <int D>
@@ -123,15 +140,8 @@ static __device__ __forceinline__ void attn_fwd_wgmma(lp *o, float *lse, const l
         wgmma_wait<0>();
         keep(acc.c);
     }
-    const float sum[2] = {quad_sum(soft.sum[0]), quad_sum(soft.sum[1])};
-    acc.multiply(1 / sum[0], 1 / sum[1]);
-    acc.store(o + (int64_t)b * S * H * D + head * D, H * D, row, S);
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int i = row + g + 8 * r;
-        if (lane_id() % 4 == 0 && i < S)
-            lse[((int64_t)b * H + head) * S + i] = soft.top[r] * scale + logf(sum[r]);
-    }
+    store_output<D>(acc, soft, o + (int64_t)b * S * H * D + head * D,
+                    lse + ((int64_t)b * H + head) * S, H * D, row, S, scale);
 }
 
 // Shared memory with heads of 256: each key tile is free sooner than the values of the same keys.
@@ -149,43 +159,32 @@ static __device__ __forceinline__ void attn_fwd_wide(lp *o, float *lse, const lp
                                                      int K, int window, float scale)
 {
     constexpr int D = wide_memory::D, BM = NJ_THREADS / 2, BN = wide_memory::BN;
-    extern __shared__ __align__(1024) lp tiles[];
-    auto &memory = *reinterpret_cast<wide_memory *>(tiles);
+    extern __shared__ __align__(1024) lp nj_dynamic[];
+    auto &memory = *reinterpret_cast<wide_memory *>(nj_dynamic);
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
     const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
     const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
     const heads<D> at(H, K, head);
     qkv += (int64_t)b * S * at.row;
     const key_starts start_of = {doc_start, b, S, window};
-    const int tile0 = start_of(first) / BN, count = (min(first + BM, S) + BN - 1) / BN - tile0;
+    const key_tiles<D, BN> tiles(qkv, at, start_of(first), first + BM, S);
     // first and last tile of this warpgroup
-    const int mine = start_of(row64) / BN - tile0, last = min(count - 1, row64 / BN - tile0);
-    const lp *first_keys = qkv + at.k + (int64_t)tile0 * BN * at.row;
-    const auto load_keys = [&](int n) {
-        if (n < count)
-            panels_load<D, BN>(memory.keys[n % 2], first_keys + (int64_t)n * BN * at.row, at.row,
-                               S - (tile0 + n) * BN);
-    };
-    const auto load_values = [&](int n) {
-        if (n < count)
-            panels_load<D, BN>(memory.values[n % 3],
-                               first_keys + (at.v - at.k) + (int64_t)n * BN * at.row, at.row,
-                               S - (tile0 + n) * BN);
-    };
+    const int mine = start_of(row64) / BN - tiles.first;
+    const int last = min(tiles.count - 1, row64 / BN - tiles.first);
     // All warps call this once for each tile, when its scores are there: they wait for the next keys and the tile's
     // values, and load what comes after them.
     const auto advance = [&](int n) {
         panels_wait();
         __syncthreads();
-        load_values(n + 1);
-        load_keys(n + 2);
+        tiles.load(memory.values[(n + 1) % 3], tiles.values, n + 1);
+        tiles.load(memory.keys[n % 2], tiles.keys, n + 2);
     };
 
     panels_load<D, BM>(memory.queries, qkv + at.q + (int64_t)first * at.row, at.row, S - first);
-    load_keys(0);
+    tiles.load(memory.keys[0], tiles.keys, 0);
     panels_commit();
-    load_values(0);
-    load_keys(1);
+    tiles.load(memory.values[0], tiles.values, 0);
+    tiles.load(memory.keys[1], tiles.keys, 1);
     panels_commit();
     const uint32_t q = panels<BM>(memory.queries + (row64 - first) * PANEL);
     const int start_max = start_of(row + 15);
@@ -196,7 +195,7 @@ static __device__ __forceinline__ void attn_fwd_wide(lp *o, float *lse, const lp
     float s[BN / 8][4], rise[2]; // rise: factors of earlier sums
     uint32_t p[BN / 16][4];
     const auto probabilities = [&](int n) {
-        const int j0 = (tile0 + n) * BN;
+        const int j0 = (tiles.first + n) * BN;
         if (j0 + BN - 1 > row || j0 < start_max) {
             const int from[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
             const int to[2] = {row + g - j0, row + g + 8 - j0};
@@ -235,19 +234,12 @@ static __device__ __forceinline__ void attn_fwd_wide(lp *o, float *lse, const lp
     }
     wgmma_fence();
     start_sum(acc.c, p, panels<BN>(memory.values[n % 3]));
-    while (++n < count)
+    while (++n < tiles.count)
         advance(n);
     wgmma_wait<0>();
     keep(acc.c);
-    const float sum[2] = {quad_sum(soft.sum[0]), quad_sum(soft.sum[1])};
-    acc.multiply(1 / sum[0], 1 / sum[1]);
-    acc.store(o + (int64_t)b * S * H * D + head * D, H * D, row, S);
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int i = row + g + 8 * r;
-        if (lane_id() % 4 == 0 && i < S)
-            lse[((int64_t)b * H + head) * S + i] = soft.top[r] * scale + logf(sum[r]);
-    }
+    store_output<D>(acc, soft, o + (int64_t)b * S * H * D + head * D,
+                    lse + ((int64_t)b * H + head) * S, H * D, row, S, scale);
 }
 
 template <>

@@ -207,4 +207,25 @@ static __device__ __forceinline__ void start_sum(float (&d)[M][4], const uint32_
     wgmma_commit();
 }
 
+// Tiles of the keys and values that some row of a block sees, counted from the first of them.
+template <int D, int BN> struct key_tiles {
+    const lp *keys, *values; // the first tile's
+    int ld, first, count, S;
+
+    // The rows see keys from start on, and none from end on.
+    __device__ __forceinline__ key_tiles(const lp *qkv, const heads<D> &at, int start, int end,
+                                         int length)
+        : ld(at.row), first(start / BN), S(length)
+    {
+        count = (min(end, S) + BN - 1) / BN - first;
+        keys = qkv + at.k + (int64_t)first * BN * ld;
+        values = keys + (at.v - at.k);
+    }
+    __device__ __forceinline__ void load(lp *to, const lp *from, int n) const
+    {
+        if (n < count)
+            panels_load<D, BN>(to, from + (int64_t)n * BN * ld, ld, S - (first + n) * BN);
+    }
+};
+
 #endif

@@ -151,9 +151,26 @@ struct wide_memory {
 };
 static_assert(sizeof(wide_memory) == 229376, "this is arch_smem in the contract");
 
-// Compute 128 query rows with heads of 256, one block on an SM: tensor cores multiply the probabilities of one tile, and
-// the keys of the next, while the warpgroup computes the exponentials of the next. Tiles are counted from the first that
-// some row of the block sees.
+// Turn scores of keys from j0 on into probabilities. Return whether earlier sums must be multiplied by the factors.
+template <int N>
+static __device__ __forceinline__ bool
+wide_probabilities(float (&s)[N][4], float (&rise)[2], lazy_softmax &soft,
+                   const key_starts &start_of, int row, int j0, int start_max, float scale_log2)
+{
+    const int g = lane_id() / 4;
+    if (j0 + 8 * N - 1 > row || j0 < start_max) {
+        const int from[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
+        const int to[2] = {row + g - j0, row + g + 8 - j0};
+        mask(s, from, to);
+    }
+    const bool raised = soft.raise(s, scale_log2, rise);
+    soft.exponentials(s, scale_log2);
+    return raised;
+}
+
+// Compute 128 query rows with heads of 256, one block on an SM: while tensor cores multiply the probabilities of one
+// tile, and the keys of the next, the warpgroup computes the exponentials of the next. Tiles are counted from the first
+// that some row of the block sees.
 static __device__ __forceinline__ void attn_fwd_wide(lp *o, float *lse, const lp *qkv,
                                                      const int32_t *doc_start, int B, int S, int H,
                                                      int K, int window, float scale)
@@ -162,7 +179,7 @@ static __device__ __forceinline__ void attn_fwd_wide(lp *o, float *lse, const lp
     extern __shared__ __align__(1024) lp nj_dynamic[];
     auto &memory = *reinterpret_cast<wide_memory *>(nj_dynamic);
     const int head = blockIdx.x, b = blockIdx.y, first = (gridDim.z - 1 - blockIdx.z) * BM;
-    const int row64 = first + warpgroup_id() * 64, g = lane_id() / 4;
+    const int row64 = first + warpgroup_id() * 64;
     const int row = row64 + threadIdx.x % WARPGROUP / 32 * 16;
     const heads<D> at(H, K, head);
     qkv += (int64_t)b * S * at.row;
@@ -196,14 +213,7 @@ static __device__ __forceinline__ void attn_fwd_wide(lp *o, float *lse, const lp
     uint32_t p[BN / 16][4];
     const auto probabilities = [&](int n) {
         const int j0 = (tiles.first + n) * BN;
-        if (j0 + BN - 1 > row || j0 < start_max) {
-            const int from[2] = {start_of(row + g) - j0, start_of(row + g + 8) - j0};
-            const int to[2] = {row + g - j0, row + g + 8 - j0};
-            mask(s, from, to);
-        }
-        const bool raised = soft.raise(s, scale_log2, rise);
-        soft.exponentials(s, scale_log2);
-        return raised;
+        return wide_probabilities(s, rise, soft, start_of, row, j0, start_max, scale_log2);
     };
     panels_wait_for<1>();
     __syncthreads(); // queries and the first keys have arrived

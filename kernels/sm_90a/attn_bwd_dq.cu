@@ -122,7 +122,7 @@ struct wide_memory {
 };
 static_assert(sizeof(wide_memory) == 229376, "this is arch_smem in the contract");
 
-// What a lane needs of its two rows with heads of 256: lse is a logarithm to base 2.
+// A lane's two rows with heads of 256; lse is a logarithm to base 2.
 struct wide_rows {
     int row64, row; // first row of the warpgroup and of the warp
     float lse[2], delta[2];

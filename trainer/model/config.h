@@ -61,8 +61,8 @@ int config_copy(const char *from, const char *to, const struct model_config *c, 
 /* Return the index of the first frequency of a table among those of all, one for two elements of a padded head; for
  * ROPES_MOST the number of all. */
 int config_frequencies(const struct model_config *c, int rope);
-/* Fill them in, in radians per position, for sequences of at most that many positions. Those of pairs that do not rotate
- * are 0. */
+/* Fill them in, in radians per position, for sequences of at most that many positions. Those of pairs that do not
+ * rotate are 0. */
 void config_inv_freq(const struct model_config *c, int positions, float *inv_freq);
 /* Return the factor of the embeddings. In 16 bits that of Gemma is rounded to bfloat16, the type in which transformers
  * multiplies and the models were trained. */

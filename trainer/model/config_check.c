@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config_check.c: relations between the fields of a configuration, between two models, and between a model and the length
- * of its sequences.
+ * config_check.c: relations between the fields of a configuration, between two models, and between a model and the
+ * length of its sequences.
  */
 #include "base/families.h"
 #include "base/try.h"

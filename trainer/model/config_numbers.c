@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config_numbers.c: see config_numbers.h. What a number multiplies is as in the families' modeling files of transformers
- * 5.24.
+ * config_numbers.c: see config_numbers.h. What a number multiplies is as in the families' modeling files of
+ * transformers 5.24.
  */
 #include "model/config_numbers.h"
 

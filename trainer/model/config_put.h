@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config_put.h: inside of config_write() and config_copy(): fields of a config.json that families have, or that say what
- * layers differ in.
+ * config_put.h: inside of config_write() and config_copy(): fields of a config.json that families have, or that say
+ * what layers differ in.
  */
 #ifndef NOJIT_TRAINER_CONFIG_PUT_H
 #define NOJIT_TRAINER_CONFIG_PUT_H

@@ -22,27 +22,26 @@
 #define NORMED FEATURE_BIT(FEATURE_QK_NORM)
 
 /* The same as fields of config.json, for families whose layers differ or that have numbers of their own. */
-#define TEXT_OF(x) #x
-#define FIELDS(type, C, I, L, H, K, D, V, P)                                                                                                                                 \
-    "\"model_type\":\"" type "\",\"hidden_size\":" TEXT_OF(C) ",\"intermediate_size\":" TEXT_OF(I) ",\"num_hidden_layers\":" TEXT_OF(L) ",\"num_attention_heads\":" TEXT_OF( \
-        H) ",\"num_key_value_heads\":" TEXT_OF(K) ",\"head_dim\":" TEXT_OF(D) ",\"vocab_"                                                                                    \
-                                                                              "size\":" TEXT_OF(                                                                             \
-                                                                                  V) ",\"max_"                                                                               \
-                                                                                     "position_"                                                                             \
-                                                                                     "embeddings"                                                                            \
-                                                                                     "\""                                                                                    \
-                                                                                     ":" TEXT_OF(P)
-#define TOKENS(bos, eos) ",\"bos_token_id\":" TEXT_OF(bos) ",\"eos_token_id\":" TEXT_OF(eos)
-#define TIED ",\"tie_word_embeddings\":true"
-#define OLMO ",\"rms_norm_eps\":1e-6,\"eos_token_id\":100257"
+#define FIELD(name, value) ",\"" name "\":" #value
+#define FIELDS(type, C, I, L, H, K, D, V, P)                                                       \
+    "\"model_type\":\"" type "\"" FIELD("hidden_size", C) FIELD("intermediate_size", I)            \
+        FIELD("num_hidden_layers", L) FIELD("num_attention_heads", H)                              \
+            FIELD("num_key_value_heads", K) FIELD("head_dim", D) FIELD("vocab_size", V)            \
+                FIELD("max_position_embeddings", P)
+#define TOKENS(bos, eos) FIELD("bos_token_id", bos) FIELD("eos_token_id", eos)
+#define TIED FIELD("tie_word_embeddings", true)
+#define OLMO FIELD("rms_norm_eps", 1e-6) FIELD("eos_token_id", 100257)
 #define GRANITE(score)                                                                             \
-    ",\"rms_norm_eps\":1e-5,\"embedding_multiplier\":12,\"residual_multiplier\":0.22,"             \
-    "\"logits_scaling\":8,\"attention_multiplier\":" TEXT_OF(score)
+    FIELD("rms_norm_eps", 1e-5)                                                                    \
+    FIELD("embedding_multiplier", 12)                                                              \
+    FIELD("residual_multiplier", 0.22)                                                             \
+    FIELD("logits_scaling", 8) FIELD("attention_multiplier", score)
 #define FOUR "\"attention\",\"attention\",\"attention\",\"attention\""
 #define FORTY FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR "," FOUR
 #define DENSE(I, types)                                                                            \
-    ",\"num_local_experts\":0,\"position_embedding_type\":\"rope\",\"shared_intermediate_"         \
-    "size\":" TEXT_OF(I) ",\"layer_types\":[" types "]"
+    FIELD("num_local_experts", 0)                                                                  \
+    FIELD("position_embedding_type", "rope")                                                       \
+    FIELD("shared_intermediate_size", I) ",\"layer_types\":[" types "]"
 
 const struct preset presets[] = {
     {.name = "nojit-tiny",

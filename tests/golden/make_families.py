@@ -216,7 +216,7 @@ def config_file(family, fields, config):
         rope = dict(fields["rope_parameters"])
         said |= {"model_type": "minicpm", "rope_theta": rope.pop("rope_theta"), "hidden_act": "silu"}
         said |= {"rope_scaling": None if rope["rope_type"] == "default" else rope} | {name: fields[name] for name in MINICPM}
-    return {"architectures": [family + "ForCausalLM"]} | said | {"dtype": "bfloat16"}
+    return said | {"architectures": [family + "ForCausalLM"], "dtype": "bfloat16"}
 
 
 def value(name, shape, mean, deviation):

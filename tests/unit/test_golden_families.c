@@ -177,34 +177,53 @@ static void continue_texts(struct golden *g, const json_t *texts, int first, int
     }
 }
 
-/* Compare the logits that the last token of a text was drawn from. */
+/* Compare the logits that the last token of a text was drawn from. The bounds are for two layers, and grow with the root
+ * of their number, as that of roundings does. */
 static void check_last_logits(struct golden *g, int text)
 {
     const struct tensor *t = find(g, "text.logits");
-    float got[VOCAB], want[VOCAB];
-    double largest = 0;
+    float raw[VOCAB], got[VOCAB], want[VOCAB];
+    double largest = 0, bound = limits->logits * sqrt(g->e->student.c.layers / 2.0);
     char what[32], part[32];
     assert_true(t->shape[0] == TEXTS && t->shape[1] == VOCAB);
     tensor_to_f32(t, (int64_t)text * VOCAB, VOCAB, want);
-    download(g->e, got, g->e->mem.decoder.logits, sizeof got);
+    const enum nj_tensor_type type = limits->dtype == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(g->e);
+    const struct tensor row = {.dtype = type, .data = raw};
+    download(g->e, raw, g->e->mem.decoder.logits, VOCAB * dtype_bytes(limits->dtype));
+    tensor_to_f32(&row, 0, VOCAB, got);
     for (int v = 0; v < VOCAB; v++)
         largest = fmax(largest, fabs((double)want[v]));
     snprintf(what, sizeof what, "after text %d", text);
     for (int v = 0; v < VOCAB; v++) {
         snprintf(part, sizeof part, "token %d", v);
-        check(g, what, part, (double)got[v], (double)want[v], limits->logits * largest);
+        check(g, what, part, (double)got[v], (double)want[v], bound * largest);
     }
 }
 
-/* The texts are chosen so that rounding to float32 changes no token; rounding to 16 bits may. Without graphs, the
- * decoder does not go on after a text has ended, and leaves its last logits. */
+/* Feed all tokens of a text but the last one, of which the decoder's step takes one. */
+static void feed_text(struct golden *g, const json_t *text)
+{
+    static struct shelf s;
+    const struct decode_io io = {.next = next_text, .generated = text_goes_on, .user = &s};
+    struct text *t = &s.text[0];
+    int32_t more[TEXT_POSITIONS];
+    s = (struct shelf){.end = 1};
+    const int count = read_text(json_object_get(text, "prompt"), t->ids);
+    const int continued = read_text(json_object_get(text, "continued"), more);
+    assert_in_range(count + continued, 1, TEXT_POSITIONS);
+    memcpy(t->ids + count, more, (size_t)(continued - 1) * sizeof *more);
+    t->prompt = (struct decode_prompt){.ids = t->ids, .count = count + continued - 1, .most = 1};
+    check_ok(engine_decode(g->e, &io), g->name);
+}
+
+/* The texts are chosen so that rounding to float32 changes no token; rounding to 16 bits may, so there the logits alone
+ * are compared. Without graphs, the decoder does not go on after a text has ended, and leaves its last logits. */
 static void texts(void **state)
 {
     struct golden g = {.name = *state};
     const json_t *entry = find_case(g.name), *wanted = json_object_get(entry, "texts");
+    const bool exact = limits->dtype == NJ_F32;
     char path[128];
-    if (limits->dtype != NJ_F32)
-        skip();
     assert_int_equal(json_array_size(wanted), TEXTS);
     read_options(json_object_get(entry, "options"), &g.o);
     g.o.steps = g.o.use_graph = 0;
@@ -212,16 +231,18 @@ static void texts(void **state)
     g.o.decode_positions = TEXT_POSITIONS;
     snprintf(path, sizeof path, "%s%s.safetensors", families.folder, g.name);
     check_ok(st_open_file(path, &g.want), path);
-    for (int rows = 1; rows <= TEXTS - 1; rows += TEXTS - 2) {
-        g.o.decode_rows = rows;
+    for (g.o.decode_rows = 1; g.o.decode_rows <= (exact ? 3 : 1); g.o.decode_rows += 2) {
         check_ok(engine_create(ctx, folder_of(json_string_value(json_object_get(entry, "student"))),
                                NULL, &g.o, NULL, NULL, &g.e),
                  g.name);
-        for (int i = 0; i < TEXTS && rows == 1; i++) {
-            continue_texts(&g, wanted, i, i + 1);
+        for (int i = 0; i < TEXTS && g.o.decode_rows == 1; i++) {
+            if (exact)
+                continue_texts(&g, wanted, i, i + 1);
+            else
+                feed_text(&g, json_array_get(wanted, (size_t)i));
             check_last_logits(&g, i);
         }
-        if (rows > 1)
+        if (g.o.decode_rows > 1)
             continue_texts(&g, wanted, 0, TEXTS);
         engine_destroy(g.e);
     }

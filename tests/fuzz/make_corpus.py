@@ -187,7 +187,7 @@ write_all("gguf_model", {
     "rope_freqs_of_zeros": gguf(tensors={"rope_freqs.weight": (F32, 32)}, data={"rope_freqs.weight": bytes(128)}),
     "rope_freqs_negative": gguf(tensors={"rope_freqs.weight": (F32, 32)}, data={"rope_freqs.weight": b"\0\0\x80\xbf" * 32}),
     "rope_freqs_short": gguf(tensors={"rope_freqs.weight": (F32, 31)}),
-    "rope_scaling_yarn": gguf({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0}),
+    "valid_rope_scaling_yarn": gguf({"llama.rope.scaling.type": "yarn", "llama.rope.scaling.factor": 4.0}),
     "experts": gguf({"llama.expert_count": 8}),
     "eos_beyond_vocabulary": gguf({"tokenizer.ggml.eos_token_id": 2}),
 })

@@ -50,19 +50,35 @@ float heads_amplitude(const struct block_pass *p)
 
 /* ---- layouts ---- */
 
+/* Rows to map: queries and K key and value heads, with the bias that is added to them, and partial sums of what becomes
+ * of them; NULL: neither. */
+struct mapping {
+    void *y;
+    const void *x;
+    int K;
+    const void *bias;
+    float *part;
+};
+
 /* Map rows of heads to attention's layout, or back. */
-static void map(struct work *r, const struct block_pass *p, struct nj_heads_map m, bool back)
+static void map(struct work *r, const struct block_pass *p, const struct mapping *m, bool back)
 {
     const struct block *b = p->b;
-    const int padded = block_padded_dim(b);
-    m.map = back ? tables_map_back(p->n, b) : tables_map_to(p->n, b);
-    m.map_v = m.map;
-    m.N = acts_rows(p->a);
-    m.H = b->heads;
-    m.D_in = back ? padded : b->head_dim;
-    m.D_out = back ? b->head_dim : padded;
-    m.P = partial_sums(m.N);
-    OP(r, nj_heads_map(r->s, p->n->T, &m));
+    const int N = acts_rows(p->a), own = b->head_dim, padded = block_padded_dim(b);
+    const int32_t *from = back ? tables_map_back(p->n, b) : tables_map_to(p->n, b);
+    OP(r, nj_heads_map(r->s, p->n->T,
+                       &(struct nj_heads_map){.y = m->y,
+                                              .part = m->part,
+                                              .x = m->x,
+                                              .bias = m->bias,
+                                              .map = from,
+                                              .map_v = from,
+                                              .N = N,
+                                              .H = b->heads,
+                                              .K = m->K,
+                                              .D_in = back ? padded : own,
+                                              .D_out = back ? own : padded,
+                                              .P = partial_sums(N)}));
 }
 
 static bool is_gated(const struct block_pass *p)
@@ -82,7 +98,7 @@ const void *heads_output(struct work *r, const struct block_pass *p)
                                                 .D = 1}));
     if (!heads_are_mapped(p))
         return is_gated(p) ? p->a->heads : p->v.kept[O];
-    map(r, p, (struct nj_heads_map){.y = p->a->heads, .x = p->v.kept[O]}, true);
+    map(r, p, &(struct mapping){.y = p->a->heads, .x = p->v.kept[O]}, true);
     return p->a->heads;
 }
 
@@ -95,7 +111,7 @@ void heads_output_bwd(struct work *r, const struct block_pass *p)
 {
     const struct acts *a = p->a;
     if (heads_are_mapped(p))
-        map(r, p, (struct nj_heads_map){.y = a->dout, .x = a->dqkv}, false);
+        map(r, p, &(struct mapping){.y = a->dout, .x = a->dqkv}, false);
     if (is_gated(p))
         OP(r, nj_gate_bwd(r->s, p->n->T,
                           &(struct nj_gate_bwd){.dout = a->dout,
@@ -173,8 +189,7 @@ const void *heads_map_in(struct work *r, const struct block_pass *p, const void 
     if (!heads_are_mapped(p))
         return bias;
     map(r, p,
-        (struct nj_heads_map){
-            .y = p->v.kept[QKV], .x = p->a->heads, .bias = bias, .K = p->b->kv_heads},
+        &(struct mapping){.y = p->v.kept[QKV], .x = p->a->heads, .K = p->b->kv_heads, .bias = bias},
         false);
     return NULL;
 }
@@ -278,8 +293,7 @@ void heads_bwd(struct work *r, const struct block_pass *p)
     if (is_normed_by_row(p->b))
         norm_rows_bwd(r, p);
     if (mapped)
-        map(r, p,
-            (struct nj_heads_map){.y = a->heads, .part = part, .x = a->dqkv, .K = p->b->kv_heads},
+        map(r, p, &(struct mapping){.y = a->heads, .x = a->dqkv, .K = p->b->kv_heads, .part = part},
             true);
     if (part)
         norm_add_columns(r, p->n, bias, part, acts_rows(a), (int)block_qkv_size(p->b));

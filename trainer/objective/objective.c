@@ -152,7 +152,8 @@ void objective_distances(struct work *r, const struct objective_rows *w)
                                           .Vt = w->ld,
                                           .tau = 1,
                                           .ratio = 0,
-                                          .gradient = false}));
+                                          .gradient = false,
+                                          .cap = w->cap}));
 }
 
 /* The sums of answers have a kernel of their own, which reads the logits once more: kd_head has no registers left

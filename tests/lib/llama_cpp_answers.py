@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What llama.cpp makes of prompts: llama_cpp_answers.py MODEL.gguf TOKENS OUT PROMPT_FILE...
+"""Continue prompts by llama.cpp: llama_cpp_answers.py MODEL.gguf TOKENS OUT PROMPT_FILE...
 
-For each prompt the greedy continuation of TOKENS tokens, and the log-probabilities that llama.cpp gives its tokens. OUT receives
+For each prompt: the greedy continuation of TOKENS tokens, and the log-probabilities that llama.cpp gives its tokens. OUT receives
 items of `nojit eval --tasks`, one a prompt: the continuation is the first choice, a full stop the second, and
 `llama_cpp` is the sum of the log-probabilities. Needs the package xllamacpp.
 """

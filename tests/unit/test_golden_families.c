@@ -177,8 +177,8 @@ static void continue_texts(struct golden *g, const json_t *texts, int first, int
     }
 }
 
-/* Compare the logits that the last token of a text was drawn from. The bounds are for two layers, and grow with the root
- * of their number, as that of roundings does. */
+/* Compare the logits that the last token of a text was drawn from. The bounds are for two layers, and grow with the
+ * root of their number, as that of roundings does. */
 static void check_last_logits(struct golden *g, int text)
 {
     const struct tensor *t = find(g, "text.logits");

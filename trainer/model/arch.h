@@ -89,8 +89,8 @@ double block_attention_flops(const struct block *b, double seq_len);
 /* Return the size of the heads that the kernels compute with: 64, 128 or 256 elements, of which those behind the first
  * head_dim are zeros. */
 int block_padded_dim(const struct block *b);
-/* Return whether heads of the block's size can be computed, and which sizes can, in words. Kernels have heads of 64, 128
- * and 256 elements; others are padded with zeros, which a norm over a head would count. */
+/* Return whether heads of the block's size can be computed, and which sizes can, in words. Kernels have heads of 64,
+ * 128 and 256 elements; others are padded with zeros, which a norm over a head would count. */
 bool block_heads_fit(const struct block *b);
 const char *block_head_sizes(const struct block *b);
 

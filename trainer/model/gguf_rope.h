@@ -20,7 +20,7 @@
  * have; -1: no heads rotate by such a table. */
 struct gguf_tables {
     int full, windowed;
-    int head_dim; /* of the heads that the first one rotates */
+    int head_dim; /* size of the heads that the first one rotates */
 };
 struct gguf_tables gguf_rope_tables(const struct model_config *c);
 /* Return the number of frequencies of the first of these tables. */

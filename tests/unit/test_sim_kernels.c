@@ -194,7 +194,7 @@ static void kernels_of_sm_89_run_simulated(void **state)
         assert_int_equal(run_cases(89, keys[i], NULL), 0);
 }
 
-/* Keys with GEMMs of warpgroups, clusters and TMA. Heads of 256 are left to the harness: their large cases take long. */
+/* Keys with GEMMs of warpgroups, clusters and TMA. Heads of 256 are left to the harness: their cases take long. */
 static void kernels_of_sm_90_run_simulated(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ check() { # NAME CONDITION...
 "${kbench[@]}" 'add*' 'attn_decode' --shape 'n=1000, N=8 C=64 R=4' --shape 'N=16 C=64 n=2000 R=8' \
     --json "$scratch/json" >"$scratch/log"
 keys=$(sed -nE 's/^ +\{"key": "([^"]+)".*/\1/p' "$scratch/json" | uniq -c | awk '{ printf "%s %s ", $1, $2 }')
-want="2 add.f32 2 add_rmsnorm_fwd.f32 2 add_rmsnorm_quantize.f32 2 attn_decode.f32.d128 2 attn_decode.f32.d64 "
+want="2 add.f32 2 add_rmsnorm_fwd.f32 2 add_rmsnorm_quantize.f32 2 attn_decode.f32.d128 2 attn_decode.f32.d256 2 attn_decode.f32.d64 "
 check "kbench times keys and ops, a row for each shape" [ "$keys" = "$want" ]
 check "the table of kbench has the shape" grep -qE '^add.f32 +n=1000 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ GB/s +[0-9]+ % +[0-9.]+ +[0-9.]+ +[0-9]+ %$' "$scratch/log"
 check "a dim that an op lacks does not concern it in kbench" grep -qE '^add_rmsnorm_fwd.f32 +N=16 C=64 ' "$scratch/log"
@@ -26,7 +26,7 @@ check "operations that kbench counts follow axes and shape" \
     grep -qE '"key": "attn_decode.f32.d128".*"R": 4, .*"D": 128.*"flops": '$((4 * 4 * 512 * 14 * 128))',' "$scratch/json"
 check "quantiles of kbench are in order" awk '
     match($0, /"warm": [^}]*/) { split(substr($0, RSTART, RLENGTH), v, /[:,]/); n++; bad += !(v[5] <= v[3] && v[3] <= v[7]) }
-    END { exit !(n == 10 && bad == 0) }' "$scratch/json"
+    END { exit !(n == 12 && bad == 0) }' "$scratch/json"
 check "the JSON of kbench has roofs and versions" [ -n "$(value copy_gbs)" -a -n "$(value product_f32_gflops)" -a "$(value backend)" = '"cpu"' ]
 if command -v python3 >/dev/null; then check "what kbench writes is JSON" python3 -m json.tool "$scratch/json" /dev/null; fi
 
@@ -61,7 +61,7 @@ check "kbench --launch times launches of each key that matches" \
 refuses "kbench --launch refuses a shape beside it" 2 '^kbench: --launch: takes patterns and --device alone' "${kbench[@]}" --launch --shape n=4
 "$BUILD/kbench" --help >"$scratch/log"
 check "kbench --help has its options" grep -q -- '--shape S' "$scratch/log"
-check "kbench --list prints the keys that match" [ "$("$BUILD/kbench" --list "attn_decode.f32.*" | tr '\n' ' ')" = "attn_decode.f32.d128 attn_decode.f32.d64 " ]
+check "kbench --list prints the keys that match" [ "$("$BUILD/kbench" --list "attn_decode.f32.*" | tr '\n' ' ')" = "attn_decode.f32.d128 attn_decode.f32.d256 attn_decode.f32.d64 " ]
 refuses "kbench refuses a pattern without a key" 2 "no key matches 'nothing.\*'; kbench --list prints all" "${kbench[@]}" 'nothing.*'
 refuses "kbench refuses a pattern without a key beside one with" 2 "no key matches 'ad'" "${kbench[@]}" add.f32 ad --shape n=10
 refuses "kbench refuses a shape without quotes" 2 "'C=128' is no key; quote the shape: --shape 'N=64 C=128'" "${kbench[@]}" rmsnorm_fwd --shape N=64 C=128

@@ -120,6 +120,7 @@ effect "$both" memory-budget go --memory-budget 0.1
 effect plan memory-budget is "$(plan_json --memory-budget 2 | field budget_bytes)" 2147483648
 effect plan data-tokens elsewhere plan_gpu.sh
 effect plan gpu elsewhere plan_gpu.sh
+effect models json elsewhere models.sh
 effect "$both" seq-len tokens_of 48 --seq-len 24
 accumulate() {
     go --batch-size 4 && local loss && loss=$(column loss) && tokens_of 128 --grad-accum 2 &&

@@ -13,7 +13,7 @@ enum { STEPS = 12 };
 #define SIZES                                                                                      \
     "\"hidden_size\":128,\"intermediate_size\":160,\"num_hidden_layers\":2,\"vocab_size\":61,"     \
     "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":64,\"eos_token_id\":60,"     \
-    "\"max_position_embeddings\":128,\"hidden_act\":\"silu\""
+    "\"max_position_embeddings\":128"
 
 /* The fields of a model of each family, which have these features. */
 static const char *const models[] = {
@@ -74,9 +74,10 @@ static double loss_after(const struct train_options *o, int steps)
     return r.loss;
 }
 
+/* Rounding to 8 bits may change a tenth of what is learned: a wrong product changes most of it. */
 static void check_near(const char *what, int model, double got, double first, double last)
 {
-    if (!(got != last && fabs(got - last) < 0.05 * (first - last)))
+    if (!(got != last && fabs(got - last) < 0.1 * (first - last)))
         fail_msg("model %d, %s: from %g to %g, expected %g", model, what, first, got, last);
 }
 

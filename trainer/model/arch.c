@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 const struct layer *arch_layer(const struct arch *a, int layer)
 {
@@ -22,10 +21,26 @@ const struct block *arch_block(const struct arch *a, int layer, enum block_kind 
     return NULL;
 }
 
+static bool blocks_are_alike(const struct block *a, const struct block *b)
+{
+    return a->kind == b->kind && a->features == b->features && a->gain_offset == b->gain_offset &&
+           a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
+           a->window == b->window && a->rope == b->rope && a->score_scale == b->score_scale &&
+           a->ffn_size == b->ffn_size && a->act == b->act;
+}
+
+bool layers_are_alike(const struct layer *a, const struct layer *b)
+{
+    bool alike = a->blocks == b->blocks;
+    for (int i = 0; alike && i < a->blocks; i++)
+        alike = blocks_are_alike(&a->block[i], &b->block[i]);
+    return alike;
+}
+
 bool arch_is_uniform(const struct arch *a, int layers)
 {
     for (int l = 1; l < layers; l++)
-        if (memcmp(arch_layer(a, l), arch_layer(a, 0), sizeof(struct layer)) != 0)
+        if (!layers_are_alike(arch_layer(a, l), arch_layer(a, 0)))
             return false;
     return true;
 }

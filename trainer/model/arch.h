@@ -69,6 +69,8 @@ struct arch {
 const struct layer *arch_layer(const struct arch *a, int layer);
 /* Return the block of a kind in a layer; NULL: it has none. */
 const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind);
+/* Return whether two layers have the same blocks, with the same sizes. */
+bool layers_are_alike(const struct layer *a, const struct layer *b);
 /* Return whether all of the first `layers` layers are alike. */
 bool arch_is_uniform(const struct arch *a, int layers);
 /* Keep the layers of a model that are named: layer i becomes the former layer layers[i]. */

@@ -215,7 +215,7 @@ static void leave_unrotated(struct reading *r)
 static int kind_of(struct arch *a, const struct layer *layer, int *kinds)
 {
     int k = 0;
-    while (k < *kinds && memcmp(&a->kind[k], layer, sizeof *layer) != 0)
+    while (k < *kinds && !layers_are_alike(&a->kind[k], layer))
         k++;
     CHECK(k < LAYER_KINDS_MOST);
     if (k == *kinds)

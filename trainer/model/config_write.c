@@ -48,24 +48,29 @@ static json_t *config_object(const struct model_config *c, const struct family *
     return root;
 }
 
+/* Return whether the tables of both models have the same frequencies in sequences of so many positions. */
+static bool rotate_alike(const struct model_config *a, const struct model_config *b, int positions)
+{
+    float x[ROPES_MOST * ROPE_PAIRS_MOST] = {0}, y[ROPES_MOST * ROPE_PAIRS_MOST] = {0};
+    bool alike = true;
+    config_inv_freq(a, positions, x);
+    config_inv_freq(b, positions, y);
+    for (int i = 0; i < ROPES_MOST * ROPE_PAIRS_MOST; i++)
+        alike = alike && x[i] == y[i];
+    return alike;
+}
+
 /* Return whether both models have the same layers, and tables that rotate alike. */
 static bool are_alike(const struct model_config *a, const struct model_config *b)
 {
-    float x[ROPES_MOST * ROPE_PAIRS_MOST] = {0}, y[ROPES_MOST * ROPE_PAIRS_MOST] = {0};
     for (int l = 0; l < a->layers; l++)
-        if (memcmp(arch_layer(&a->arch, l), arch_layer(&b->arch, l), sizeof(struct layer)) != 0)
+        if (!layers_are_alike(arch_layer(&a->arch, l), arch_layer(&b->arch, l)))
             return false;
     for (int i = 0; i < ROPES_MOST; i++)
         if (a->arch.rope[i].neighbors != b->arch.rope[i].neighbors ||
             rope_amplitude(&a->arch.rope[i]) != rope_amplitude(&b->arch.rope[i]))
             return false;
-    config_inv_freq(a, 1, x);
-    config_inv_freq(b, 1, y);
-    if (memcmp(x, y, sizeof x) != 0)
-        return false;
-    config_inv_freq(a, a->max_positions, x);
-    config_inv_freq(b, a->max_positions, y);
-    return memcmp(x, y, sizeof x) == 0;
+    return rotate_alike(a, b, 1) && rotate_alike(a, b, a->max_positions);
 }
 
 static int refuse_layers(const struct model_config *c, const char *path)

@@ -12,7 +12,6 @@
 #include "model/config_put.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static json_t *token_or_null(int id)
 {

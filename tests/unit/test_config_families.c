@@ -246,6 +246,8 @@ static const struct {
     {GEMMA ",\"attention_bias\":true", NJ_E_UNSUPPORTED, "attention_bias is true"},
     {GEMMA ",\"query_pre_attn_scalar\":0", NJ_E_FORMAT, "query_pre_attn_scalar is 0"},
     {GEMMA ",\"final_logit_softcapping\":-1", NJ_E_FORMAT, "final_logit_softcapping is -1"},
+    {OF("granite") ",\"residual_multiplier\":0.5,\"attention_bias\":true", NJ_E_UNSUPPORTED,
+     "residual_multiplier is 0.5, and outputs have biases"},
     {OF("gemma3_text") ",\"head_dim\":96", NJ_E_UNSUPPORTED,
      "is 96; 64, 128 and 256 are supported"},
     {OF("phi3") ",\"head_dim\":100", NJ_E_UNSUPPORTED, "is 100; multiples of 8 up to 256"},

@@ -38,6 +38,22 @@ static int check_tokens(const struct model_config *c, const struct config_file *
                 begins ? c->bos_id : c->eos_id, field_called(f, "vocab_size").text, c->vocab_size);
 }
 
+/* Refuse biases of outputs beside a factor of what blocks add to the stream, which a GEMM applies before its bias. */
+static int check_output_biases(const struct model_config *c, const struct layer *layer,
+                               const struct config_file *f)
+{
+    const unsigned biased = FEATURE_BIT(FEATURE_O_BIAS) | FEATURE_BIT(FEATURE_MLP_BIAS);
+    unsigned features = 0;
+    for (int i = 0; i < layer->blocks; i++)
+        features |= layer->block[i].features;
+    if ((features & biased) == 0 || c->residual_scale == 0 || c->residual_scale == 1)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: %s is %g, and outputs have biases; both together are not supported: use "
+                "another model",
+                f->path, field_called(f, "residual_multiplier").text, (double)c->residual_scale);
+}
+
 /* Check the sizes of the model and of one layer. */
 static int check_layer(const struct model_config *c, int layer, const struct config_file *f)
 {
@@ -69,6 +85,7 @@ static int check_layer(const struct model_config *c, int layer, const struct con
         return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
                     families_supported(supported));
     TRY(check_head_dim(b, f));
+    TRY(check_output_biases(c, arch_layer(&c->arch, layer), f));
     if (c->layers > CONFIG_LAYERS_MOST || b->heads > CONFIG_HEADS_MOST)
         return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
                     b->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);

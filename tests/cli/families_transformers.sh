@@ -7,22 +7,6 @@
 # where they are absent the test is skipped.
 set -eu
 . tests/lib/lib.sh
-python=${PYTHON:-python3}
-if ! "$python" -c 'import gguf, safetensors, torch, transformers' 2>"$scratch/log"; then
-    skip "everything" "$(tail -n 1 "$scratch/log" | cut -c 1-100); name a PYTHON with PyPI's torch, transformers and gguf"
-    finish
-    exit
-fi
-export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 TRANSFORMERS_VERBOSITY=error HF_HUB_OFFLINE=1
-mkdir "$scratch/work"
-got=0
-"$python" tests/lib/family_models.py "$BUILD" "$scratch/work" >"$scratch/verdicts" 2>"$scratch/err" || got=$?
-while IFS= read -r line; do
-    case $line in
-    "ok "*) ok "${line#ok }" ;;
-    "skip "*) line=${line#skip } && skip "${line%%: *}" "${line#*: }" ;;
-    *) line=${line#FAIL } && not_ok "${line%%: *}" "${line#*: }" ;;
-    esac
-done <"$scratch/verdicts"
-ok_if "all families were tried" "$(tail -n 3 "$scratch/err")" [ "$got" = 0 ]
+. tests/lib/peers.sh
+compare_with family_models.py "gguf, safetensors, torch, transformers" "torch, transformers and gguf" "all families were tried"
 finish

@@ -26,6 +26,23 @@ static inline int read_json(const char *json, struct model_config *c)
     return config_read(scratch, c);
 }
 
+/* Fields of a config.json, and the refusal of them. */
+struct refused_fields {
+    const char *json;
+    int code;
+    const char *part;
+};
+
+static inline void check_fields_refused(const struct refused_fields *rows, size_t count)
+{
+    struct model_config c;
+    char json[1024];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(json, sizeof json, "{%s}", rows[i].json);
+        check_refused(read_json(json, &c), rows[i].code, rows[i].part, json);
+    }
+}
+
 /* Write the model, and check that what is read back is the same. */
 static inline void check_written(const struct model_config *c, const char *where)
 {

@@ -232,11 +232,7 @@ static void kept_layers_keep_their_factor(void **state)
     assert_true(is_near(back.residual_scale, 0.4949747468305833));
 }
 
-static const struct {
-    const char *json;
-    int code;
-    const char *part;
-} refused[] = {
+static const struct refused_fields refused[] = {
     {GEMMA ",\"sliding_window\":null", NJ_E_FORMAT, "sliding_window is null; it must be a whole"},
     {GEMMA ",\"attn_logit_softcapping\":50.0", NJ_E_UNSUPPORTED, "attn_logit_softcapping is 50.0"},
     {GEMMA ",\"use_bidirectional_attention\":true", NJ_E_UNSUPPORTED,
@@ -294,12 +290,7 @@ static const struct {
 static void other_values_are_refused(void **state)
 {
     (void)state;
-    struct model_config c;
-    char json[1024];
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        snprintf(json, sizeof json, "{%s}", refused[i].json);
-        check_refused(read_json(json, &c), refused[i].code, refused[i].part, json);
-    }
+    check_fields_refused(refused, sizeof refused / sizeof *refused);
 }
 
 int main(void)

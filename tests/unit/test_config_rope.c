@@ -185,11 +185,7 @@ static void positions_that_scale_queries_are_left_out(void **state)
     assert_int_equal(c.max_positions, 262144);
 }
 
-static const struct {
-    const char *json;
-    int code;
-    const char *part;
-} refused[] = {
+static const struct refused_fields refused[] = {
     {OF("llama") ",\"rope_scaling\":{\"rope_type\":\"yarn\"}", NJ_E_FORMAT, "factor is missing"},
     {OF("llama") ",\"rope_scaling\":{\"rope_type\":\"linear\"}", NJ_E_FORMAT, "factor is missing"},
     {OF("llama") ",\"rope_scaling\":{\"rope_type\":\"dynamic\"}", NJ_E_FORMAT, "factor is missing"},
@@ -247,12 +243,7 @@ static const struct {
 static void other_rotations_are_refused(void **state)
 {
     (void)state;
-    struct model_config c;
-    char json[1024];
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        snprintf(json, sizeof json, "{%s}", refused[i].json);
-        check_refused(read_json(json, &c), refused[i].code, refused[i].part, json);
-    }
+    check_fields_refused(refused, sizeof refused / sizeof *refused);
 }
 
 int main(void)

@@ -250,8 +250,7 @@ int config_read(const char *dir, struct model_config *out)
 
 /* ---- derived ---- */
 
-/* Return a block whose heads a table serves; NULL: it is not used. */
-static const struct block *rotated(const struct model_config *c, int rope)
+const struct block *config_rotated_block(const struct model_config *c, int rope)
 {
     const struct block *found = NULL;
     for (int l = 0; l < c->layers; l++) {
@@ -268,7 +267,7 @@ int config_frequencies(const struct model_config *c, int rope)
 {
     int count = 0;
     for (int i = 0; i < rope; i++) {
-        const struct block *b = rotated(c, i);
+        const struct block *b = config_rotated_block(c, i);
         count += b ? block_padded_dim(b) / 2 : 0;
     }
     return count;
@@ -278,7 +277,7 @@ void config_inv_freq(const struct model_config *c, int positions, float *inv_fre
 {
     for (int rope = 0; rope < ROPES_MOST; rope++) {
         const struct rope *r = &c->arch.rope[rope];
-        const struct block *b = rotated(c, rope);
+        const struct block *b = config_rotated_block(c, rope);
         for (int i = 0; b && i < block_padded_dim(b) / 2; i++)
             *inv_freq++ = i < rope_rotary(r, b->head_dim) / 2
                               ? (float)(rope_frequency(r, b->head_dim, i) *

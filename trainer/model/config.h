@@ -58,6 +58,8 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
 /* Copy a folder's config.json for the model c, whose weights are unquantized ones of that dtype: the folder's model, or
  * some of its layers. Other fields stay as they are. */
 int config_copy(const char *from, const char *to, const struct model_config *c, const char *dtype);
+/* Return a block whose heads a table serves; NULL: it is not used. */
+const struct block *config_rotated_block(const struct model_config *c, int rope);
 /* Return the index of the first frequency of a table among those of all, one for two elements of a padded head; for
  * ROPES_MOST the number of all. */
 int config_frequencies(const struct model_config *c, int rope);

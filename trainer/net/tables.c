@@ -17,23 +17,12 @@ bool tables_map(const struct model_config *c, const struct block *b)
     return b->kind == BLOCK_ATTENTION && (other || block_padded_dim(b) != b->head_dim);
 }
 
-/* Return a block whose heads a rotation serves; NULL: it is not used. */
-static const struct block *block_of(const struct model_config *c, int rope)
-{
-    for (int l = 0; l < c->layers; l++) {
-        const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
-        if (b && b->rope == rope)
-            return b;
-    }
-    return NULL;
-}
-
 /* Return the number of elements of the maps of the first rotations. */
 static int mapped(const struct model_config *c, int ropes)
 {
     int count = 0;
     for (int i = 0; i < ropes; i++) {
-        const struct block *b = block_of(c, i);
+        const struct block *b = config_rotated_block(c, i);
         if (b && tables_map(c, b))
             count += block_padded_dim(b) + b->head_dim;
     }
@@ -71,7 +60,7 @@ void tables_fill(const struct model_config *c, int positions, void *to)
     int32_t *maps = (int32_t *)to + config_frequencies(c, ROPES_MOST);
     config_inv_freq(c, positions, to);
     for (int i = 0; i < ROPES_MOST; i++) {
-        const struct block *b = block_of(c, i);
+        const struct block *b = config_rotated_block(c, i);
         if (b && tables_map(c, b))
             fill_maps(&c->arch.rope[i], b->head_dim, block_padded_dim(b), maps + mapped(c, i));
     }

@@ -18,6 +18,32 @@ static __device__ __forceinline__ int lane_id()
     return threadIdx.x % 32;
 }
 
+// Store 16 bytes in one access; the compiler would make four of some.
+static __device__ __forceinline__ void global_store16(void *to, const uint32_t (&w)[4])
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
+                 "r"(w[2]), "r"(w[3])
+                 : "memory");
+}
+
+// Exchange b of the lanes without this bit with a of the lanes with it.
+static __device__ __forceinline__ void exchange(uint32_t &a, uint32_t &b, int bit)
+{
+    const bool mine = lane_id() & bit;
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, mine ? a : b, bit);
+    a = mine ? other : a;
+    b = mine ? b : other;
+}
+
+// Transpose four words of each of four neighbouring lanes: lane t gets the t-th word of each.
+static __device__ __forceinline__ void quad_transpose(uint32_t (&w)[4])
+{
+    exchange(w[0], w[2], 2);
+    exchange(w[1], w[3], 2);
+    exchange(w[0], w[1], 1);
+    exchange(w[2], w[3], 1);
+}
+
 // Return the offset of 16-byte chunk `chunk` of a row of a tile in shared memory. Eight rows of one chunk, as ldmatrix
 // reads them, lie in different banks.
 template <typename T, int D> static __device__ __forceinline__ int tile_at(int row, int chunk)
@@ -198,15 +224,21 @@ template <typename T, int D> struct acc16 {
         const int g = lane_id() / 4, t = lane_id() % 4;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            if (row + g + 8 * r >= limit)
-                continue;
+            const bool inside = row + g + 8 * r < limit;
             T *p = dst + (int64_t)(row + g + 8 * r) * ld;
             if constexpr (sizeof(T) == 2) {
+                // whole sectors of 32 bytes: a lane stores eight neighbouring columns
 #pragma unroll
-                for (int n = 0; n < D / 8; n++)
-                    *reinterpret_cast<uint32_t *>(p + 8 * n + 2 * t) =
-                        pack2(c[n][2 * r], c[n][2 * r + 1]);
-            } else {
+                for (int q = 0; q < D / 32; q++) {
+                    uint32_t w[4];
+#pragma unroll
+                    for (int j = 0; j < 4; j++)
+                        w[j] = pack2(c[4 * q + j][2 * r], c[4 * q + j][2 * r + 1]);
+                    quad_transpose(w);
+                    if (inside)
+                        global_store16(p + 32 * q + 8 * t, w);
+                }
+            } else if (inside) {
 #pragma unroll
                 for (int k = 0; k < D / 16; k++) {
                     const float *v = c[r * (D / 16) + k];

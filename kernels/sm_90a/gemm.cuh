@@ -179,32 +179,6 @@ static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &
     stage_release(before);
 }
 
-// Store 16 bytes in one access; the compiler would make four of some.
-static __device__ __forceinline__ void global_store16(lp *to, const uint32_t (&w)[4])
-{
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w[0]), "r"(w[1]),
-                 "r"(w[2]), "r"(w[3])
-                 : "memory");
-}
-
-// Exchange b of the lanes without this bit with a of the lanes with it.
-static __device__ __forceinline__ void exchange(uint32_t &a, uint32_t &b, int bit)
-{
-    const bool mine = lane_id() & bit;
-    const uint32_t other = __shfl_xor_sync(0xffffffffu, mine ? a : b, bit);
-    a = mine ? other : a;
-    b = mine ? b : other;
-}
-
-// Transpose four words of each of four neighbouring lanes: lane t gets the t-th word of each.
-static __device__ __forceinline__ void quad_transpose(uint32_t (&w)[4])
-{
-    exchange(w[0], w[2], 2);
-    exchange(w[1], w[3], 2);
-    exchange(w[0], w[1], 1);
-    exchange(w[2], w[3], 1);
-}
-
 static __device__ __forceinline__ void registers_fewer()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");

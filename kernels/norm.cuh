@@ -107,7 +107,6 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
     __device__ __forceinline__ float read(T *s, const T *x, const T *b, const W &w, int C,
                                           float eps, bool live)
     {
-        const float per_channel = 1.0f / C;
         typename vec<T>::raw branch_raw[KEEP];
 #pragma unroll
         for (int k = 0; k < KEEP; k++) {
@@ -140,6 +139,14 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
             for (int i = 0; i < V; i++)
                 sum += a.v[i] * a.v[i];
         }
+        return root(sum, w, C, eps);
+    }
+
+    // Return the reciprocal root of the row, of which this thread's sum of squares is given.
+    template <typename W>
+    __device__ __forceinline__ float root(float sum, const W &w, int C, float eps)
+    {
+        const float per_channel = 1.0f / C;
 #pragma unroll
         for (int k = 0; k < KEEP; k++) {
             gain[k] = {};
@@ -166,6 +173,18 @@ template <typename T, int WIDTH, int MOST> struct norm_share {
             a.v[i] = a.v[i] * r * g.v[i];
         return a;
     }
+
+    // Store the row, normalized, and its reciprocal root.
+    template <typename W>
+    __device__ __forceinline__ void store(T *y, float *rstd, float r, const W &w, int C) const
+    {
+        if (threadIdx.x % WIDTH == 0)
+            *rstd = r;
+#pragma unroll
+        for (int k = 0; k < KEEP; k++)
+            if (column(k) < C)
+                normed(k, r, w).store(y + column(k));
+    }
 };
 
 template <typename T, int WIDTH, int MOST, bool ADD, typename W>
@@ -174,14 +193,8 @@ static __device__ __forceinline__ void norm_row(T *y, T *s, float *rstd, const T
 {
     norm_share<T, WIDTH, MOST> row;
     const float r = row.template read<ADD>(s, x, b, w, C, eps, live);
-    if (!live)
-        return;
-    if (threadIdx.x % WIDTH == 0)
-        *rstd = r;
-#pragma unroll
-    for (int k = 0; k < row.KEEP; k++)
-        if (row.column(k) < C)
-            row.normed(k, r, w).store(y + row.column(k));
+    if (live)
+        row.store(y, rstd, r, w, C);
 }
 
 template <int W, int M> struct norm_width {

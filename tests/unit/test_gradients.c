@@ -3,6 +3,7 @@
  * test_gradients.c: checks of the double references, which are the oracles of every kernel test: each backward op
  * agrees with central differences of its forward op along random directions, and attention with its formula.
  */
+#include "base/activation.h"
 #include "gradients.h"
 
 void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const double *w, int32_t N,
@@ -10,6 +11,10 @@ void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const doub
 void nj_ref_rmsnorm_bwd_f64(double *dx, double *dw_part, const double *dy, const double *x,
                             const double *w, const double *rstd, const double *dres, int32_t N,
                             int32_t C, int32_t P, float offset);
+void nj_ref_norm_add_norm_fwd_f64(double *y, double *s, double *rstd, double *b_rstd,
+                                  const double *x, const double *b, const double *g,
+                                  const double *w, int32_t N, int32_t C, float eps, float eps_b,
+                                  float offset, float offset_b);
 void nj_ref_add_rmsnorm_fwd_f64(double *y, double *s, double *rstd, const double *x,
                                 const double *b, const double *w, int32_t N, int32_t C, float eps,
                                 float offset);
@@ -40,8 +45,9 @@ void nj_ref_attn_bwd_dkv_f64(int D, double *dqkv, const double *dout, const doub
                              int32_t B, int32_t S, int32_t H, int32_t K, int32_t window,
                              float scale);
 void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
-void nj_ref_gemm_swiglu_f64(double *act, double *gu, const double *x, const double *w, int32_t N,
-                            int32_t I, int32_t C, int32_t P);
+void nj_ref_glu_fwd_f64(int ACT, double *y, const double *gu, int32_t N, int32_t I);
+void nj_ref_gemm_glu_f64(int ACT, double *act, double *gu, const double *x, const double *w,
+                         int32_t N, int32_t I, int32_t C, int32_t P);
 void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
                            int32_t I);
 void nj_ref_row_gather_f64(double *dst, const double *src, const int32_t *index, int32_t M,
@@ -240,6 +246,29 @@ static void qknorm_rope_gradient_is_the_derivative(void **state)
     check_gradient(qknorm_loss, &a, a.wk, summed(dwk, P, HEAD), HEAD);
 }
 
+static void norm_add_norm_is_norm_then_add_rmsnorm(void **state)
+{
+    (void)state;
+    const double *x = random_values(N * C), *b = random_values(N * C), *g = random_values(C);
+    const double *w = random_values(C);
+    double *y = zeros(N * C), *s = zeros(N * C), *rstd = zeros(N), *b_rstd = zeros(N);
+    double *normed = zeros(N * C), *want_y = zeros(N * C), *want_s = zeros(N * C);
+    double *want_rstd = zeros(N), *want_b_rstd = zeros(N), *alone = copy(x, N * C);
+    const float eps_b = 0.25f, offset_b = 0.5f;
+    nj_ref_rmsnorm_fwd_f64(normed, want_b_rstd, b, g, N, C, eps_b, offset_b);
+    nj_ref_add_rmsnorm_fwd_f64(want_y, want_s, want_rstd, x, normed, w, N, C, EPS, OFFSET);
+    nj_ref_norm_add_norm_fwd_f64(y, s, rstd, b_rstd, x, b, g, w, N, C, EPS, eps_b, OFFSET,
+                                 offset_b);
+    assert_all_close(y, want_y, N * C, 1e-14);
+    assert_all_close(s, want_s, N * C, 1e-14);
+    assert_all_close(rstd, want_rstd, N, 1e-14);
+    assert_all_close(b_rstd, want_b_rstd, N, 1e-14);
+    /* without the second norm, and in place */
+    nj_ref_norm_add_norm_fwd_f64(NULL, alone, NULL, b_rstd, alone, b, g, NULL, N, C, EPS, eps_b, 0,
+                                 offset_b);
+    assert_memory_equal(alone, s, N * C * sizeof(*s));
+}
+
 /* Each head equals the result of rmsnorm followed by RoPE without a bias; values are unchanged. */
 static void qknorm_rope_is_rmsnorm_then_rope(void **state)
 {
@@ -292,7 +321,7 @@ static void swiglu_gradient_is_the_derivative(void **state)
     assert_all_close(y, want, N * C, 1e-15);
 }
 
-static void gemm_swiglu_is_product_then_swiglu(void **state)
+static void gemm_glu_is_product_then_glu(void **state)
 {
     (void)state;
     enum { I = 7 };
@@ -302,12 +331,18 @@ static void gemm_swiglu_is_product_then_swiglu(void **state)
     for (int n = 0; n < N; n++)
         for (int j = 0; j < 2 * I; j++)
             product[n * 2 * I + j] = dot(x + n * C, w + j * C, C);
-    nj_ref_swiglu_fwd_f64(want, product, N, I);
-    nj_ref_gemm_swiglu_f64(act, gu, x, w, N, I, C, 2);
-    nj_ref_gemm_swiglu_f64(alone, NULL, x, w, N, I, C, 2);
-    assert_all_close(gu, product, N * 2 * I, 1e-14);
-    assert_all_close(act, want, N * I, 1e-14);
-    assert_memory_equal(alone, act, N * I * sizeof(*act));
+    for (int gelu = 0; gelu < 2; gelu++) {
+        const int ACT = gelu ? NJ_GELU_TANH : NJ_SILU;
+        if (gelu)
+            nj_ref_glu_fwd_f64(ACT, want, product, N, I);
+        else
+            nj_ref_swiglu_fwd_f64(want, product, N, I);
+        nj_ref_gemm_glu_f64(ACT, act, gu, x, w, N, I, C, 2);
+        nj_ref_gemm_glu_f64(ACT, alone, NULL, x, w, N, I, C, 2);
+        assert_all_close(gu, product, N * 2 * I, 1e-14);
+        assert_all_close(act, want, N * I, 1e-14);
+        assert_memory_equal(alone, act, N * I * sizeof(*act));
+    }
 }
 
 enum { TABLE = 7 };
@@ -571,10 +606,11 @@ int main(void)
         cmocka_unit_test_setup(rope_and_bias_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(rope_turns_pairs_by_the_angle, reset),
         cmocka_unit_test_setup(qknorm_rope_gradient_is_the_derivative, reset),
+        cmocka_unit_test_setup(norm_add_norm_is_norm_then_add_rmsnorm, reset),
         cmocka_unit_test_setup(qknorm_rope_is_rmsnorm_then_rope, reset),
         cmocka_unit_test_setup(qknorm_rope_works_in_place, reset),
         cmocka_unit_test_setup(swiglu_gradient_is_the_derivative, reset),
-        cmocka_unit_test_setup(gemm_swiglu_is_product_then_swiglu, reset),
+        cmocka_unit_test_setup(gemm_glu_is_product_then_glu, reset),
         cmocka_unit_test_setup(embedding_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
         cmocka_unit_test_setup(row_gather_multiplies_rows, reset),

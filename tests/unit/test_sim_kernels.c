@@ -199,7 +199,7 @@ static void kernels_of_sm_90_run_simulated(void **state)
 {
     (void)state;
     static const char *const own[] = {"attn_fwd.lp.d[!2]*", "attn_bwd_dq.lp.d[!2]*",
-                                      "attn_bwd_dkv.lp.d64", "gemm_swiglu.lp"};
+                                      "attn_bwd_dkv.lp.d64", "gemm_glu.lp.act0"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         assert_int_equal(run_cases(90, own[i], NULL), 0);
 }
@@ -219,11 +219,11 @@ static const struct {
     {90, "attn_fwd.lp.d64", "wgmma.wait_group", "which a wgmma that nothing waited for reads"},
     {90, "attn_bwd_dkv.lp.d64", "bar.sync 1", "which a cp.async that nothing waited for writes"},
     {90, "attn_bwd_dkv.lp.d64", "bar.sync \t0", "of shared memory, which"},
-    {90, "gemm_swiglu.lp", "@!done bra again", "which nothing wrote"},
-    {90, "gemm_swiglu.lp", "wgmma.wait_group.sync.aligned 1", "which a wgmma that nothing waited"},
-    {90, "gemm_swiglu.lp", "mbarrier.arrive.shared::cluster", "lacks 1 arrivals and 0 bytes"},
-    {90, "gemm_swiglu.lp", "mbarrier.arrive.expect_tx", "lacks 1 arrivals and -49152 bytes"},
-    {90, "gemm_swiglu.lp", "barrier.cluster", "of shared memory, which nothing wrote"},
+    {90, "gemm_glu.lp.act0", "@!done bra again", "which nothing wrote"},
+    {90, "gemm_glu.lp.act0", "wgmma.wait_group.sync.aligned 1", "which a wgmma that nothing waited"},
+    {90, "gemm_glu.lp.act0", "mbarrier.arrive.shared::cluster", "lacks 1 arrivals and 0 bytes"},
+    {90, "gemm_glu.lp.act0", "mbarrier.arrive.expect_tx", "lacks 1 arrivals and -49152 bytes"},
+    {90, "gemm_glu.lp.act0", "barrier.cluster", "of shared memory, which nothing wrote"},
 };
 
 static void faults_planted_in_kernels_are_found(void **state)

@@ -2,6 +2,7 @@
  *
  * test_tile_map.c: the CUDA backend's calls of the driver for a tensor map, on the simulated one.
  */
+#include "base/activation.h"
 #include "cuda_sim.h"
 
 #include "cuda/api.h"
@@ -62,7 +63,7 @@ static void a_launcher_makes_the_maps(void **state)
     nj_context *ctx = open_context(&cuda);
     nj_stream *s;
     void *act;
-    if (!nj_gemm_swiglu_available(ctx, NJ_LP)) { /* not in this build */
+    if (!nj_gemm_glu_available(ctx, NJ_LP, NJ_SILU)) { /* not in this build */
         nj_context_destroy(ctx);
         skip();
     }
@@ -70,13 +71,12 @@ static void a_launcher_makes_the_maps(void **state)
     assert_int_equal(nj_alloc(ctx, NJ_MEM_DEVICE, BYTES, &act), 0);
     assert_int_equal(nj_zero(s, act, BYTES), 0);
     const char *x = (char *)act + 4096, *w = (char *)act + 16384;
-    assert_int_equal(
-        nj_gemm_swiglu(
-            s, NJ_LP,
-            &(struct nj_gemm_swiglu){.act = act, .x = x, .w = w, .N = N, .I = I, .C = C, .P = 7}),
-        0);
+    assert_int_equal(nj_gemm_glu(s, NJ_LP, NJ_SILU,
+                                 &(struct nj_gemm_glu){
+                                     .act = act, .x = x, .w = w, .N = N, .I = I, .C = C, .P = 7}),
+                     0);
     assert_int_equal(sim->launch.grid[0], 6);
-    const struct nj_kernel *k = &nj_kernels[nj_kernel_find("gemm_swiglu.lp")];
+    const struct nj_kernel *k = &nj_kernels[nj_kernel_find("gemm_glu.lp.act0")];
     const struct nj_param *maps = k->params + k->param_count - 2;
     const struct sim_tensor_map want[] = {
         {.address = (uintptr_t)x, .sizes = {C, N}, .row_bytes = 2 * C, .box = {64, 128}},

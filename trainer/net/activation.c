@@ -20,7 +20,21 @@ bool activation_is_silu(const struct block *b)
 
 bool activation_fused(const struct work *r, const struct block_pass *p)
 {
-    return activation_is_silu(p->b) && nj_gemm_swiglu_available(r->ctx, p->n->T);
+    return nj_gemm_glu_available(r->ctx, p->n->T, (int)activation_of(p->b));
+}
+
+void activation_gemm(struct work *r, const struct block_pass *p, void *gu, const void *x,
+                     const void *w)
+{
+    OP(r, nj_gemm_glu(r->s, p->n->T, (int)activation_of(p->b),
+                      &(struct nj_gemm_glu){.act = p->a->act,
+                                            .gu = gu,
+                                            .x = x,
+                                            .w = w,
+                                            .N = acts_rows(p->a),
+                                            .I = p->b->ffn_size,
+                                            .C = p->n->c.hidden_size,
+                                            .P = nj_context_device(r->ctx)->multiprocessors}));
 }
 
 void activation_fwd(struct work *r, const struct block_pass *p, const void *gu)

@@ -10,6 +10,9 @@
 bool activation_is_silu(const struct block *b);
 /* Return whether one kernel multiplies by the weights of gate and up and applies the activation. */
 bool activation_fused(const struct work *r, const struct block_pass *p);
+/* Compute a->act from x and the weights w of gate and up, and gate and up too unless gu is NULL. */
+void activation_gemm(struct work *r, const struct block_pass *p, void *gu, const void *x,
+                     const void *w);
 /* Compute a->act from gate and up. */
 void activation_fwd(struct work *r, const struct block_pass *p, const void *gu);
 /* Compute a->x, the activation as E4M3, from gate and up. */

@@ -3,7 +3,7 @@
  * forward.c: the forward pass of one transformer. The residual stream passes from block to block through add_rmsnorm,
  * which adds a branch and normalizes in one kernel; a->y holds the normed rows that the next product reads. If that
  * GEMM has FP8 operands, norm and activation write its operand to a->x instead (product_x_made); the final norm is
- * always T. A norm after a block has a kernel of its own, and a block without a norm before it reads the stream.
+ * always T. A norm after a block is part of that kernel too, and a block without a norm before it reads the stream.
  */
 #include "net/forward.h"
 
@@ -36,7 +36,6 @@ static void forward_block(struct work *r, const struct block_pass *p, int block)
     const bool inside = block + 1 < blocks_of(n, p->layer);
     const int layer = inside ? p->layer : p->layer + 1;
     block_ops[p->b->kind]->forward(r, p);
-    norm_after_fwd(r, p);
     if (layer == n->c.layers) {
         norm_add_fwd(r, p, NULL);
         return;

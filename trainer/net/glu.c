@@ -73,16 +73,7 @@ static bool gate_up(struct work *r, const struct block_pass *p)
         product_fwd(r, a, m, gu, block_rows(p));
         return false;
     }
-    OP(r,
-       nj_gemm_swiglu(r->s, p->n->T,
-                      &(struct nj_gemm_swiglu){.act = a->act,
-                                               .gu = a->mode == ACTS_TRAIN ? gu : NULL,
-                                               .x = block_rows(p),
-                                               .w = w,
-                                               .N = acts_rows(a),
-                                               .I = p->b->ffn_size,
-                                               .C = p->n->c.hidden_size,
-                                               .P = nj_context_device(r->ctx)->multiprocessors}));
+    activation_gemm(r, p, a->mode == ACTS_TRAIN ? gu : NULL, block_rows(p), w);
     return true;
 }
 

@@ -136,12 +136,42 @@ static void add(struct work *r, const struct block_pass *p, void *sum, const voi
                  &(struct nj_add){.y = sum, .a = rows, .b = p->a->branch, .n = elements}));
 }
 
+/* Norm a block's output, add it to the stream, and norm the sum; gain NULL: compute the sum alone. */
+static void norm_add_and_norm(struct work *r, const struct block_pass *p, const struct gain *gain)
+{
+    const struct net *n = p->n;
+    const struct block_acts *v = &p->v;
+    const struct gain after = gain_after(p);
+    OP(r, nj_norm_add_norm_fwd(
+              r->s, n->T,
+              &(struct nj_norm_add_norm_fwd){.y = gain ? p->a->y : NULL,
+                                             .s = v->next,
+                                             .rstd = gain ? v->next_rstd : NULL,
+                                             .b_rstd = v->output_rstd,
+                                             .x = v->x,
+                                             .b = v->output,
+                                             .g = net_weight(n, after.first),
+                                             .w = gain ? net_weight(n, gain->first) : NULL,
+                                             .N = acts_rows(p->a),
+                                             .C = n->c.hidden_size,
+                                             .eps = n->c.rms_eps,
+                                             .eps_b = n->c.rms_eps,
+                                             .offset = gain ? gain->offset : 0,
+                                             .offset_b = after.offset}));
+}
+
 void norm_add_fwd(struct work *r, const struct block_pass *p, const struct block_pass *next)
 {
-    if (!next)
-        add_and_norm(r, p, gain_final(p->n), false);
-    else if (has_before(next))
-        add_and_norm(r, p, gain_before(next), product_x_made(p->a, next->matrix));
+    const bool normed = !next || has_before(next);
+    const bool made = next && has_before(next) && product_x_made(p->a, next->matrix);
+    const struct gain gain = !next ? gain_final(p->n) : gain_before(next);
+    if (has_after(p) && !made) {
+        norm_add_and_norm(r, p, normed ? &gain : NULL);
+        return;
+    }
+    norm_after_fwd(r, p);
+    if (normed)
+        add_and_norm(r, p, gain, made);
     else
         add(r, p, p->v.next, p->v.x);
 }

@@ -15,8 +15,8 @@ void norm_fwd(struct work *r, const struct block_pass *p, float *top);
 void norm_again(struct work *r, const struct block_pass *p);
 /* Compute a->branch, the norm of a block's output, if it has one. */
 void norm_after_fwd(struct work *r, const struct block_pass *p);
-/* Add the branch of a block to the stream, v.next = v.x + a->branch, and compute the norm of the sum for the next
- * block, in a->y, or in a->x as E4M3; next NULL: compute the final norm. */
+/* Add the output of a block, normed if a norm follows the block, to the stream, and compute the norm of the sum for the
+ * next block, in a->y, or in a->x as E4M3; next NULL: compute the final norm. */
 void norm_add_fwd(struct work *r, const struct block_pass *p, const struct block_pass *next);
 /* Compute a->dx from a->branch, the gradient of the rows that the final norm makes of x. */
 void norm_final_bwd(struct work *r, const struct net *n, struct acts *a, const void *x,

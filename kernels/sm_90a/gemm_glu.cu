@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../glu.cuh"
 #include "gemm.cuh"
 
 constexpr int WIDTH = TILE_N / 2; // columns of act in a tile: one half of b is gate, the other up
@@ -21,13 +22,14 @@ static __device__ __forceinline__ void store32(lp *row0, int64_t ld, int q, int 
     }
 }
 
-// Return act(gate) up for two columns. Gate and up are rounded first, as if they were stored in between.
-static __device__ __forceinline__ uint32_t swiglu2(uint32_t gate, uint32_t up)
+// Return the activation for two columns. Gate and up are rounded first, as if they were stored in between.
+template <int ACT> static __device__ __forceinline__ uint32_t gated2(uint32_t gate, uint32_t up)
 {
     float g[2], u[2];
     widen(g, gate, lp());
     widen(u, up, lp());
-    return pack2(g[0] * sigmoid(g[0]) * u[0], g[1] * sigmoid(g[1]) * u[1]);
+    const auto weight = activation<ACT>::weight;
+    return pack2(g[0] * weight(g[0]) * u[0], g[1] * weight(g[1]) * u[1]);
 }
 
 // Fetch the tiles that the block multiplies; one thread calls this.
@@ -48,12 +50,13 @@ static __device__ __forceinline__ void fetch(ring &r, const tile_order &tiles, i
 }
 
 // Store 16 rows of a tile per warp; `rows` and `columns` of the tile lie in the arrays.
+template <int ACT>
 static __device__ __forceinline__ void store(lp *act, lp *gu, const float (&d)[TILE_N / 8][4],
                                              int I, int rows, int columns)
 {
     const auto gate = [&](int n, int e) { return pack2(d[n][e], d[n][e + 1]); };
     const auto up = [&](int n, int e) { return gate(n + WIDTH / 8, e); };
-    const auto both = [&](int n, int e) { return swiglu2(gate(n, e), up(n, e)); };
+    const auto both = [&](int n, int e) { return gated2<ACT>(gate(n, e), up(n, e)); };
 #pragma unroll
     for (int q = 0; q < WIDTH / 32; q++) {
         store32(act, I, q, rows, columns, both);
@@ -64,6 +67,7 @@ static __device__ __forceinline__ void store(lp *act, lp *gu, const float (&d)[T
     }
 }
 
+template <int ACT>
 static __device__ __forceinline__ void multiply(ring &r, const tile_order &tiles, int steps,
                                                 lp *act, lp *gu, int N, int I)
 {
@@ -74,14 +78,14 @@ static __device__ __forceinline__ void multiply(ring &r, const tile_order &tiles
         product(d, r, steps);
         const int row = pair * 2 * TILE_M + rows16, first = column * WIDTH;
         const int64_t at = (int64_t)row * I + first;
-        store(act + at, gu ? gu + at + (int64_t)row * I : NULL, d, I, N - row, I - first);
+        store<ACT>(act + at, gu ? gu + at + (int64_t)row * I : NULL, d, I, N - row, I - first);
     }
 }
 
-template <typename T>
-static __device__ __forceinline__ void gemm_swiglu(T *act, T *gu, const T *, const T *, int N,
-                                                   int I, int C, int, const nj_tiles &x_tiles,
-                                                   const nj_tiles &w_tiles)
+template <typename T, int ACT>
+static __device__ __forceinline__ void gemm_glu(T *act, T *gu, const T *, const T *, int N, int I,
+                                                int C, int, const nj_tiles &x_tiles,
+                                                const nj_tiles &w_tiles)
 {
     extern __shared__ unsigned char shared[];
     ring r(shared, warpgroup_id() == 0);
@@ -96,7 +100,7 @@ static __device__ __forceinline__ void gemm_swiglu(T *act, T *gu, const T *, con
             fetch(r, tiles, steps, I, x_tiles, w_tiles);
     } else {
         registers_more();
-        multiply(r, tiles, steps, act, gu, N, I);
+        multiply<ACT>(r, tiles, steps, act, gu, N, I);
     }
     cluster_sync(); // no block exits while the other may still write to its shared memory
 }

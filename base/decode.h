@@ -18,7 +18,9 @@ enum {
 enum { KV_LEVELS = 127 };
 
 /* Positions per block of values. The values of a slot's key head lie as [P / CACHE_BLOCK][D][CACHE_BLOCK], position
- * fastest, so that attention reads a whole block from consecutive addresses. Keys lie as [P][D]. */
+ * fastest, so that attention reads a whole block from consecutive addresses. Keys lie as [P][D]. Position j has the
+ * place j % P. With a window, positions may exceed P if P >= window + CACHE_BLOCK - 1: then the block with the oldest
+ * key that a row sees is never the one in which its own key is stored, and blocks of threads may do both at once. */
 enum { CACHE_BLOCK = 32 };
 
 #endif

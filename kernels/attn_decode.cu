@@ -13,7 +13,7 @@ attn_decode(T *o, float *part, T *k, T *v, const T *qkv, const T *bias, const fl
     const decode_input<T, D> in = {row, bias, inv_freq, amplitude, (H + kv) * D, (H + K + kv) * D};
     const auto cache_of = [&](int s, int last) {
         const int64_t at = ((int64_t)s * K + kv) * P * D;
-        return decode_cache<T, D>{k + at, v + at, last, window, in, &newest};
+        return decode_cache<T, D>{k + at, v + at, last, window, {P, last}, in, &newest};
     };
     decode_row<decode_warp<T, D>, D>(o, part, in, sink, slot, pos, cache_of, R, H, K, C, window,
                                      scale);

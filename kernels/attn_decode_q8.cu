@@ -17,7 +17,7 @@ attn_decode_q8(T *o, float *part, int32_t *k, int32_t *v, float *kv_scale, const
         int8_t *keys = reinterpret_cast<int8_t *>(k) + head * D;
         int8_t *values = reinterpret_cast<int8_t *>(v) + head * D;
         float2 *scales = reinterpret_cast<float2 *>(kv_scale) + head;
-        return decode_cache_q8<T, D>{keys, values, scales, last, window, in, &newest};
+        return decode_cache_q8<T, D>{keys, values, scales, last, window, {P, last}, in, &newest};
     };
     decode_row<decode_warp_q8<T, D>, D>(o, part, in, sink, slot, pos, cache_of, R, H, K, C, window,
                                         scale);

@@ -221,10 +221,29 @@ template <int D> struct decode_mma {
     }
 };
 
+// The places of a slot (base/decode.h). Of the positions that a row sees, those from `turn` on lie from place 0 on, the
+// others at the end.
+struct decode_places {
+    int P, turn;
+
+    __device__ __forceinline__ decode_places(int places, int pos)
+        : P(places), turn(pos < places ? 0 : pos / places * places)
+    {
+    }
+    // Return what to add to a position to get its place, the same for all positions of a block. It is computed anew
+    // for each load, as lane_here() is.
+    __device__ __forceinline__ int shift(int j) const
+    {
+        asm volatile("" : "+r"(j));
+        return (j < turn ? P : 0) - turn;
+    }
+};
+
 // The cache of one slot and key head, and the new row.
 template <typename T, int D> struct decode_cache {
     T *k, *v;
     int pos, window;
+    decode_places places;
     decode_input<T, D> in;
     decode_newest<T, D> *newest;
 
@@ -237,14 +256,15 @@ template <typename T, int D> struct decode_cache {
     __device__ __forceinline__ void store() const
     {
         constexpr int N = decode_newest<T, D>::N;
-        uint32_t *key = reinterpret_cast<uint32_t *>(k + (int64_t)pos * D);
+        const int place = pos + places.shift(pos);
+        uint32_t *key = reinterpret_cast<uint32_t *>(k + (int64_t)place * D);
         for (int i = lane_here(); i < D / N; i += 32) {
             float x[N];
             widen(x, newest->v[i], T());
             key[i] = newest->k[i];
 #pragma unroll
             for (int n = 0; n < N; n++)
-                v[value_at<D>(pos, N * i + n)] = from_f32<T>(x[n]);
+                v[value_at<D>(place, N * i + n)] = from_f32<T>(x[n]);
         }
     }
 };
@@ -312,9 +332,10 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
     static __device__ __forceinline__ void
     load_keys(uint4 (&k)[4][KEY_LOADS], const decode_cache<T, D> &cache, int key, int part)
     {
+        const T *keys = cache.k + (int64_t)cache.places.shift(key) * D + lane_id() % 4 * 8;
 #pragma unroll
         for (int n = 0; n < 4; n++) {
-            const T *p = cache.k + (int64_t)min(key + 2 * n, cache.pos) * D + lane_id() % 4 * 8;
+            const T *p = keys + (int64_t)min(key + 2 * n, cache.pos) * D;
 #pragma unroll
             for (int i = 0; i < KEY_LOADS; i++)
                 k[n][i] = vec<T>::read(p + 32 * (part * KEY_LOADS + i));
@@ -324,7 +345,8 @@ template <typename T, int D> struct decode_warp : decode_mma<D> {
     load_values(uint4 (&v)[VALUE_LOADS], const decode_cache<T, D> &cache, int j0, int part)
     {
         const int lane = lane_id();
-        const T *values = cache.v + (int64_t)j0 * D + lane / 4 * CACHE_BLOCK + lane % 4 * 8;
+        const int64_t place = j0 + cache.places.shift(j0);
+        const T *values = cache.v + place * D + lane / 4 * CACHE_BLOCK + lane % 4 * 8;
 #pragma unroll
         for (int i = 0; i < VALUE_LOADS; i++)
             v[i] = vec<T>::read(values + 8 * (part * VALUE_LOADS + i) * CACHE_BLOCK);
@@ -510,9 +532,10 @@ template <typename Load, int D> struct decode_lanes {
 // Access to the keys and values of a cache of floats.
 template <int D> struct decode_floats {
     const decode_cache<float, D> &cache;
+    int shift;
 
     __device__ __forceinline__ decode_floats(const decode_cache<float, D> &from, int j0)
-        : cache(from)
+        : cache(from), shift(from.places.shift(j0))
     {
         if (j0 + 32 > from.pos)
             from.begin();
@@ -522,13 +545,13 @@ template <int D> struct decode_floats {
     __device__ __forceinline__ float4 key(int j, int d) const
     {
         if (j < cache.pos)
-            return *reinterpret_cast<const float4 *>(cache.k + (int64_t)j * D + d);
+            return *reinterpret_cast<const float4 *>(cache.k + (int64_t)(j + shift) * D + d);
         return *reinterpret_cast<const float4 *>(cache.newest->k + d);
     }
     // Load dim d of four keys' values; zeros beyond the newest.
     __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
     {
-        const float4 v = *reinterpret_cast<const float4 *>(cache.v + value_at<D>(j, d));
+        const float4 v = *reinterpret_cast<const float4 *>(cache.v + value_at<D>(j + shift, d));
         x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
 #pragma unroll
         for (int e = 0; e < 4; e++)

@@ -20,6 +20,7 @@ template <typename T, int D> struct decode_cache_q8 {
     int8_t *k, *v;
     float2 *scales;
     int pos, window;
+    decode_places places;
     decode_input<T, D> in;
     decode_newest_q8<T, D> *newest; // in shared memory
 
@@ -60,13 +61,13 @@ template <typename T, int D> struct decode_cache_q8 {
     }
     __device__ __forceinline__ void store() const
     {
-        const int lane = lane_id();
+        const int lane = lane_id(), place = pos + places.shift(pos);
         for (int i = lane; i < D / 4; i += 32)
-            reinterpret_cast<uint32_t *>(k + (int64_t)pos * D)[i] = newest->k[i];
+            reinterpret_cast<uint32_t *>(k + (int64_t)place * D)[i] = newest->k[i];
         for (int d = lane; d < D; d += 32)
-            v[value_at<D>(pos, d)] = new_value(d);
+            v[value_at<D>(place, d)] = new_value(d);
         if (lane == 0)
-            scales[pos] = newest->scales;
+            scales[place] = newest->scales;
     }
 };
 
@@ -146,7 +147,8 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
     load_values(uint2 (&v)[LOADS], const decode_cache_q8<T, D> &cache, int j0, int part)
     {
         const int lane = lane_id();
-        const int8_t *values = cache.v + (int64_t)j0 * D + lane / 4 * CACHE_BLOCK + lane % 4 * 8;
+        const int64_t place = j0 + cache.places.shift(j0);
+        const int8_t *values = cache.v + place * D + lane / 4 * CACHE_BLOCK + lane % 4 * 8;
 #pragma unroll
         for (int i = 0; i < LOADS; i++)
             v[i] = *reinterpret_cast<const uint2 *>(values + 8 * (part * LOADS + i) * CACHE_BLOCK);
@@ -175,8 +177,9 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
                                          float scale_log2)
     {
         const int g = lane_id() / 4, t = lane_id() % 4, quad = 4 * g;
-        const int key = j0 + 8 * (g / 2) + g % 2; // key for row g of the first eight
-        const int8_t *keys = cache.k + (int64_t)key * D + 16 * t;
+        const int key = j0 + 8 * (g / 2) + g % 2;       // key for row g of the first eight
+        const int place = key + cache.places.shift(j0); // place of that key
+        const int8_t *keys = cache.k + (int64_t)place * D + 16 * t;
         alignas(16) uint32_t k[4][D / 16];
         uint2 v[LOADS];
 #pragma unroll
@@ -185,7 +188,7 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
             for (int i = 0; i < D / 64; i++)
                 load(k[n] + 4 * i, keys + 2 * n * D + 64 * i);
         }
-        float2 scales = cache.scales[key + 2 * t]; // scales of this quad's t-th key
+        float2 scales = cache.scales[place + 2 * t]; // scales of this quad's t-th key
         if (PARTS == 1)
             load_values(v, cache, j0, 0); // a whole block
         const bool last = j0 + KEYS > cache.pos, first = j0 < cache.oldest();
@@ -257,16 +260,17 @@ template <typename T, int D> struct decode_warp_q8 : decode_mma<D> {
 // Access to the keys and values of a cache of bytes, for float32.
 template <int D> struct decode_bytes {
     const decode_cache_q8<float, D> &cache;
+    int shift;
 
     __device__ __forceinline__ decode_bytes(const decode_cache_q8<float, D> &from, int j0)
-        : cache(from)
+        : cache(from), shift(from.places.shift(j0))
     {
         if (j0 + 32 > from.pos)
             from.begin();
     }
     __device__ __forceinline__ float2 scales(int j) const
     {
-        return j < cache.pos ? cache.scales[j] : cache.newest->scales;
+        return j < cache.pos ? cache.scales[j + shift] : cache.newest->scales;
     }
     static __device__ __forceinline__ float byte(uint32_t word, int e)
     {
@@ -275,15 +279,15 @@ template <int D> struct decode_bytes {
     // Return four dims of a key; for a later key, those of the newest.
     __device__ __forceinline__ float4 key(int j, int d) const
     {
-        const uint32_t x = j < cache.pos
-                               ? *reinterpret_cast<uint32_t *>(cache.k + (int64_t)j * D + d)
-                               : cache.newest->k[d / 4];
+        const uint32_t x =
+            j < cache.pos ? *reinterpret_cast<uint32_t *>(cache.k + (int64_t)(j + shift) * D + d)
+                          : cache.newest->k[d / 4];
         return make_float4(byte(x, 0), byte(x, 1), byte(x, 2), byte(x, 3));
     }
     // Load dim d of four keys' values; beyond the newest they are arbitrary.
     __device__ __forceinline__ void values(float (&x)[4], int d, int j) const
     {
-        uint32_t word = *reinterpret_cast<uint32_t *>(cache.v + value_at<D>(j, d));
+        uint32_t word = *reinterpret_cast<uint32_t *>(cache.v + value_at<D>(j + shift, d));
         if (j + 3 >= cache.pos)
             word = with_byte(word, cache.new_value(d), cache.pos - j);
 #pragma unroll

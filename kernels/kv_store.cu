@@ -10,10 +10,10 @@ static __device__ __forceinline__ void kv_store(T *k, T *v, const T *qkv, const 
 {
     constexpr int W = vec<T>::N;
     const int n = blockIdx.x * 32 + threadIdx.x % 32, kv = blockIdx.y;
-    const int s = n < N ? slot[n] : -1;
+    const int s = stored_slot(slot, n, N, P);
     if (s < 0)
         return;
-    const int p = pos[n];
+    const int p = pos[n] % P;
     const int64_t at = ((int64_t)s * K + kv) * P * D;
     T *values = v + at + value_at<D>(p, 0);
     const T *key = qkv + ((int64_t)n * (H + 2 * K) + H + kv) * D, *value = key + K * D;

@@ -12,7 +12,7 @@ kv_store_q8(int32_t *k, int32_t *v, float *kv_scale, const T *qkv, const int32_t
     constexpr int W = vec<T>::N, WARPS = NJ_THREADS / 32, PARTS = D / (W * WARPS);
     __shared__ float most[2][WARPS][32];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = blockIdx.x * 32 + lane;
-    const int kv = blockIdx.y, s = n < N ? slot[n] : -1;
+    const int kv = blockIdx.y, s = stored_slot(slot, n, N, P);
     vec<T> x[2][PARTS]; // keys, values
     if (s >= 0) {
         const T *row = qkv + ((int64_t)n * (H + 2 * K) + H + kv) * D + warp * W;
@@ -39,7 +39,7 @@ kv_store_q8(int32_t *k, int32_t *v, float *kv_scale, const T *qkv, const int32_t
     }
     const kv_levels key(all[0]), value(all[1]);
     const int64_t head = ((int64_t)s * K + kv) * P;
-    const int p = pos[n];
+    const int p = pos[n] % P;
     if (warp == 0)
         reinterpret_cast<float2 *>(kv_scale)[head + p] = make_float2(key.scale, value.scale);
 #pragma unroll

@@ -2,17 +2,21 @@
 #include "decode_part.h"
 #include "kv_cache.h"
 
-/* Compute one query over the keys of a chunk, in one head of the cache. */
+/* Compute one query over the keys of a chunk, in one head of the cache, which has P places. */
 static void chunk(int D, real *part, const real *q, const real *k, const real *v,
-                  struct chunk_keys keys, real scale)
+                  struct chunk_keys keys, int32_t P, real scale)
 {
     const int count = keys.count;
     real s[DECODE_CHUNK];
-    tile_nt(1, count, D, scale, q, D, k, D, 0, s, count);
+    for (int j = 0, n; j < count; j += n) {
+        const int32_t place = (keys.first + j) % P;
+        n = min_i32(count - j, P - place);
+        tile_nt(1, n, D, scale, q, D, k + (int64_t)place * D, D, 0, s + j, n);
+    }
     part_softmax(part, D, s, keys);
     for (int j = 0; j < count; j += CACHE_BLOCK)
-        tile_nt(1, D, min_i32(CACHE_BLOCK, count - j), 1, s + j, count, v + value_at(j, 0, D),
-                CACHE_BLOCK, j > 0, part, D);
+        tile_nt(1, D, min_i32(CACHE_BLOCK, count - j), 1, s + j, count,
+                v + value_at((keys.first + j) % P, 0, D), CACHE_BLOCK, j > 0, part, D);
 }
 
 void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const real *qkv,
@@ -46,9 +50,7 @@ void NJ_REF(attn_decode)(int D, real *o, real *part, real *k, real *v, const rea
             const struct chunk_keys keys = chunk_keys(c, pos[r], window);
             real *its = c > first ? one : total;
             real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : its;
-            /* offset of the chunk in a block of values */
-            const int64_t from = at + (int64_t)keys.first * D;
-            chunk(D, to, q, k + from, v + from, keys, (real)scale);
+            chunk(D, to, q, k + at, v + at, keys, P, (real)scale);
             if (C == 1 && c > first)
                 part_add(total, one, D);
         }

@@ -2,23 +2,28 @@
 #include "decode_part.h"
 #include "kv_cache_q8.h"
 
-/* Compute one query over the keys of a chunk, in one head of the cache, TILE_K keys at a time. */
+/* Compute one query over the keys of a chunk, in one head of the cache, which has P places, TILE_K keys at a time. */
 static void chunk(int D, real *part, const real *q, const int8_t *k, const int8_t *v,
-                  const real *scales, struct chunk_keys keys, real scale)
+                  const real *scales, struct chunk_keys keys, int32_t P, real scale)
 {
     real s[DECODE_CHUNK], tile[TILE_K * DECODE_D_MAX];
     for (int j0 = 0; j0 < keys.count; j0 += TILE_K) {
         const int n = min_i32(TILE_K, keys.count - j0);
-        for (int i = 0; i < n * D; i++)
-            tile[i] = (real)k[(int64_t)j0 * D + i] * scales[2 * (j0 + i / D)];
+        for (int j = 0; j < n; j++) {
+            const int64_t place = (keys.first + j0 + j) % P;
+            for (int d = 0; d < D; d++)
+                tile[j * D + d] = (real)k[place * D + d] * scales[2 * place];
+        }
         tile_nt(1, n, D, scale, q, D, tile, D, 0, s + j0, n);
     }
     part_softmax(part, D, s, keys);
     for (int j0 = 0; j0 < keys.count; j0 += TILE_K) {
         const int n = min_i32(TILE_K, keys.count - j0);
-        for (int d = 0; d < D; d++)
-            for (int j = 0; j < n; j++)
-                tile[d * TILE_K + j] = (real)v[value_at(j0 + j, d, D)] * scales[2 * (j0 + j) + 1];
+        for (int j = 0; j < n; j++) {
+            const int64_t place = (keys.first + j0 + j) % P;
+            for (int d = 0; d < D; d++)
+                tile[d * TILE_K + j] = (real)v[value_at(place, d, D)] * scales[2 * place + 1];
+        }
         tile_nt(1, D, n, 1, s + j0, n, tile, TILE_K, j0 > 0, part, D);
     }
 }
@@ -54,10 +59,8 @@ void NJ_REF(attn_decode_q8)(int D, real *o, real *part, int32_t *k, int32_t *v, 
             const struct chunk_keys keys = chunk_keys(c, pos[r], window);
             real *its = c > first ? one : total;
             real *to = C > 1 ? part + (c * heads + i) * (D + DECODE_STATS) : its;
-            /* offset of the chunk in a block of values */
-            const int64_t from = at + (int64_t)keys.first * D;
-            chunk(D, to, q, (const int8_t *)k + from, (const int8_t *)v + from,
-                  kv_scale + 2 * (from / D), keys, (real)scale);
+            chunk(D, to, q, (const int8_t *)k + at, (const int8_t *)v + at, kv_scale + 2 * (at / D),
+                  keys, P, (real)scale);
             if (C == 1 && c > first)
                 part_add(total, one, D);
         }

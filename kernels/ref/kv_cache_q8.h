@@ -23,10 +23,10 @@ static inline void cache_put_q8(int32_t *k, int32_t *v, real *kv_scale, const re
                                 const real *value, int32_t slot, int32_t pos, int32_t kv, int32_t K,
                                 int32_t P, int D)
 {
-    const int64_t at = cache_at(slot, kv, K, P, D);
-    real *scales = kv_scale + 2 * (at / D + pos);
-    scales[0] = levels_of((int8_t *)k + at + (int64_t)pos * D, 1, key, D);
-    scales[1] = levels_of((int8_t *)v + at + value_at(pos, 0, D), CACHE_BLOCK, value, D);
+    const int64_t at = cache_at(slot, kv, K, P, D), place = pos % P;
+    real *scales = kv_scale + 2 * (at / D + place);
+    scales[0] = levels_of((int8_t *)k + at + place * D, 1, key, D);
+    scales[1] = levels_of((int8_t *)v + at + value_at(place, 0, D), CACHE_BLOCK, value, D);
 }
 
 #endif

@@ -8,7 +8,7 @@ void NJ_REF(kv_store)(int D, real *k, real *v, const real *qkv, const int32_t *s
     (void)G;
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++)
-        for (int32_t kv = 0; kv < K && slot[n] >= 0; kv++) {
+        for (int32_t kv = 0; kv < K && is_stored(slot, n, N, P); kv++) {
             const real *key = qkv + n * width + (int64_t)(H + kv) * D, *value = key + K * D;
             cache_put(k, v, key, value, slot[n], pos[n], kv, K, P, D);
         }

@@ -9,7 +9,7 @@ void NJ_REF(kv_store_q8)(int D, int32_t *k, int32_t *v, real *kv_scale, const re
     (void)G;
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++)
-        for (int32_t kv = 0; kv < K && slot[n] >= 0; kv++) {
+        for (int32_t kv = 0; kv < K && is_stored(slot, n, N, P); kv++) {
             const real *key = qkv + n * width + (int64_t)(H + kv) * D, *value = key + K * D;
             cache_put_q8(k, v, kv_scale, key, value, slot[n], pos[n], kv, K, P, D);
         }

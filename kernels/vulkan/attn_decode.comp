@@ -29,28 +29,42 @@ float turned(int64_t row, int head, int d, int position)
 void put_new(int64_t row, int of_slot, int position, int group)
 {
     const int64_t at = cache_at(of_slot, group);
-    nj_cache key = cache_from(k, at + int64_t(position) * D), value = cache_from(v, at);
+    const int place = position % P;
+    nj_cache key = cache_from(k, at + int64_t(place) * D), value = cache_from(v, at);
     for (int d = thread(); d < D; d += NJ_THREADS) {
         cache_store(key, d, turned(row, H + group, d, position));
-        cache_store(value, value_at(position, d), with_bias(row, (H + K + group) * D + d));
+        cache_store(value, value_at(place, d), with_bias(row, (H + K + group) * D + d));
     }
 }
 
-// Compute the scores of a head with the keys from `begin` on of a chunk, as exponentials.
-part_stats score_chunk(nj_cache keys, int begin, int count)
+// The keys of a chunk that a row sees: those from `begin` on, the first of which has the place `place`.
+struct chunk_keys {
+    int begin, count, place;
+};
+
+// Return the place of key j. What a row sees goes at most once from the end of its slot to the beginning.
+int place_of(chunk_keys its, int j)
+{
+    const int place = its.place + j - its.begin;
+    return place < P ? place : place - P;
+}
+
+// Compute the scores of a head with the keys of a chunk, as exponentials.
+part_stats score_chunk(nj_cache keys, chunk_keys its)
 {
     float top = MINUS_INFINITY, sum = 0.0;
     int at = 0;
     barrier(); // the last scores may still be read
-    for (int j = begin + thread(); j < count; j += NJ_THREADS) {
+    for (int j = its.begin + thread(); j < its.count; j += NJ_THREADS) {
+        const int place = place_of(its, j);
         float s = 0.0;
         for (int d = 0; d < D; d++)
-            s += nj_query[d] * cached(keys, j * D + d);
+            s += nj_query[d] * cached(keys, place * D + d);
         nj_scores[j] = scale * s;
         top = max(top, scale * s);
     }
     block_best(top, at);
-    for (int j = begin + thread(); j < count; j += NJ_THREADS) {
+    for (int j = its.begin + thread(); j < its.count; j += NJ_THREADS) {
         nj_scores[j] = nj_exp(nj_scores[j] - top);
         sum += nj_scores[j];
     }
@@ -58,11 +72,11 @@ part_stats score_chunk(nj_cache keys, int begin, int count)
 }
 
 // Return element d of the weighted values.
-float weigh_values(nj_cache values, int begin, int count, int d)
+float weigh_values(nj_cache values, chunk_keys its, int d)
 {
     float sum = 0.0;
-    for (int j = begin; j < count && d < D; j++)
-        sum += nj_scores[j] * cached(values, value_at(j, d));
+    for (int j = its.begin; j < its.count && d < D; j++)
+        sum += nj_scores[j] * cached(values, value_at(place_of(its, j), d));
     return sum;
 }
 
@@ -78,10 +92,10 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
     for (int i = 0; i < MINE; i++)
         sums[i] = 0.0;
     for (int c = first_chunk; c <= last_chunk; c++) {
-        const int first = c * CHUNK, count = min(CHUNK, pos.v[r] + 1 - first);
-        const int begin = max(0, first_position(pos.v[r]) - first);
-        const int64_t start = at + int64_t(first) * D; // a chunk is whole blocks of values
-        const part_stats next = score_chunk(cache_from(k, start), begin, count);
+        const int first = c * CHUNK, begin = max(0, first_position(pos.v[r]) - first);
+        const chunk_keys keys =
+            chunk_keys(begin, min(CHUNK, pos.v[r] + 1 - first), (first + begin) % P);
+        const part_stats next = score_chunk(cache_from(k, at), keys);
         float old = 0.0, its = 1.0;
         if (c > first_chunk)
             part_add(total, next, old, its);
@@ -90,7 +104,7 @@ void decode_head(int r, int head, int group, int first_chunk, int last_chunk)
         NJ_UNROLL
         for (int i = 0; i < MINE; i++) {
             const int d = thread() + i * NJ_THREADS;
-            const float value = weigh_values(cache_from(v, start), begin, count, d);
+            const float value = weigh_values(cache_from(v, at), keys, d);
             sums[i] = sums[i] * old + value * its;
         }
     }

@@ -42,19 +42,19 @@ int64_t cache_at(int of_slot, int group)
     return (int64_t(of_slot) * K + group) * P * D;
 }
 
-// Return the offset of dim d of a position's value among the values of the slot and head.
-int value_at(int position, int d)
+// Return the offset of dim d of the value at a place, among the values of the slot and head.
+int value_at(int place, int d)
 {
-    return (position / CACHE_BLOCK * D + d) * CACHE_BLOCK + position % CACHE_BLOCK;
+    return (place / CACHE_BLOCK * D + d) * CACHE_BLOCK + place % CACHE_BLOCK;
 }
 
-// Store the key and the value of head `group` of a fused row at a position of a slot.
-void cache_put(nj_t row, int of_slot, int position, int group)
+// Store the key and the value of head `group` of a fused row at a place of a slot.
+void cache_put(nj_t row, int of_slot, int place, int group)
 {
     const int64_t at = cache_at(of_slot, group);
     nj_t key = from_t(row, int64_t(H + group) * D), value = from_t(row, int64_t(H + K + group) * D);
     for (int d = thread(); d < D; d += NJ_THREADS) {
-        cache_from(k, at + int64_t(position) * D).v[d] = key.v[d];
-        cache_from(v, at).v[value_at(position, d)] = value.v[d];
+        cache_from(k, at + int64_t(place) * D).v[d] = key.v[d];
+        cache_from(v, at).v[value_at(place, d)] = value.v[d];
     }
 }

@@ -5,51 +5,62 @@
 #include "net/cache.h"
 
 #include "base/checked.h"
+#include "base/decode.h"
+#include "base/integers.h"
 
-/* The number of positions of a slot is a multiple of this. */
+/* The number of places of a slot is a multiple of this. */
 enum { CACHE_MULTIPLE = 64 };
 
-static int positions_of_slot(int positions)
+/* Return the number of places of a layer: with a window the fewest that the kernels take (base/decode.h), if those are
+ * fewer than the positions. */
+static int places_of(const struct cache *c, const struct block *b)
 {
-    return (positions + CACHE_MULTIPLE - 1) / CACHE_MULTIPLE * CACHE_MULTIPLE;
+    if (b->window <= 0 || b->window >= c->positions)
+        return c->positions;
+    return int_min(c->positions, int_round_up(b->window + CACHE_BLOCK - 1, CACHE_MULTIPLE));
 }
 
-/* Return the key heads of the first layers, and the bytes of their keys or values for one position. */
-static size_t heads_before(const struct net *n, const struct cache *c, int layers, size_t *bytes)
+/* Bytes of the keys or the values, and of the scales, of some layers. */
+struct cache_bytes {
+    size_t elements, scales;
+};
+
+static struct cache_bytes bytes_before(const struct net *n, const struct cache *c, int layers)
 {
-    size_t heads = 0;
-    *bytes = 0;
+    struct cache_bytes sum = {0};
     for (int l = 0; l < layers; l++) {
         const struct block *b = arch_block(&n->c.arch, l, BLOCK_ATTENTION);
         if (!b)
             continue;
-        heads = size_add(heads, (size_t)b->kv_heads);
-        *bytes = size_add(
-            *bytes, size_product((size_t)b->kv_heads, (size_t)block_padded_dim(b), c->element));
+        const size_t rows =
+            size_product((size_t)c->slots, (size_t)places_of(c, b), (size_t)b->kv_heads);
+        const size_t row = size_mul((size_t)block_padded_dim(b), c->element);
+        sum.elements = size_add(sum.elements, size_mul(rows, row));
+        sum.scales = size_add(sum.scales, size_product(rows, 2, sizeof(float)));
     }
-    return heads;
+    return sum;
 }
 
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
                  struct cache *out)
 {
-    size_t each;
     *out = (struct cache){.slots = slots,
-                          .positions = positions_of_slot(positions),
+                          .positions = int_round_up(positions, CACHE_MULTIPLE),
                           .element = bytes ? 1 : dtype_bytes(n->T)};
-    const size_t all = size_mul((size_t)slots, (size_t)out->positions);
-    const size_t heads = heads_before(n, out, n->c.layers, &each);
-    out->keys = carve_take(m, size_mul(all, each));
-    out->values = carve_take(m, size_mul(all, each));
+    const struct cache_bytes all = bytes_before(n, out, n->c.layers);
+    out->keys = carve_take(m, all.elements);
+    out->values = carve_take(m, all.elements);
     if (bytes)
-        out->scales = carve_take(m, size_product(size_mul(all, heads), 2, sizeof(float)));
+        out->scales = carve_take(m, all.scales);
 }
 
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer)
 {
-    const size_t all = (size_t)c->slots * (size_t)c->positions;
-    size_t each;
-    const size_t heads = heads_before(n, c, layer, &each);
-    float *scales = c->scales ? c->scales + 2 * all * heads : NULL;
-    return (struct layer_cache){c->keys + all * each, c->values + all * each, scales};
+    const struct block *b = arch_block(&n->c.arch, layer, BLOCK_ATTENTION);
+    const struct cache_bytes before = bytes_before(n, c, layer);
+    float *scales = c->scales ? c->scales + before.scales / sizeof(float) : NULL;
+    return (struct layer_cache){.keys = c->keys + before.elements,
+                                .values = c->values + before.elements,
+                                .scales = scales,
+                                .places = b ? places_of(c, b) : 0};
 }

@@ -8,14 +8,16 @@
 #include "net/carve.h"
 #include "net/net.h"
 
-/* KV cache with one sequence per slot. Keys of a layer are [slots, K, positions, D], values [slots, K, positions /
- * 32, D, 32], in the layout of kv_store and attn_decode, or kv_store_q8 and attn_decode_q8 (base/decode.h). */
+/* KV cache with one sequence per slot. Keys of a layer are [slots, K, places, D], values [slots, K, places / 32, D,
+ * 32], in the layout of kv_store and attn_decode, or kv_store_q8 and attn_decode_q8 (base/decode.h). A layer with a
+ * window has fewer places than a sequence has positions, if those that its rows see fit. A step overwrites a position
+ * that no later one sees, so a sequence cannot go back to a position before its newest. */
 struct cache {
-    int slots, positions;
-    char *keys, *values; /* keys and values of the layers, one layer after another */
-    size_t element;      /* bytes of an element */
+    int slots, positions; /* number of slots, and of positions of a sequence */
+    char *keys, *values;  /* keys and values of the layers, one layer after another */
+    size_t element;       /* bytes of an element */
     float *
-        scales; /* [slots, K, positions, 2] scales of keys and values of each layer; NULL: they are T */
+        scales; /* [slots, K, places, 2] scales of keys and values of each layer; NULL: they are T */
 };
 
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
@@ -23,6 +25,7 @@ void cache_carve(const struct net *n, int slots, int positions, bool bytes, stru
 struct layer_cache {
     void *keys, *values;
     float *scales; /* scales of the layer; NULL: there are none */
+    int places;    /* number of positions that a slot of the layer keeps */
 };
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer);
 

@@ -33,7 +33,7 @@ void heads_attend_cached(struct work *r, const struct block_pass *p, const void 
                                                             .R = acts_rows(a),
                                                             .H = b->heads,
                                                             .K = b->kv_heads,
-                                                            .P = to->positions,
+                                                            .P = l.places,
                                                             .G = to->slots,
                                                             .C = a->chunks,
                                                             .window = b->window,
@@ -54,7 +54,7 @@ void heads_attend_cached(struct work *r, const struct block_pass *p, const void 
                                                       .R = acts_rows(a),
                                                       .H = b->heads,
                                                       .K = b->kv_heads,
-                                                      .P = to->positions,
+                                                      .P = l.places,
                                                       .G = to->slots,
                                                       .C = a->chunks,
                                                       .window = b->window,
@@ -89,7 +89,7 @@ void heads_store(struct work *r, const struct block_pass *p)
                                                       .N = acts_rows(p->a),
                                                       .H = b->heads,
                                                       .K = b->kv_heads,
-                                                      .P = to->positions,
+                                                      .P = l.places,
                                                       .G = to->slots}));
     else
         OP(r, nj_kv_store(r->s, p->n->T, block_padded_dim(b),
@@ -101,6 +101,6 @@ void heads_store(struct work *r, const struct block_pass *p)
                                                 .N = acts_rows(p->a),
                                                 .H = b->heads,
                                                 .K = b->kv_heads,
-                                                .P = to->positions,
+                                                .P = l.places,
                                                 .G = to->slots}));
 }

@@ -34,6 +34,7 @@ struct decoder {
     const float *inv_freq; /* NULL: rows are rotated before */
     const void *sink;      /* NULL: heads have none */
     int32_t window;        /* 0: none */
+    int32_t places;        /* places of a slot, at most POSITIONS */
 };
 
 static inline void *device_bytes(struct device *d, size_t bytes)
@@ -47,6 +48,44 @@ static inline void transfer(const struct decoder *c, void *to, const void *from,
 {
     assert_int_equal(nj_copy(c->d->s, to, from, bytes), 0);
     assert_int_equal(nj_stream_sync(c->d->s), 0);
+}
+
+static inline struct decoder decoder_open(struct device *d, int size)
+{
+    const size_t cache = CACHE * sizeof(float);
+    return (struct decoder){.d = d,
+                            .size = size,
+                            .heads = HEADS * SIZE / size,
+                            .key_heads = KEY_HEADS * SIZE / size,
+                            .places = POSITIONS,
+                            .qkv = device_bytes(d, LONGEST * ROW * sizeof(float)),
+                            .k = device_bytes(d, cache),
+                            .v = device_bytes(d, cache),
+                            .o = device_bytes(d, ROWS * HEADS * SIZE * sizeof(float)),
+                            .slot = device_bytes(d, LONGEST * sizeof(int32_t)),
+                            .pos = device_bytes(d, LONGEST * sizeof(int32_t)),
+                            .scales = device_bytes(d, CACHE / SIZE * 2 * sizeof(float)),
+                            .part = device_bytes(d, 5 * ROWS * HEADS * (SIZE + 2) * sizeof(float)),
+                            .floats = device_bytes(d, LONGEST * ROW * sizeof(float))};
+}
+
+static inline void decoder_close(const struct decoder *c)
+{
+    void *const buffers[] = {c->qkv, c->k,      c->v,    c->o,     c->slot,
+                             c->pos, c->scales, c->part, c->floats};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        nj_free(c->d->ctx, NJ_MEM_DEVICE, buffers[i]);
+}
+
+/* Fill the cache and the output with NaN. */
+static inline void decoder_forget(const struct decoder *c)
+{
+    static unsigned char nans[CACHE * sizeof(float)];
+    memset(nans, 0xff, sizeof nans);
+    transfer(c, c->k, nans, sizeof nans);
+    transfer(c, c->v, nans, sizeof nans);
+    transfer(c, c->scales, nans, CACHE / SIZE * 2 * sizeof(float));
+    transfer(c, c->o, nans, ROWS * HEADS * SIZE * sizeof(float));
 }
 
 /* Copy values as T. */
@@ -83,7 +122,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                             .R = rows,
                                                                             .H = c->heads,
                                                                             .K = c->key_heads,
-                                                                            .P = POSITIONS,
+                                                                            .P = c->places,
                                                                             .G = ROWS,
                                                                             .C = chunks,
                                                                             .window = c->window,
@@ -103,7 +142,7 @@ static inline void decode(const struct decoder *c, int32_t rows, int32_t chunks)
                                                                       .R = rows,
                                                                       .H = c->heads,
                                                                       .K = c->key_heads,
-                                                                      .P = POSITIONS,
+                                                                      .P = c->places,
                                                                       .G = ROWS,
                                                                       .C = chunks,
                                                                       .window = c->window,
@@ -144,7 +183,7 @@ static inline void store(const struct decoder *c, int r, const float *rows)
                                                                       .N = n,
                                                                       .H = c->heads,
                                                                       .K = c->key_heads,
-                                                                      .P = POSITIONS,
+                                                                      .P = c->places,
                                                                       .G = ROWS})
                             : nj_kv_store(c->d->s, c->T, c->size,
                                           &(struct nj_kv_store){.k = c->k,
@@ -155,7 +194,7 @@ static inline void store(const struct decoder *c, int r, const float *rows)
                                                                 .N = n,
                                                                 .H = c->heads,
                                                                 .K = c->key_heads,
-                                                                .P = POSITIONS,
+                                                                .P = c->places,
                                                                 .G = ROWS});
     assert_int_equal(rc, 0);
 }

@@ -454,28 +454,11 @@ static void with_each_cache(struct device *d, int size,
                             void (*check)(struct decoder *c, const float *newest))
 {
     static float rows[LONGEST * ROW], newest[ROWS * ROW];
-    static unsigned char nans[CACHE * sizeof(float)];
-    memset(nans, 0xff, sizeof nans);
-    struct decoder c = {.d = d,
-                        .size = size,
-                        .heads = HEADS * SIZE / size,
-                        .key_heads = KEY_HEADS * SIZE / size,
-                        .qkv = device_bytes(d, sizeof rows),
-                        .k = device_bytes(d, sizeof nans),
-                        .v = device_bytes(d, sizeof nans),
-                        .o = device_bytes(d, ROWS * HEADS * SIZE * sizeof(float)),
-                        .slot = device_bytes(d, LONGEST * sizeof(int32_t)),
-                        .pos = device_bytes(d, LONGEST * sizeof(int32_t)),
-                        .scales = device_bytes(d, CACHE / SIZE * 2 * sizeof(float)),
-                        .part = device_bytes(d, 5 * ROWS * HEADS * (SIZE + 2) * sizeof(float)),
-                        .floats = device_bytes(d, sizeof rows)};
+    struct decoder c = decoder_open(d, size);
     for (int kind = d->is_cpu ? 2 : 0; kind < 4; kind++) {
         c.T = kind < 2 ? NJ_LP : NJ_F32;
         c.bytes = kind % 2;
-        transfer(&c, c.k, nans, sizeof nans);
-        transfer(&c, c.v, nans, sizeof nans);
-        transfer(&c, c.scales, nans, CACHE / SIZE * 2 * sizeof(float));
-        transfer(&c, c.o, nans, ROWS * HEADS * SIZE * sizeof(float));
+        decoder_forget(&c);
         for (int r = 0; r < ROWS; r++) {
             for (int i = 0; i < row_lengths[r] * ROW; i++)
                 rows[i] = (float)(sqrt(12.0) * (uniform() - 0.5));
@@ -484,9 +467,7 @@ static void with_each_cache(struct device *d, int size,
         }
         check(&c, newest);
     }
-    void *const buffers[] = {c.qkv, c.k, c.v, c.o, c.slot, c.pos, c.scales, c.part, c.floats};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        nj_free(d->ctx, NJ_MEM_DEVICE, buffers[i]);
+    decoder_close(&c);
 }
 
 static void a_row_is_bitwise_identical_in_any_batch(void **state)

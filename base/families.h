@@ -20,12 +20,13 @@ enum { RENAMES_MOST = 4 };
 
 /* Which layers have the window, unless layer_types lists them. */
 enum window_rule {
-    WINDOW_NONE,     /* no layer */
-    WINDOW_ALL,      /* every layer, whatever layer_types says */
-    WINDOW_EACH,     /* every layer */
-    WINDOW_BUT_LAST, /* all but the last of every `period` layers */
-    WINDOW_FROM,     /* with use_sliding_window, those from max_window_layers on */
-    WINDOW_UNROTATED /* with use_sliding_window, those that do not rotate */
+    WINDOW_NONE,      /* no layer */
+    WINDOW_ALL,       /* every layer, whatever layer_types says */
+    WINDOW_EACH,      /* every layer */
+    WINDOW_BUT_LAST,  /* all but the last of every `period` layers */
+    WINDOW_BUT_FIRST, /* all but the first of every `period` layers */
+    WINDOW_FROM,      /* with use_sliding_window, those from max_window_layers on */
+    WINDOW_UNROTATED  /* with use_sliding_window, those that do not rotate */
 };
 
 /* Which table of rotations a layer has. */
@@ -34,6 +35,7 @@ enum rotation_rule {
     ROTATION_BY_WINDOW, /* layers with the window have a table of their own */
     ROTATION_WINDOWED,  /* layers without the window do not rotate, if there is one */
     ROTATION_LISTED,    /* layers do not rotate where no_rope_layers has 0 */
+    ROTATION_BASES,     /* layer_rope_theta has the base of each layer; 0: it does not rotate */
     ROTATION_NAMED      /* nothing rotates unless position_embedding_type is "rope" */
 };
 
@@ -50,6 +52,7 @@ enum {
     FIELDS_UNROTATED = 1 << 8, /* no_rope_layers, no_rope_layer_interval */
     FIELDS_HUNYUAN = 1 << 9,   /* alpha of rope type "dynamic" and others */
     FIELDS_DEPTH = 1 << 10,    /* scale_emb, scale_depth, dim_model_base */
+    FIELDS_BASES = 1 << 11,    /* layer_rope_theta */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -280,6 +283,27 @@ static const struct family {
                 {"mlp.down_proj", "shared_mlp.output_linear"}},
      .gguf = "granite",
      .gguf_pairs = true},
+    {.model_type = "granite_swa",
+     .models = "Granite Swash",
+     .architecture = "GraniteSWAForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_SINKS),
+     .mlp = NORMED_BEFORE,
+     .biases = ALL_BIASES,
+     .fields = FIELDS_MLP_BIAS | FIELDS_MULTIPLIERS | FIELDS_BASES,
+     .kv_heads = 4,
+     .max_positions = 8192,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .tied = true,
+     .windows = WINDOW_BUT_FIRST,
+     .rotation = ROTATION_BASES,
+     .window = 128,
+     .period = 4,
+     .hidden_size = 2560,
+     .ffn_size = 8192,
+     .layers = 24,
+     .heads = 20,
+     .vocab_size = 100352},
     {.model_type = "phi3",
      .models = "Phi-3, Phi-3.5, Phi-4",
      .architecture = "Phi3ForCausalLM",

@@ -606,6 +606,8 @@ write_all("config", {
     "valid_exaone4": config(model_type="exaone4", sliding_window=16, sliding_window_pattern="LG"),
     "valid_granite": config(model_type="granite", embedding_multiplier=12, logits_scaling=8, residual_multiplier=0.22, attention_multiplier=0.0156),
     "valid_granitemoehybrid": config(model_type="granitemoehybrid", num_local_experts=0, shared_intermediate_size=64, layer_types=["attention"] * 2, position_embedding_type="rope"),
+    "valid_granite_swa": config(model_type="granite_swa", sliding_window=16, layer_rope_theta=[0, 10000], logits_scaling=8),
+    "bases_of_texts": config(model_type="granite_swa", layer_rope_theta=["0", "1"]),
     "valid_phi3": config(model_type="phi3", partial_rotary_factor=0.5, sliding_window=16),
     "valid_glm4": config(model_type="glm4", head_dim=64),
     "valid_hunyuan": config(model_type="hunyuan_v1_dense", rope_scaling={"type": "dynamic", "alpha": 1000, "factor": 1}),

@@ -79,6 +79,11 @@ MODELS = {
     "granite_hybrid": ("GraniteMoeHybrid", sizes(128, 2, 1, 2, tie_word_embeddings=True, rope_parameters=PLAIN_ROPE,
                                                  position_embedding_type="rope", **DENSE_HYBRID, **GRANITE)),
     "granite_nope": ("GraniteMoeHybrid", sizes(128, 2, 1, 2, position_embedding_type=None, **DENSE_HYBRID, **GRANITE)),
+    # sinks, windows of some layers, a layer that does not rotate; tables of two bases
+    "granite_swa": ("GraniteSWA", sizes(128, 2, 1, 3, sliding_window=11, layer_types=[FULL, SLIDING, SLIDING], tie_word_embeddings=True,
+                                        rope_parameters=PLAIN_ROPE, layer_rope_theta=[0, 1e4, 1e4], **GRANITE)),
+    "granite_swa_two": ("GraniteSWA", sizes(128, 2, 1, 2, sliding_window=11, rope_parameters=PLAIN_ROPE, layer_rope_theta=[1e5, 1e3],
+                                            attention_bias=True, **GRANITE | {"residual_multiplier": 1.0})),
     # fused tensors; heads of 96, of which 72 elements rotate; divisors of each frequency, for short and for long sequences
     "phi3": ("Phi3", sizes(192, 2, 1, 2, sliding_window=20, original_max_position_embeddings=128,
                            rope_parameters=longrope(36, 128) | {"partial_rotary_factor": 0.75})),
@@ -134,6 +139,8 @@ CASES = {
     "granite": ("granite", "granite_hybrid", dict(beta=0.5, kd_ratio=0.9, max_grad_norm=0.2)),
     "granite_hybrid": ("granite_hybrid", "granite", {}),
     "granite_nope": ("granite_nope", "granite_hybrid", {}),
+    "granite_swa": ("granite_swa", "granite_swa_two", {}),
+    "granite_swa_two": ("granite_swa_two", "granite_swa", dict(grad_accum=2)),
     "phi3": ("phi3", "phi3_long", {}),
     "phi3_long": ("phi3_long", "phi3", dict(grad_accum=2)),
     "glm4": ("glm4", "ministral3", {}),
@@ -203,7 +210,7 @@ def value(name, shape, mean, deviation):
 def spread(name, tensor):
     """Sizes that give logits of order 1, gains and biases that differ from each other: mean and deviation."""
     if tensor.dim() == 1:
-        return float(tensor.float().mean().round()), 0.3
+        return float(tensor.float().mean().round()), 1.0 if "sinks" in name else 0.3
     return 0.0, round((2.5 if "embed" in name or "lm_head" in name else 1.0) / tensor.shape[1] ** 0.5, 6)
 
 

@@ -46,6 +46,8 @@ MODELS = {
     "olmo3": changed("olmo3", num_hidden_layers=4, layer_types=None),
     "granite": changed("granite"),
     "granite_hybrid": changed("granite_hybrid"),
+    "granite_swa": changed("granite_swa", num_hidden_layers=5, layer_types=None, layer_rope_theta=[0, 1e4, 1e4, 1e4, 0]),
+    "granite_swa_two": changed("granite_swa_two"),
     "phi3": changed("phi3"),
     "phi3_long": changed("phi3_long"),
     "glm4": changed("glm4"),
@@ -60,7 +62,7 @@ MODELS = {
     "minicpm_tied": changed("minicpm_tied", rope_parameters=PLAIN_ROPE),
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
-NO_CLASS, NO_FILE = ("minicpm", "minicpm_tied"), ("gemma3", "ministral", "exaone4")
+NO_CLASS, NO_FILE = ("minicpm", "minicpm_tied"), ("gemma3", "granite_swa", "granite_swa_two", "ministral", "exaone4")
 # llama.cpp's converter takes layers for recurrent ones whose type is not spelled as in published files.
 SPELLED = {"granite_hybrid": {"layer_types": ["attention", "attention"]}}
 # Keys that it writes for experts and recurrent layers, which the model does not have, or for positions that nojit refuses.

@@ -286,6 +286,8 @@ int main(void)
         OF_FAMILY("granite"),
         OF_FAMILY("granite_hybrid"),
         OF_FAMILY("granite_nope"),
+        OF_FAMILY("granite_swa"),
+        OF_FAMILY("granite_swa_two"),
         OF_FAMILY("phi3"),
         OF_FAMILY("phi3_long"),
         OF_FAMILY("glm4"),

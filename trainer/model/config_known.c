@@ -56,6 +56,7 @@ static const struct group_field {
     {FIELDS_MULTIPLIERS, "attention_multiplier"},
     {FIELDS_UNROTATED, "no_rope_layer_interval"},
     {FIELDS_UNROTATED, "no_rope_layers"},
+    {FIELDS_BASES, "layer_rope_theta"},
     {FIELDS_HUNYUAN, "attention_head_dim"},
     {FIELDS_HUNYUAN, "cla_share_factor"}, /* use_cla is false */
     {FIELDS_HUNYUAN, "class_num"},

@@ -10,6 +10,7 @@
 #include "io/error.h"
 #include "model/config_rope.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ struct reading {
     int window;                  /* 0: none */
     bool windowed[LAYERS_MOST];  /* whether a layer has the window */
     bool unrotated[LAYERS_MOST]; /* whether it does not rotate */
+    bool other[LAYERS_MOST];     /* whether it follows the second table */
 };
 
 /* ---- windows ---- */
@@ -107,12 +109,13 @@ static int read_first(const struct reading *r, int *out)
 static int follow_rule(struct reading *r)
 {
     int period = 1, first = 0;
-    if (r->family->windows == WINDOW_BUT_LAST)
+    if (r->family->windows == WINDOW_BUT_LAST || r->family->windows == WINDOW_BUT_FIRST)
         TRY(read_period(r, &period));
     if (r->family->windows == WINDOW_FROM)
         TRY(read_first(r, &first));
     for (int l = 0; l < r->c->layers && r->window > 0; l++)
         r->windowed[l] = r->family->windows == WINDOW_BUT_LAST    ? (l + 1) % period != 0
+                         : r->family->windows == WINDOW_BUT_FIRST ? l % period != 0
                          : r->family->windows == WINDOW_UNROTATED ? r->unrotated[l]
                                                                   : l >= first;
     return 0;
@@ -202,6 +205,54 @@ static int read_named(struct reading *r)
     return 0;
 }
 
+/* Return the table with that base, which is added if there is none; ROPES_MOST: there is no room. */
+static int table_of(double *bases, double base)
+{
+    int table = 0;
+    while (table < ROPES_MOST && bases[table] > 0 && bases[table] != base)
+        table++;
+    if (table < ROPES_MOST)
+        bases[table] = base;
+    return table;
+}
+
+/* Read the base of each layer, of which there are two at most, with 0 for layers that do not rotate. */
+static int read_bases(struct reading *r)
+{
+    static const char name[] = "layer_rope_theta";
+    json_t *list = field_get(r->f, name);
+    struct rope *rope = r->c->arch.rope;
+    double bases[ROPES_MOST] = {0};
+    bool still = false, many = false;
+    if (!list)
+        return 0;
+    if (!json_is_array(list) || json_array_size(list) < (size_t)r->c->layers)
+        return field_refuse(r->f, NJ_E_FORMAT, name, list,
+                            "it must be a list with a number for each layer");
+    for (int l = 0; l < r->c->layers; l++) {
+        const json_t *value = json_array_get(list, (size_t)l);
+        const double base = json_is_number(value) ? json_number_value(value) : -1;
+        if (!(base >= 0) || !isfinite(base))
+            return field_refuse(r->f, NJ_E_FORMAT, name, value,
+                                "it must be the base of a layer, or 0 if it does not rotate");
+        const int table = base > 0 ? table_of(bases, base) : 0;
+        r->unrotated[l] = base == 0;
+        r->other[l] = table == ROPE_OTHER;
+        still = still || base == 0;
+        many = many || table == ROPES_MOST;
+    }
+    if (many || (still && bases[ROPE_OTHER] > 0))
+        return field_refuse(r->f, NJ_E_UNSUPPORTED, name, list,
+                            "at most two different bases are supported, 0 among them; use another "
+                            "model");
+    for (int i = 0; i < ROPES_MOST; i++)
+        if (bases[i] > 0) {
+            rope[i] = rope[0];
+            rope[i].theta = bases[i];
+        }
+    return 0;
+}
+
 /* Set which layers do not rotate because others have a window. */
 static void leave_unrotated(struct reading *r)
 {
@@ -234,7 +285,7 @@ static void make_kinds(const struct reading *r)
         struct layer layer = plain;
         struct block *b = &layer.block[PLAIN_ATTENTION];
         b->window = r->windowed[l] ? window : 0;
-        b->rope = r->unrotated[l] || (two && r->windowed[l]) ? ROPE_OTHER : 0;
+        b->rope = r->unrotated[l] || r->other[l] || (two && r->windowed[l]) ? ROPE_OTHER : 0;
         if (r->unrotated[l])
             a->rope[ROPE_OTHER] = (struct rope){.theta = a->rope[0].theta, .rule = ROPE_NONE};
         a->kind_of[l] = (uint8_t)kind_of(a, &layer, &kinds);
@@ -249,6 +300,8 @@ int config_layers(const struct fields *f, const struct family *family, struct mo
         return 0; /* config_check() refuses so many */
     if (family->rotation == ROTATION_LISTED)
         TRY(read_unrotated(&r));
+    if (family->rotation == ROTATION_BASES)
+        TRY(read_bases(&r));
     if (family->rotation == ROTATION_NAMED)
         TRY(read_named(&r));
     TRY(read_window(&r));

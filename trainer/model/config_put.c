@@ -266,8 +266,9 @@ void config_put_layers(json_t *root, const struct model_config *c, const struct 
 {
     const bool hybrid = (family->fields & FIELDS_HYBRID) != 0;
     bool listed = json_is_array(json_object_get(root, "layer_types")) || hybrid ||
-                  family->windows == WINDOW_EACH || family->windows == WINDOW_BUT_LAST;
-    json_t *types = json_array(), *rotating = json_array();
+                  family->windows == WINDOW_EACH || family->windows == WINDOW_BUT_LAST ||
+                  family->windows == WINDOW_BUT_FIRST;
+    json_t *types = json_array(), *rotating = json_array(), *bases = json_array();
     for (int l = 0; l < c->layers; l++) {
         const bool windowed = family->windows != WINDOW_ALL && is_windowed(root, c, family, l);
         listed = listed || windowed;
@@ -275,11 +276,16 @@ void config_put_layers(json_t *root, const struct model_config *c, const struct 
                                                  : hybrid ? "attention"
                                                           : "full_attention"));
         json_array_append_new(rotating, json_integer(rotates(c, l)));
+        const double base = c->arch.rope[attention_of(c, l)->rope].theta;
+        json_array_append_new(bases, json_real(rotates(c, l) ? base : 0));
     }
     if (listed)
         json_object_set(root, "layer_types", types);
     if (family->rotation == ROTATION_LISTED)
         json_object_set(root, "no_rope_layers", rotating);
+    if (family->fields & FIELDS_BASES)
+        json_object_set(root, "layer_rope_theta", bases);
     json_decref(types);
     json_decref(rotating);
+    json_decref(bases);
 }

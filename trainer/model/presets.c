@@ -166,6 +166,10 @@ const struct preset presets[] = {
      .summary = "the shape of Granite 4.0 1B",
      .fields = FIELDS("granitemoehybrid", 2048, 4096, 40, 16, 4, 128, 100352, 131072)
          TIED GRANITE(0.0078125) TOKENS(100257, 100257) DENSE(4096, FORTY)},
+    {.name = "granite-swash-2b",
+     .summary = "the sizes of the class of Granite Swash",
+     .fields = FIELDS("granite_swa", 2560, 8192, 24, 20, 4, 128, 100352, 8192)
+         TIED TOKENS(100257, 100257) ",\"rms_norm_eps\":1e-5"},
     {.name = "phi-3-mini",
      .summary = "the shape of Phi-3-mini-4k",
      .fields = FIELDS("phi3", 3072, 8192, 32, 32, 32, 96, 32064, 4096)

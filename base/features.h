@@ -20,6 +20,7 @@ enum feature {
     /* attention */
     FEATURE_QK_NORM_ROW, /* all queries of a row are normalized together before RoPE, and all keys */
     FEATURE_QK_GAIN_LAST, /* with qk_norm: the gain multiplies the rotated head */
+    FEATURE_QK_NO_GAIN,   /* with qk_norm: the offset of gains is the gain */
     FEATURE_O_BIAS,       /* the output GEMM adds a bias */
     FEATURE_SINKS,        /* each query head has one more score, without a value */
     FEATURE_GATE,         /* the output is multiplied by the sigmoid of a product with the input */
@@ -45,6 +46,7 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_NORM_AFTER] = "norm_after",
     [FEATURE_QK_NORM_ROW] = "qk_norm_row",
     [FEATURE_QK_GAIN_LAST] = "qk_gain_last",
+    [FEATURE_QK_NO_GAIN] = "qk_no_gain",
     [FEATURE_O_BIAS] = "o_bias",
     [FEATURE_SINKS] = "sinks",
     [FEATURE_GATE] = "output_gate",

@@ -48,20 +48,26 @@ static inline void reference_product(double *y, const double *x, const float *w,
     }
 }
 
-static inline double reference_rstd(const struct net *n, const double *x, int64_t count)
+static inline double reference_rstd(float eps, const double *x, int64_t count)
 {
     double sum = 0;
     for (int64_t c = 0; c < count; c++)
         sum += x[c] * x[c];
-    return 1 / sqrt(sum / (double)count + (double)n->c.rms_eps);
+    return 1 / sqrt(sum / (double)count + (double)eps);
 }
 
-static inline void reference_norm(const struct net *n, double *y, const double *x,
-                                  const float *gain, float offset, int64_t count)
+/* Return element i of a gain; NULL: it is the offset. */
+static inline double reference_gain(const float *gain, float offset, int64_t i)
 {
-    const double rstd = reference_rstd(n, x, count);
+    return (gain ? (double)gain[i] : 0) + (double)offset;
+}
+
+static inline void reference_norm(float eps, double *y, const double *x, const float *gain,
+                                  float offset, int64_t count)
+{
+    const double rstd = reference_rstd(eps, x, count);
     for (int64_t c = 0; c < count; c++)
-        y[c] = x[c] * rstd * ((double)gain[c] + (double)offset);
+        y[c] = x[c] * rstd * reference_gain(gain, offset, c);
 }
 
 static inline void reference_rotate(const struct reference *f, double *head, int pos)
@@ -86,12 +92,13 @@ static inline void reference_heads(const struct reference *f, double *x, int hea
     const int D = b->head_dim;
     const bool last = block_has(b, FEATURE_QK_GAIN_LAST);
     if (block_has(b, FEATURE_QK_NORM_ROW))
-        reference_norm(f->n, x, x, gain, b->gain_offset, (int64_t)heads * D);
+        reference_norm(f->n->c.rms_eps, x, x, gain, b->gain_offset, (int64_t)heads * D);
     for (double *head = x; head < x + (ptrdiff_t)heads * D; head += D) {
-        const double rstd = block_has(b, FEATURE_QK_NORM) ? reference_rstd(f->n, head, D) : 1;
+        const double rstd =
+            block_has(b, FEATURE_QK_NORM) ? reference_rstd(f->n->c.rms_eps, head, D) : 1;
         for (int pass = 0; pass < 2; pass++) {
             for (int i = 0; i < D && block_has(b, FEATURE_QK_NORM) && pass == (int)last; i++)
-                head[i] *= rstd * ((double)gain[i] + (double)b->gain_offset);
+                head[i] *= rstd * reference_gain(gain, b->gain_offset, i);
             if (pass == 0)
                 reference_rotate(f, head, pos);
         }
@@ -178,15 +185,16 @@ static inline void reference_block(const struct reference *f, reference_rows s)
     static reference_rows x, y;
     const struct net *n = f->n;
     const int C = n->c.hidden_size;
-    const float offset = f->b->gain_offset;
+    const float offset = f->b->gain_offset, eps = n->c.rms_eps;
+    const float after = n->c.after_eps != 0 ? n->c.after_eps : eps;
     const struct block_matrices *all = &block_matrices[f->b->kind];
     memcpy(x, s, sizeof x);
     for (int i = 0; i < ROWS && block_has(f->b, FEATURE_NORM_BEFORE); i++)
-        reference_norm(n, x[i], s[i], reference_weight(f, all->norm), offset, C);
+        reference_norm(eps, x[i], s[i], reference_weight(f, all->norm), offset, C);
     (f->b->kind == BLOCK_ATTENTION ? reference_attention : reference_glu)(f, x, y);
     for (int i = 0; i < ROWS; i++) {
         if (block_has(f->b, FEATURE_NORM_AFTER))
-            reference_norm(n, y[i], y[i], reference_weight(f, all->norm_after), offset, C);
+            reference_norm(after, y[i], y[i], reference_weight(f, all->norm_after), offset, C);
         for (int c = 0; c < C; c++)
             s[i][c] += reference_factor(n->c.residual_scale) * y[i][c];
     }
@@ -197,17 +205,20 @@ static inline void reference_hidden(const struct net *n, const struct rows *rows
 {
     const float *table = net_weight(n, n->p.embed), *gain = net_weight(n, n->p.norm);
     const int C = n->c.hidden_size;
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < ROWS; i++) {
         for (int c = 0; c < C; c++)
             s[i][c] = reference_factor(n->c.embedding_scale) *
                       (double)table[(ptrdiff_t)rows->ids[i] * C + c];
+        if (n->c.embed_normed)
+            reference_norm(n->c.rms_eps, s[i], s[i], NULL, 1, C);
+    }
     for (int l = 0; l < n->c.layers; l++) {
         const struct layer *layer = arch_layer(&n->c.arch, l);
         for (int b = 0; b < layer->blocks; b++)
             reference_block(&(struct reference){n, rows, l, &layer->block[b]}, s);
     }
     for (int i = 0; i < ROWS; i++)
-        reference_norm(n, s[i], s[i], gain, n->c.gain_offset, C);
+        reference_norm(n->c.rms_eps, s[i], s[i], gain, n->c.gain_offset, C);
 }
 
 static inline void reference_logits(const struct net *n, const double *hidden,

@@ -194,6 +194,36 @@ static void norms_of_heads_have_offsets_and_may_be_last(void **state)
     check_model(&c);
 }
 
+static void norms_of_heads_may_lack_gains(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    attention_of(&c)->features |= FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_QK_NO_GAIN);
+    attention_of(&c)->gain_offset = 1;
+    check_model(&c);
+}
+
+static void norms_after_blocks_have_their_eps(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.after_eps = 0.01f;
+    attention_of(&c)->features |= NORMED_AFTER;
+    glu_of(&c)->features |= NORMED_AFTER;
+    check_model(&c);
+}
+
+static void rows_of_the_embedding_are_normed(void **state)
+{
+    (void)state;
+    struct model_config c = plain();
+    c.embed_normed = true;
+    check_model(&c);
+    c.embedding_scale = 0.02f; /* so that eps counts */
+    attention_of(&c)->features = NORMED_AFTER;
+    check_model(&c);
+}
+
 static void norms_may_be_those_of_whole_rows(void **state)
 {
     (void)state;
@@ -324,6 +354,9 @@ int main(void)
         cmocka_unit_test(a_factor_multiplies_what_blocks_add),
         cmocka_unit_test(gains_have_an_offset),
         cmocka_unit_test(norms_of_heads_have_offsets_and_may_be_last),
+        cmocka_unit_test(norms_of_heads_may_lack_gains),
+        cmocka_unit_test(norms_after_blocks_have_their_eps),
+        cmocka_unit_test(rows_of_the_embedding_are_normed),
         cmocka_unit_test(norms_may_be_those_of_whole_rows),
         cmocka_unit_test(heads_have_other_sizes_and_rotations),
         cmocka_unit_test(heads_have_sinks),

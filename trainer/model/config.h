@@ -19,9 +19,11 @@ struct model_config {
     int hidden_size, layers, vocab_size;
     int max_positions;
     int bos_id, eos_id; /* -1: none */
-    float rms_eps;
-    float gain_offset; /* number added to the gain of the final norm */
-    bool tied;         /* whether the LM head is the embedding table */
+    float rms_eps;      /* number added to mean squares */
+    float after_eps;    /* that of norms after blocks; 0: rms_eps */
+    float gain_offset;  /* number added to the gain of the final norm */
+    bool tied;          /* whether the LM head is the embedding table */
+    bool embed_normed;  /* whether rows of the embedding are normed, without a gain */
     /* Factors of the embeddings, of what blocks add to the residual stream, and of the logits; 0 counts as 1. */
     float embedding_scale, residual_scale, logit_scale;
     float logit_cap; /* logits y become cap tanh(y / cap); 0: they stay */

@@ -114,7 +114,8 @@ static int64_t dim_size(const struct model_config *c, const struct block *b, enu
 static bool is_present(const struct model_config *c, const struct block *b, int presence)
 {
     if (presence == QK_NORMED)
-        return block_has(b, FEATURE_QK_NORM) || block_has(b, FEATURE_QK_NORM_ROW);
+        return (block_has(b, FEATURE_QK_NORM) || block_has(b, FEATURE_QK_NORM_ROW)) &&
+               !block_has(b, FEATURE_QK_NO_GAIN);
     if (presence < 0)
         return presence == ALWAYS || !c->tied;
     if (presence >= WITHOUT)

@@ -44,17 +44,22 @@ void net_backward_embedding(struct work *r, const struct net *n, struct acts *a,
                             const struct rows *rows)
 {
     float *grad = n->embedding->grad;
-    if (grad)
-        OP(r, nj_embed_bwd(r->s, n->T,
-                           &(struct nj_embed_bwd){.dw = grad,
-                                                  .dy = a->dx,
-                                                  .ids = rows->ids,
-                                                  .order = rows->order,
-                                                  .runs = rows->runs,
-                                                  .N = acts_rows(a),
-                                                  .C = n->c.hidden_size,
-                                                  .V = n->c.vocab_size,
-                                                  .scale = net_embedding_scale(n)}));
+    if (!grad)
+        return;
+    if (n->c.embed_normed) {
+        net_gather_embedding(r, n, a, rows, a->y);
+        norm_embedding_bwd(r, n, a, acts_block(n, a, 0, 0).rstd);
+    }
+    OP(r, nj_embed_bwd(r->s, n->T,
+                       &(struct nj_embed_bwd){.dw = grad,
+                                              .dy = a->dx,
+                                              .ids = rows->ids,
+                                              .order = rows->order,
+                                              .runs = rows->runs,
+                                              .N = acts_rows(a),
+                                              .C = n->c.hidden_size,
+                                              .V = n->c.vocab_size,
+                                              .scale = net_embedding_scale(n)}));
 }
 
 void net_backward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows)

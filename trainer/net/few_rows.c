@@ -36,7 +36,7 @@ static bool blocks_have_steps(const struct net *n)
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)
 {
     const struct model_config *c = &n->c;
-    const bool plain = net_is_plain(n) && blocks_have_steps(n);
+    const bool plain = net_is_plain(n) && blocks_have_steps(n) && !c->embed_normed;
     const bool few = rows <= MOST_ROWS && (rows & (rows - 1)) == 0;
     const int widest = rows < FEWEST_MMA ? WIDEST : WIDEST_MMA;
     return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 && c->hidden_size <= widest &&

@@ -88,12 +88,20 @@ static void forward_layer(struct work *r, const struct net *n, struct acts *a,
     }
 }
 
+void net_gather_embedding(struct work *r, const struct net *n, const struct acts *a,
+                          const struct rows *rows, void *y)
+{
+    n->embedding->format->gather(r, n->embedding, y, rows->ids, acts_rows(a),
+                                 net_embedding_scale(n));
+}
+
 void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows)
 {
     const struct block_pass first = net_block(n, a, rows, 0, 0);
-    n->embedding->format->gather(r, n->embedding, first.v.x, rows->ids, acts_rows(a),
-                                 net_embedding_scale(n));
+    net_gather_embedding(r, n, a, rows, n->c.embed_normed ? a->y : first.v.x);
+    if (n->c.embed_normed)
+        norm_embedding_fwd(r, n, a, first.v.x, first.v.rstd);
     norm_fwd(r, &first, NULL);
     teacher_shard_begin(r, n);
 }

@@ -15,6 +15,9 @@ void net_forward_again(struct work *r, const struct net *n, struct acts *a, cons
                        int layer);
 /* Compute normed hidden rows in a->y from ids. */
 void net_forward(struct work *r, const struct net *n, struct acts *a, const struct rows *rows);
+/* Gather the rows of the embedding that ids name. */
+void net_gather_embedding(struct work *r, const struct net *n, const struct acts *a,
+                          const struct rows *rows, void *y);
 /* Run one part of the forward pass: embedding and first norm; the layers from `from` until `to`. */
 void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
                            const struct rows *rows);

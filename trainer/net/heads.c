@@ -213,11 +213,12 @@ static void norm_and_rotate_bwd(struct work *r, const struct block_pass *p)
     const struct acts *a = p->a;
     const struct block *b = p->b;
     const int N = acts_rows(a), P = partial_sums(N), D = block_padded_dim(b);
+    const bool gains = !block_has(b, FEATURE_QK_NO_GAIN);
     float *part_k = a->part + (size_t)P * (size_t)D;
     OP(r, nj_qknorm_rope_bwd(r->s, n->T,
                              &(struct nj_qknorm_rope_bwd){.dqkv = a->dqkv,
-                                                          .dwq_part = a->part,
-                                                          .dwk_part = part_k,
+                                                          .dwq_part = gains ? a->part : NULL,
+                                                          .dwk_part = gains ? part_k : NULL,
                                                           .x = heads_raw(p),
                                                           .rstd = p->v.kept[RSTD_QK],
                                                           .wq = block_weight(p, ROLE_Q_NORM),

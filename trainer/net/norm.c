@@ -18,7 +18,7 @@ static bool has_after(const struct block_pass *p)
     return block_has(p->b, FEATURE_NORM_AFTER);
 }
 
-/* A gain: its first element in the arenas, and the number that is added to it. */
+/* A gain: its first element in the arenas, or -1 for a norm without one, and the number that is added to it. */
 struct gain {
     int64_t first;
     float offset;
@@ -37,6 +37,23 @@ static struct gain gain_after(const struct block_pass *p)
 static struct gain gain_final(const struct net *n)
 {
     return (struct gain){n->p.norm, n->c.gain_offset};
+}
+
+/* The gain of norms of the embedding's rows. */
+static const struct gain one = {-1, 1};
+
+void norm_embedding_fwd(struct work *r, const struct net *n, const struct acts *a, void *y,
+                        float *rstd)
+{
+    OP(r, nj_rmsnorm_fwd(r->s, n->T,
+                         &(struct nj_rmsnorm_fwd){.y = y,
+                                                  .rstd = rstd,
+                                                  .x = a->y,
+                                                  .w = NULL,
+                                                  .N = acts_rows(a),
+                                                  .C = n->c.hidden_size,
+                                                  .eps = n->c.rms_eps,
+                                                  .offset = one.offset}));
 }
 
 void norm_fwd(struct work *r, const struct block_pass *p, float *top)
@@ -79,6 +96,11 @@ void norm_again(struct work *r, const struct block_pass *p)
     norm_fwd(r, p, made ? student_fp8_top(&p->a->f8, p->matrix, FP8_X) : NULL);
 }
 
+static float after_eps(const struct net *n)
+{
+    return n->c.after_eps > 0 ? n->c.after_eps : n->c.rms_eps;
+}
+
 void norm_after_fwd(struct work *r, const struct block_pass *p)
 {
     const struct net *n = p->n;
@@ -91,7 +113,7 @@ void norm_after_fwd(struct work *r, const struct block_pass *p)
                                                       .w = net_weight(n, gain.first),
                                                       .N = acts_rows(p->a),
                                                       .C = n->c.hidden_size,
-                                                      .eps = n->c.rms_eps,
+                                                      .eps = after_eps(n),
                                                       .offset = gain.offset}));
 }
 
@@ -183,7 +205,7 @@ static void gradient(struct work *r, const struct net *n, const struct acts *a, 
     const int N = acts_rows(a), C = n->c.hidden_size;
     OP(r, nj_rmsnorm_bwd(r->s, n->T,
                          &(struct nj_rmsnorm_bwd){.dx = dx,
-                                                  .dw_part = a->part,
+                                                  .dw_part = gain.first < 0 ? NULL : a->part,
                                                   .dy = dy,
                                                   .x = x,
                                                   .w = net_weight(n, gain.first),
@@ -194,6 +216,12 @@ static void gradient(struct work *r, const struct net *n, const struct acts *a, 
                                                   .P = partial_sums(N),
                                                   .offset = gain.offset}));
     norm_add_columns(r, n, gain.first, a->part, N, C);
+}
+
+void norm_embedding_bwd(struct work *r, const struct net *n, const struct acts *a, float *rstd)
+{
+    norm_embedding_fwd(r, n, a, a->branch, rstd);
+    gradient(r, n, a, one, a->dx, a->dx, a->y, rstd, NULL);
 }
 
 void norm_final_bwd(struct work *r, const struct net *n, struct acts *a, const void *x,
@@ -221,7 +249,7 @@ void norm_bwd(struct work *r, const struct block_pass *p)
 void norm_add_columns(struct work *r, const struct net *n, int64_t first, const float *part,
                       int rows, int columns)
 {
-    if (n->grad)
+    if (n->grad && first >= 0)
         OP(r, nj_colsum(r->s, NJ_F32,
                         &(struct nj_colsum){.dst = n->grad + first,
                                             .part = part,

@@ -8,6 +8,11 @@
 
 #include "net/block.h"
 
+/* Compute y, the norm of the embedding's rows in a->y, which has no gain, and `rstd`, 1 / root mean square of each. */
+void norm_embedding_fwd(struct work *r, const struct net *n, const struct acts *a, void *y,
+                        float *rstd);
+/* Compute the gradient of these rows from that of their norm, in a->dx. */
+void norm_embedding_bwd(struct work *r, const struct net *n, const struct acts *a, float *rstd);
 /* Compute the norm of a block's input, if it has one, for its first matrix; the largest scale of E4M3 goes to `top`,
  * unless it is NULL. */
 void norm_fwd(struct work *r, const struct block_pass *p, float *top);
@@ -25,7 +30,7 @@ void norm_final_bwd(struct work *r, const struct net *n, struct acts *a, const v
 void norm_after_bwd(struct work *r, const struct block_pass *p);
 /* Add the gradient of a block's input to a->dx; a->branch is that of block_rows(). */
 void norm_bwd(struct work *r, const struct block_pass *p);
-/* Add partial sums over rows to the gradient of a gain or bias. */
+/* Add partial sums over rows to the gradient of a gain or bias; `first` -1: there is none. */
 void norm_add_columns(struct work *r, const struct net *n, int64_t first, const float *part,
                       int rows, int columns);
 

@@ -79,6 +79,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, xor_pred, "xor.pred", "p=pp", uint32_t, x ^ y) \
     SAME(OP, xor_b32, "xor.b32", "r=rr", uint32_t, x ^ y) \
     SAME(OP, not_b32, "not.b32", "r=r", uint32_t, ~x) \
+    SAME(OP, popc_b32, "popc.b32", "r=r", uint32_t, (uint32_t)__builtin_popcount(x)) \
     SAME(OP, not_pred, "not.pred", "p=p", uint32_t, ~x) \
     SAME(OP, shl_b32, "shl.b32", "r=rr", uint32_t, y < 32 ? x << (y & 31) : 0) \
     OP(shl_b64, "shl.b64", "l=lr", uint64_t, uint64_t, uint32_t, uint32_t, y < 64 ? x << (y & 63) : 0) \
@@ -106,6 +107,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     COMPARE(OP, le_u32, "setp.le.u32", "p=rr", uint32_t, x <= y) \
     COMPARE(OP, gt_s32, "setp.gt.s32", "p=rr", int32_t, x > y) \
     COMPARE(OP, gt_u32, "setp.gt.u32", "p=rr", uint32_t, x > y) \
+    COMPARE(OP, gt_s16, "setp.gt.s16", "p=hh", int16_t, x > y) \
     COMPARE(OP, gt_s64, "setp.gt.s64", "p=ll", int64_t, x > y) \
     COMPARE(OP, gt_u64, "setp.gt.u64", "p=ll", uint64_t, x > y) \
     COMPARE(OP, ge_s32, "setp.ge.s32", "p=rr", int32_t, x >= y) \

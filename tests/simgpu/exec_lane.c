@@ -71,7 +71,8 @@ static void shuffle_idx(struct warp *warp, const struct insn *insn)
     shuffle(warp, insn, SHUFFLE_IDX);
 }
 
-static void vote_any(struct warp *warp, const struct insn *insn)
+/* Tell each lane which of the lanes that it names have the predicate (a ballot), or whether any has. */
+INLINE void vote(struct warp *warp, const struct insn *insn, bool ballot)
 {
     uint32_t *result = sim_slot(warp, insn->o[0]), set = 0;
     const uint32_t *source = sim_slot(warp, insn->o[1]), *members = sim_slot(warp, insn->o[2]);
@@ -81,9 +82,19 @@ static void vote_any(struct warp *warp, const struct insn *insn)
         set |= warp->lanes[lane] & source[lane] & UINT32_C(1) << lane;
     EACH_LANE
     {
-        const uint32_t any = set & members[lane] ? UINT32_MAX : 0;
-        result[lane] = warp->lanes[lane] ? any : result[lane];
+        const uint32_t its = set & members[lane], any = its ? UINT32_MAX : 0;
+        result[lane] = warp->lanes[lane] ? (ballot ? its : any) : result[lane];
     }
+}
+
+static void vote_any(struct warp *warp, const struct insn *insn)
+{
+    vote(warp, insn, false);
+}
+
+static void vote_ballot(struct warp *warp, const struct insn *insn)
+{
+    vote(warp, insn, true);
 }
 
 static void reduce_max_s32(struct warp *warp, const struct insn *insn)
@@ -109,5 +120,6 @@ static const struct sim_opcode rows[] = {
     {"shfl.sync.bfly.b32", "r|p=rrrr", shuffle_bfly, GUARD_REFUSED},
     {"shfl.sync.idx.b32", "r|p=rrrr", shuffle_idx, GUARD_REFUSED},
     {"vote.sync.any.pred", "p=pr", vote_any, GUARD_REFUSED},
+    {"vote.sync.ballot.b32", "r=pr", vote_ballot, GUARD_REFUSED},
 };
 SIM_TABLE(sim_lane_opcodes, rows);

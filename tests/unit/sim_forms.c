@@ -41,6 +41,14 @@ static float flush(float x)
     return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 }
 
+static uint32_t set_bits(uint32_t x)
+{
+    uint32_t count = 0;
+    for (; x; x >>= 1)
+        count += x & 1;
+    return count;
+}
+
 static uint64_t insert_bits(uint64_t from, uint64_t into, uint32_t at, uint32_t count,
                             uint32_t width)
 {
@@ -111,6 +119,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(xor_pred, "xor.pred", 'i', 'b', (a ^ b) & 1) \
     ROW(xor_b32, "xor.b32", 'i', 'b', a ^ b) \
     ROW(not_b32, "not.b32", 'i', 'b', ~a) \
+    ROW(popc_b32, "popc.b32", 'i', 'b', set_bits(a)) \
     ROW(not_pred, "not.pred", 'i', 'b', ~a & 1) \
     ROW(shl_b32, "shl.b32", 'i', 'b', b > 31 ? 0 : a << b) \
     ROW(shl_b64, "shl.b64", 'i', 'b', b > 63 ? 0 : A << b) \
@@ -140,6 +149,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(le_u32, "setp.le.u32", 'i', 'b', a <= b) \
     ROW(gt_s32, "setp.gt.s32", 'i', 'b', (int32_t)a > (int32_t)b) \
     ROW(gt_u32, "setp.gt.u32", 'i', 'b', a > b) \
+    ROW(gt_s16, "setp.gt.s16", 'i', 'b', (int16_t)a > (int16_t)b) \
     ROW(gt_s64, "setp.gt.s64", 'i', 'b', (int64_t)A > (int64_t)B) \
     ROW(gt_u64, "setp.gt.u64", 'i', 'b', A > B) \
     ROW(ge_s32, "setp.ge.s32", 'i', 'b', (int32_t)a >= (int32_t)b) \

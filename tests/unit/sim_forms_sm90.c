@@ -229,8 +229,8 @@ static void check_copies(void)
 static void check_votes(void)
 {
     struct sim_memory *memory = sim_memory_create();
-    const uint64_t out = put(memory, NULL, 32 * 16);
-    /* All lanes vote, then each half with its own mask: only lane 20 has the predicate. */
+    const uint64_t out = put(memory, NULL, 32 * 32);
+    /* All lanes vote, then each half with its own mask: only lane 20 has the predicate, then all but 17, then 5. */
     const struct kernel_launch launch = {
         .body = "mov.u32 %r0, %tid.x; setp.eq.s32 %p0, %r0, 20; mul.lo.s32 %r1, %r0, 7;"
                 "and.b32 %r1, %r1, 31; sub.s32 %r1, %r1, 40; mov.u32 %r9, -1;"
@@ -238,16 +238,21 @@ static void check_votes(void)
                 "redux.sync.max.s32 %r3, %r1, %r9; setp.lt.s32 %p2, %r0, 16; @%p2 bra low;"
                 "mov.u32 %r8, -65536; bra.uni on; low: mov.u32 %r8, 65535; on:"
                 "vote.sync.any.pred %p3, %p0, %r8; selp.u32 %r4, 1, 0, %p3;"
-                "redux.sync.max.s32 %r5, %r0, %r8;"
-                "ld.param.u64 %d0, [k_0]; mul.wide.u32 %d1, %r0, 16; add.s64 %d0, %d0, %d1;"
-                "st.global.v4.u32 [%d0], {%r2, %r3, %r4, %r5};",
+                "redux.sync.max.s32 %r5, %r0, %r8; setp.ne.s32 %p3, %r0, 17;"
+                "vote.sync.ballot.b32 %r6, %p3, %r8; setp.eq.s32 %p3, %r0, 5;"
+                "vote.sync.ballot.b32 %r7, %p3, %r8; mul.wide.u32 %d1, %r0, 32;"
+                "ld.param.u64 %d0, [k_0]; add.s64 %d0, %d0, %d1;"
+                "st.global.v4.u32 [%d0], {%r2, %r3, %r4, %r5};"
+                "st.global.u32 [%d0+16], %r6; st.global.u32 [%d0+20], %r7;",
         .params = {out},
         .param_count = 1,
         .memory = memory};
     kernel_must_run(&launch);
-    const uint32_t(*got)[4] = look(memory, out);
+    const uint32_t(*got)[8] = look(memory, out);
     for (uint32_t lane = 0; lane < 32; lane++) {
-        const uint32_t want[4] = {1, (uint32_t)-9, lane >= 16, lane < 16 ? 15 : 31};
+        const bool low = lane < 16;
+        const uint32_t want[6] = {
+            1, (uint32_t)-9, !low, low ? 15 : 31, low ? 0xffff : 0xfffd0000, low ? 1u << 5 : 0};
         assert_memory_equal(got[lane], want, sizeof want);
     }
     sim_memory_destroy(memory);

@@ -41,6 +41,7 @@ enum fill_kind {
     FILL_INV_FREQ,
     FILL_HALVES,
     FILL_WHOLE,
+    FILL_STARTS,
     FILL_REF
 };
 

@@ -123,6 +123,7 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         [FILL_INV_FREQ] = "CASE_FILL_INV_FREQ",
         [FILL_HALVES] = "CASE_FILL_HALVES",
         [FILL_WHOLE] = "CASE_FILL_WHOLE",
+        [FILL_STARTS] = "CASE_FILL_STARTS",
         [FILL_REF] = "CASE_FILL_REF",
     };
     const struct arg *a = &k->c->args[i];

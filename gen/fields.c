@@ -216,6 +216,7 @@ static const char *const fill_names[] = {
     [FILL_INV_FREQ] = "inv_freq",
     [FILL_HALVES] = "halves",
     [FILL_WHOLE] = "whole",
+    [FILL_STARTS] = "starts",
     [FILL_REF] = "ref",
 };
 static const struct fill_rule {
@@ -238,6 +239,7 @@ static const struct fill_rule {
     [FILL_INV_FREQ] = {TAKES_NOTHING, WANTS_FLOAT},
     [FILL_HALVES] = {TAKES_NOTHING, WANTS_I32},
     [FILL_WHOLE] = {TAKES_EXPR, WANTS_FLOAT},
+    [FILL_STARTS] = {TAKES_EXPR, WANTS_I32},
     [FILL_REF] = {TAKES_NAME, WANTS_ANY},
 };
 

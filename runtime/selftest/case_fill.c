@@ -100,8 +100,8 @@ static void fill_real(const struct case_arg *a, uint64_t stream, int64_t element
             out[i] = a->first > 0 && i >= a->first ? 0 : pow(10000, -(double)i / (double)elements);
             break;
         case CASE_FILL_WHOLE:
-            out[i] =
-                (double)(bits_at(stream, n) % (a->fill_value > 0 ? (uint64_t)a->fill_value : 1));
+            out[i] = a->scale * (double)(bits_at(stream, n) %
+                                         (a->fill_value > 0 ? (uint64_t)a->fill_value : 1));
             break;
         default:
             out[i] = normal_at(stream, n) * a->scale;
@@ -160,9 +160,23 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
     }
 }
 
+/* Divide the places among elements - 1 groups: the first ones get most, and of many groups some get none. */
+static void fill_starts(const struct case_arg *a, uint64_t stream, int64_t elements, int32_t *out)
+{
+    const double groups = (double)(elements - 1);
+    for (int64_t i = 0; i < a->fill_value && elements > 1; i++) {
+        const double u = uniform_at(stream, (uint64_t)i);
+        out[1 + (int64_t)(groups * u * u)]++;
+    }
+    for (int64_t i = 1; i < elements; i++)
+        out[i] += out[i - 1];
+}
+
 void nj_case_fill_plain(const struct case_arg *a, uint64_t stream, int64_t elements, void *out)
 {
-    if (a->type == CASE_I32)
+    if (a->fill == CASE_FILL_STARTS)
+        fill_starts(a, stream, elements, out);
+    else if (a->type == CASE_I32)
         fill_int(a, stream, elements, out);
     else
         fill_real(a, stream, elements, out);

@@ -292,6 +292,25 @@ static int check_sequence(void)
     return 1;
 }
 
+/* Starts ascend from 0 to the number of places, and some of many groups are empty. */
+static int check_starts(void)
+{
+    enum { GROUPS = 40, PLACES = 100 };
+    struct case_arg a = {.type = CASE_I32, .fill = CASE_FILL_STARTS, .fill_value = PLACES};
+    int32_t got[GROUPS + 1] = {0};
+    int empty = 0, wrong = 0;
+    nj_case_fill_plain(&a, 1, GROUPS + 1, got);
+    for (int i = 0; i < GROUPS; i++) {
+        empty += got[i + 1] == got[i];
+        wrong += got[i + 1] < got[i];
+    }
+    if (!wrong && empty > 0 && empty < GROUPS && got[0] == 0 && got[GROUPS] == PLACES)
+        return 0;
+    printf("FAIL self-test: starts of groups\n");
+    printf("RERUN harness --self-test\n");
+    return 1;
+}
+
 /* `most`: of 2,999 elements 3 may differ, all within the tolerance. */
 static int check_most(void)
 {
@@ -371,7 +390,7 @@ int run_self_test(void)
     static struct kernel_case cases[OP_COUNT];
     static struct subject subjects[OP_COUNT];
     struct result *results = shared_results(OP_COUNT);
-    int failed = check_types() + check_sorted() + check_sequence() + check_most() +
+    int failed = check_types() + check_sorted() + check_sequence() + check_starts() + check_most() +
                  check_own_tolerance() + check_flushed();
     for (int i = 0; i < OP_COUNT; i++) {
         cases[i] = (struct kernel_case){.label = OPS[i].name,

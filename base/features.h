@@ -29,6 +29,8 @@ enum feature {
     /* gated MLP */
     FEATURE_MLP_BIAS,      /* its GEMMs add biases */
     FEATURE_FUSED_GATE_UP, /* files hold gate and up as one tensor */
+    /* experts: gated MLPs of which a router chooses some for each row */
+    FEATURE_EXPERTS,
     FEATURES
 };
 
@@ -54,6 +56,7 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_FUSED_QKV] = "fused_qkv",
     [FEATURE_MLP_BIAS] = "mlp_bias",
     [FEATURE_FUSED_GATE_UP] = "fused_gate_up",
+    [FEATURE_EXPERTS] = "experts",
 };
 
 /* Return the feature with that name, or -1. */

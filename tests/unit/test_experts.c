@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * test_experts.c: the double references of a mixture of experts: routes, the order of pairs, products by expert, and
+ * their sums equal formulas that are written in another way.
+ */
+#include "gradients.h"
+
+#include "base/route.h"
+
+void nj_ref_expert_route_f64(int32_t *chosen, double *weight, const double *logits,
+                             const double *bias, int32_t N, int32_t E, int32_t J, int32_t G,
+                             int32_t groups_used, int32_t rule, int32_t renormalize, float scale);
+void nj_ref_expert_sort_f64(int32_t *first, int32_t *row, int32_t *place, const int32_t *chosen,
+                            int32_t N, int32_t E, int32_t J);
+void nj_ref_expert_gemm_f64(double *y, const double *x, const int32_t *row, const double *w,
+                            const double *bias, const int32_t *first, int32_t P, int32_t R,
+                            int32_t E, int32_t M, int32_t C, int32_t ld, int32_t G);
+void nj_ref_expert_combine_f64(double *y, const double *d, const double *weight,
+                               const int32_t *place, const double *addend, int32_t N, int32_t J,
+                               int32_t C, int32_t P);
+
+enum { N = 9, E = 12, J = 4, P = N * J, C = 16, M = 8, LD = 24 };
+
+/* ---- routes ---- */
+
+struct route {
+    int32_t G, groups_used, rule, renormalize;
+    float scale;
+    const double *bias;
+};
+
+static void route(const struct route *r, const double *logits, int32_t rows, int32_t *chosen,
+                  double *weight)
+{
+    nj_ref_expert_route_f64(chosen, weight, logits, r->bias, rows, E, J, r->G, r->groups_used,
+                            r->rule, r->renormalize, r->scale);
+}
+
+/* Return the share of an expert in the sum of the exponentials of those that `among` marks. */
+static double share(const double *logits, int32_t e, const char *among)
+{
+    double sum = 0;
+    for (int k = 0; k < E; k++)
+        sum += among[k] ? exp(logits[k] - logits[e]) : 0;
+    return 1 / sum;
+}
+
+static void routes_equal_their_formulas(void **state)
+{
+    (void)state;
+    const double *logits = random_values(N * E);
+    for (int32_t variant = 0; variant < 6; variant++) {
+        const struct route r = {1, 1, variant / 2, variant % 2, 1.5f, NULL};
+        int32_t chosen[P];
+        double *weight = zeros(P);
+        route(&r, logits, N, chosen, weight);
+        for (int n = 0; n < N; n++) {
+            const double *row = logits + n * E;
+            char all[E], ours[E] = {0};
+            double want[J], sum = 0;
+            memset(all, 1, sizeof all);
+            for (int j = 0; j < J; j++)
+                ours[chosen[n * J + j]] = 1;
+            for (int j = 0; j < J; j++) {
+                const int32_t e = chosen[n * J + j];
+                for (int k = 0; k < E; k++)
+                    assert_true(ours[k] || row[k] < row[e]);
+                assert_true(j == 0 || row[e] < row[chosen[n * J + j - 1]]);
+                want[j] = r.rule == NJ_ROUTE_SIGMOID       ? (1 + tanh(row[e] / 2)) / 2
+                          : r.rule == NJ_ROUTE_TOP_SOFTMAX ? share(row, e, ours)
+                                                           : share(row, e, all);
+                sum += want[j];
+            }
+            for (int j = 0; j < J; j++)
+                assert_close(weight[n * J + j], 1.5 * want[j] / (r.renormalize ? sum : 1), 1e-14);
+        }
+    }
+}
+
+static void the_lower_of_equal_experts_is_chosen_first(void **state)
+{
+    (void)state;
+    double logits[E] = {1, 3, 1, 3, 2, 3, 0, 2, 2, 2, NAN, -1}, weight[J];
+    const int32_t want[J] = {1, 3, 5, 4}, of_equals[J] = {0, 1, 2, 3};
+    int32_t chosen[J];
+    for (int32_t rule = 0; rule < 3; rule++) {
+        route(&(struct route){1, 1, rule, 1, 1, NULL}, logits, 1, chosen, weight);
+        assert_memory_equal(chosen, want, sizeof want);
+    }
+    for (int e = 0; e < E; e++)
+        logits[e] = NAN;
+    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 1, NULL}, logits, 1, chosen, weight);
+    assert_memory_equal(chosen, of_equals, sizeof of_equals);
+}
+
+static void a_bias_changes_the_choice_alone(void **state)
+{
+    (void)state;
+    const double logits[E] = {0.5, 0.25, -0.25, -0.5, -1, -2, -3, -4, -5, -6, -7, -8};
+    const double bias[E] = {[1] = -1, [11] = 2};
+    const int32_t want[J] = {11, 0, 2, 3};
+    for (int32_t rule = 0; rule < 3; rule += 2) {
+        double weight[J], sum = 0;
+        int32_t chosen[J];
+        route(&(struct route){1, 1, rule, 0, 1, bias}, logits, 1, chosen, weight);
+        assert_memory_equal(chosen, want, sizeof want);
+        for (int e = 0; e < E; e++)
+            sum += exp(logits[e]);
+        for (int j = 0; j < J; j++) {
+            const double x = logits[want[j]];
+            assert_close(weight[j], rule == 0 ? exp(x) / sum : 1 / (1 + exp(-x)), 1e-15);
+        }
+    }
+}
+
+static void weights_of_sigmoids_that_are_0_are_0(void **state)
+{
+    (void)state;
+    double logits[E], weight[J];
+    int32_t chosen[J];
+    for (int e = 0; e < E; e++)
+        logits[e] = -800 - e % 3;
+    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 1, NULL}, logits, 1, chosen, weight);
+    for (int j = 0; j < J; j++)
+        assert_true(weight[j] == 0 && chosen[j] == 3 * j);
+}
+
+/* Of four groups of three, the second has the best expert, the first and the last have the best pairs. */
+static void experts_come_from_the_best_groups(void **state)
+{
+    (void)state;
+    const double logits[E] = {2, -9, 1.5, 3, -9, -9, 1, 0, -1, -2, 2.5, 1};
+    const int32_t want[J] = {10, 0, 2, 11};
+    double weight[J];
+    int32_t chosen[J];
+    const double bias[E] = {0};
+    for (int biased = 0; biased < 2; biased++) {
+        route(&(struct route){4, 2, NJ_ROUTE_SIGMOID, 1, 1, biased ? bias : NULL}, logits, 1,
+              chosen, weight);
+        assert_memory_equal(chosen, want, sizeof want);
+    }
+}
+
+/* ---- the order of pairs ---- */
+
+static int32_t pair_key(const int32_t *chosen, int32_t p)
+{
+    return chosen[p] * P + p;
+}
+
+static void pairs_are_sorted_by_expert_row_and_slot(void **state)
+{
+    (void)state;
+    int32_t chosen[P], first[E + 1], row[P], place[P];
+    for (int p = 0; p < P; p++)
+        chosen[p] =
+            (int32_t)(uniform() * (E - 3)) + 1; /* none chooses the first, nor the last two */
+    nj_ref_expert_sort_f64(first, row, place, chosen, N, E, J);
+    for (int p = 0; p < P; p++) {
+        int32_t before = 0;
+        for (int q = 0; q < P; q++)
+            before += pair_key(chosen, q) < pair_key(chosen, p);
+        assert_int_equal(place[p], before);
+        assert_int_equal(row[before], p / J);
+        assert_true(first[chosen[p]] <= before && before < first[chosen[p] + 1]);
+    }
+    assert_true(first[0] == 0 && first[1] == 0 && first[E - 2] == P && first[E] == P);
+}
+
+static void pairs_without_an_expert_have_no_place(void **state)
+{
+    (void)state;
+    int32_t chosen[P], first[E + 1], row[P], place[P];
+    for (int p = 0; p < P; p++)
+        chosen[p] = p / J % 2 ? -1 : 5;
+    nj_ref_expert_sort_f64(first, row, place, chosen, N, E, J);
+    for (int p = 0; p < P; p++)
+        assert_int_equal(place[p], p / J % 2 ? -1 : p / J / 2 * J + p % J);
+    for (int p = 0; p < P; p++)
+        assert_int_equal(row[p], p < 5 * J ? p / J * 2 : -1);
+    for (int e = 0; e <= E; e++)
+        assert_int_equal(first[e], e > 5 ? 5 * J : 0);
+}
+
+/* ---- products and sums ---- */
+
+/* All rows on one expert, and experts that nobody chose, are among the cases. */
+static void places_are_multiplied_by_their_experts(void **state)
+{
+    (void)state;
+    const double *x = random_values(N * C), *by_place = random_values(P * C);
+    const double *w = random_values(E * M * C), *bias = random_values(E * M);
+    for (int variant = 0; variant < 3; variant++) {
+        int32_t chosen[P], first[E + 1], row[P], place[P], *const rows = variant ? row : NULL;
+        for (int p = 0; p < P; p++)
+            chosen[p] = variant == 1 ? 7 : p % 5 == 4 ? -1 : (int32_t)(uniform() * E);
+        nj_ref_expert_sort_f64(first, row, place, chosen, N, E, J);
+        double *y = zeros(P * LD);
+        for (int i = 0; i < P * LD; i++)
+            y[i] = 99;
+        nj_ref_expert_gemm_f64(y, rows ? x : by_place, rows, w, variant == 2 ? NULL : bias, first,
+                               P, rows ? N : P, E, M, C, LD, 1);
+        for (int p = 0; p < P; p++) {
+            if (chosen[p] < 0)
+                continue;
+            const double *from = rows ? x + p / J * C : by_place + place[p] * C;
+            for (int m = 0; m < LD; m++) {
+                const int at = chosen[p] * M + m;
+                const double plus = variant == 2 ? 0 : bias[m < M ? at : 0];
+                assert_close(y[place[p] * LD + m], m < M ? dot(from, w + at * C, C) + plus : 99,
+                             1e-14);
+            }
+        }
+        for (int p = first[E]; p < P; p++)
+            assert_true(y[p * LD] == 99);
+    }
+}
+
+static void outputs_are_weighted_and_added(void **state)
+{
+    (void)state;
+    const double *d = random_values(P * C), *weight = random_values(P);
+    double *shared = random_values(N * C), *y = zeros(N * C), *want = zeros(N * C);
+    int32_t place[P];
+    for (int p = 0; p < P; p++)
+        place[p] = p % 3 == 2 ? -1 : (p * 5) % P;
+    for (int added = 0; added < 2; added++) {
+        for (int i = 0; i < N * C; i++) {
+            want[i] = added ? shared[i] : 0;
+            for (int j = 0; j < J; j++) {
+                const int p = i / C * J + j;
+                want[i] += p % 3 == 2 ? 0 : weight[p] * d[(p * 5) % P * C + i % C];
+            }
+        }
+        nj_ref_expert_combine_f64(added ? shared : y, d, weight, place, added ? shared : NULL, N, J,
+                                  C, P);
+        assert_all_close(added ? shared : y, want, N * C, 1e-14);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(routes_equal_their_formulas, reset),
+        cmocka_unit_test_setup(the_lower_of_equal_experts_is_chosen_first, reset),
+        cmocka_unit_test_setup(a_bias_changes_the_choice_alone, reset),
+        cmocka_unit_test_setup(weights_of_sigmoids_that_are_0_are_0, reset),
+        cmocka_unit_test_setup(experts_come_from_the_best_groups, reset),
+        cmocka_unit_test_setup(pairs_are_sorted_by_expert_row_and_slot, reset),
+        cmocka_unit_test_setup(pairs_without_an_expert_have_no_place, reset),
+        cmocka_unit_test_setup(places_are_multiplied_by_their_experts, reset),
+        cmocka_unit_test_setup(outputs_are_weighted_and_added, reset),
+    };
+    return cmocka_run_group_tests_name("experts", tests, NULL, NULL);
+}

@@ -18,6 +18,13 @@ void nj_ref_expert_gemm_f64(double *y, const double *x, const int32_t *row, cons
 void nj_ref_expert_combine_f64(double *y, const double *d, const double *weight,
                                const int32_t *place, const double *addend, int32_t N, int32_t J,
                                int32_t C, int32_t P);
+void nj_ref_swiglu_fwd_f64(double *act, const double *gu, int32_t N, int32_t I);
+void nj_ref_expert_gemv_swiglu_f64(double *act, const double *x, const double *w,
+                                   const double *bias, const int32_t *chosen, int32_t N, int32_t J,
+                                   int32_t E, int32_t I, int32_t C);
+void nj_ref_expert_gemv_down_f64(double *y, const double *act, const double *w, const double *bias,
+                                 const int32_t *chosen, const double *weight, int32_t N, int32_t J,
+                                 int32_t E, int32_t I, int32_t C);
 
 enum { N = 9, E = 12, J = 4, P = N * J, C = 16, M = 8, LD = 24 };
 
@@ -238,6 +245,38 @@ static void outputs_are_weighted_and_added(void **state)
     }
 }
 
+/* A block of experts of M channels each, by GEMMs of sorted pairs and by the kernels for a few rows. */
+static void decoded_rows_equal_those_of_gemms(void **state)
+{
+    (void)state;
+    enum { I = M };
+    const double *x = random_values(N * C), *weight = random_values(P), *y = random_values(N * C);
+    const double *w = random_values(2 * E * I * C), *down = random_values(E * C * I);
+    const double *bias = random_values(2 * E * I), *down_bias = random_values(E * C);
+    for (int biased = 0; biased < 2; biased++) {
+        const double *b = biased ? bias : NULL, *up = biased ? bias + E * I : NULL;
+        const double *plus = biased ? down_bias : NULL;
+        int32_t chosen[P], first[E + 1], row[P], place[P];
+        for (int p = 0; p < P; p++)
+            chosen[p] = p % 7 == 3 ? -1 : (int32_t)(uniform() * E);
+        nj_ref_expert_sort_f64(first, row, place, chosen, N, E, J);
+        double *gu = zeros(P * 2 * I), *act = zeros(P * I), *d = zeros(P * C), *want = zeros(N * C);
+        nj_ref_expert_gemm_f64(gu, x, row, w, b, first, P, N, E, I, C, 2 * I, 1);
+        nj_ref_expert_gemm_f64(gu + I, x, row, w + E * I * C, up, first, P, N, E, I, C, 2 * I, 1);
+        nj_ref_swiglu_fwd_f64(act, gu, P, I);
+        nj_ref_expert_gemm_f64(d, act, NULL, down, plus, first, P, P, E, C, I, C, 1);
+        nj_ref_expert_combine_f64(want, d, weight, place, y, N, J, C, P);
+
+        double *few = zeros(P * I), *got = copy(y, N * C);
+        nj_ref_expert_gemv_swiglu_f64(few, x, w, b, chosen, N, J, E, I, C);
+        for (int p = 0; p < P; p++)
+            for (int i = 0; i < I; i++)
+                assert_close(few[p * I + i], chosen[p] < 0 ? 0 : act[place[p] * I + i], 1e-13);
+        nj_ref_expert_gemv_down_f64(got, few, down, plus, chosen, weight, N, J, E, I, C);
+        assert_all_close(got, want, N * C, 1e-13);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +289,7 @@ int main(void)
         cmocka_unit_test_setup(pairs_without_an_expert_have_no_place, reset),
         cmocka_unit_test_setup(places_are_multiplied_by_their_experts, reset),
         cmocka_unit_test_setup(outputs_are_weighted_and_added, reset),
+        cmocka_unit_test_setup(decoded_rows_equal_those_of_gemms, reset),
     };
     return cmocka_run_group_tests_name("experts", tests, NULL, NULL);
 }

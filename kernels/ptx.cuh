@@ -147,6 +147,16 @@ static __device__ __forceinline__ uint32_t sub_f16x2(uint32_t x, uint32_t y)
     return r;
 }
 
+#if !NJ_SM75
+// Do as cp16() to a shared address.
+static __device__ __forceinline__ void cp16_at(uint32_t dst, const void *src, bool valid)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src),
+                 "r"(valid ? 16 : 0)
+                 : "memory");
+}
+#endif
+
 // Copy 16 bytes (cp4: 4 bytes) to shared memory, zeros if not valid; src must be readable either way. The copy is
 // complete after cp_wait() in the same thread; other threads see it after the barrier that follows.
 static __device__ __forceinline__ void cp16(void *dst, const void *src, bool valid)
@@ -154,9 +164,7 @@ static __device__ __forceinline__ void cp16(void *dst, const void *src, bool val
 #if NJ_SM75
     *static_cast<uint4 *>(dst) = valid ? *static_cast<const uint4 *>(src) : make_uint4(0, 0, 0, 0);
 #else
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
-                 "l"(src), "r"(valid ? 16 : 0)
-                 : "memory");
+    cp16_at(shared_address(dst), src, valid);
 #endif
 }
 

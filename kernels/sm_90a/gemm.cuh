@@ -92,10 +92,11 @@ struct ring {
         : base(shared_address(shared) + 1023 & ~1023u), stage(0), phase(producer)
     {
     }
-    __device__ __forceinline__ uint32_t full() const
+    __device__ __forceinline__ uint32_t full_of(int which) const
     {
-        return base + STAGES * STAGE_BYTES + 8 * stage;
+        return base + STAGES * STAGE_BYTES + 8 * which;
     }
+    __device__ __forceinline__ uint32_t full() const { return full_of(stage); }
     __device__ __forceinline__ uint32_t empty() const { return full() + 8 * STAGES; }
     __device__ __forceinline__ uint32_t a() const { return base + stage * STAGE_BYTES; }
     __device__ __forceinline__ uint32_t b() const { return a() + A_BYTES; }
@@ -106,23 +107,23 @@ struct ring {
             phase ^= 1;
         }
     }
-    // Initialize the barriers; one thread calls this before anything else. A warpgroup returns a stage to both blocks,
-    // since both write to it.
-    __device__ __forceinline__ void init()
+    // Initialize the barriers; one thread calls this before anything else. A warpgroup returns a stage to all blocks of
+    // the cluster, since all write to it. `fillers` threads say that a stage is full.
+    template <int BLOCKS = 2> __device__ __forceinline__ void init(int fillers = 1)
     {
         for (int s = 0; s < STAGES; s++) {
-            barrier_init(base + STAGES * STAGE_BYTES + 8 * s, 1);
-            barrier_init(base + STAGES * STAGE_BYTES + 8 * (STAGES + s), 4);
+            barrier_init(full_of(s), fillers);
+            barrier_init(full_of(STAGES + s), 2 * BLOCKS);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
 };
 
-// Return a stage that a multiplying warpgroup has read.
-static __device__ __forceinline__ void stage_release(uint32_t empty)
+// Return a stage that a multiplying warpgroup has read to the blocks of the cluster.
+template <int BLOCKS> static __device__ __forceinline__ void stage_release(uint32_t empty)
 {
-    if (threadIdx.x % WARPGROUP < 2)
-        barrier_arrive(empty, threadIdx.x % 2);
+    if (threadIdx.x % WARPGROUP < BLOCKS)
+        barrier_arrive(empty, threadIdx.x % BLOCKS);
 }
 
 // The order of the tiles that clusters compute, each of two tiles of rows and one of columns. Tiles that are computed
@@ -152,6 +153,7 @@ struct tile_order {
 };
 
 // Compute d = a b^T over `steps` stages.
+template <int BLOCKS = 2>
 static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &r, int steps)
 {
     // an address in a cluster has the block's number above these bits
@@ -170,13 +172,31 @@ static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &
         wgmma_commit();
         wgmma_wait<1>();
         if (k > 0)
-            stage_release(before);
+            stage_release<BLOCKS>(before);
         before = r.empty();
         r.next();
     }
     wgmma_wait<0>();
     keep(d);
-    stage_release(before);
+    stage_release<BLOCKS>(before);
+}
+
+// Store columns [32 q, 32 q + 32) of a tile of a 16-bit array, for rows g and g + 8 of each warp.
+template <typename Value>
+static __device__ __forceinline__ void store32(lp *row0, int64_t ld, int q, int rows, int columns,
+                                               const Value &value)
+{
+    const int g = lane_id() / 4, t = lane_id() % 4;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        uint32_t w[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            w[j] = value(4 * q + j, 2 * h);
+        quad_transpose(w);
+        if (g + 8 * h < rows && 32 * q + 8 * t < columns)
+            global_store16(row0 + (g + 8 * h) * ld + 32 * q + 8 * t, w);
+    }
 }
 
 static __device__ __forceinline__ void registers_fewer()

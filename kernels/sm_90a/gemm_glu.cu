@@ -1,36 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../glu.cuh"
-#include "gemm.cuh"
-
-constexpr int WIDTH = TILE_N / 2; // columns of act in a tile: one half of b is gate, the other up
-
-// Store columns [32 q, 32 q + 32) of a tile of a 16-bit array, for rows g and g + 8 of each warp.
-template <typename Value>
-static __device__ __forceinline__ void store32(lp *row0, int64_t ld, int q, int rows, int columns,
-                                               const Value &value)
-{
-    const int g = lane_id() / 4, t = lane_id() % 4;
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-        uint32_t w[4];
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            w[j] = value(4 * q + j, 2 * h);
-        quad_transpose(w);
-        if (g + 8 * h < rows && 32 * q + 8 * t < columns)
-            global_store16(row0 + (g + 8 * h) * ld + 32 * q + 8 * t, w);
-    }
-}
-
-// Return the activation for two columns. Gate and up are rounded first, as if they were stored in between.
-template <int ACT> static __device__ __forceinline__ uint32_t gated2(uint32_t gate, uint32_t up)
-{
-    float g[2], u[2];
-    widen(g, gate, lp());
-    widen(u, up, lp());
-    const auto weight = activation<ACT>::weight;
-    return pack2(g[0] * weight(g[0]) * u[0], g[1] * weight(g[1]) * u[1]);
-}
+#include "glu_tile.cuh"
 
 // Fetch the tiles that the block multiplies; one thread calls this.
 static __device__ __forceinline__ void fetch(ring &r, const tile_order &tiles, int steps, int I,
@@ -45,24 +14,6 @@ static __device__ __forceinline__ void fetch(ring &r, const tile_order &tiles, i
             tile_copy(r.a(), x, (pair * 2 + block) * TILE_M, k * TILE_K, r.full());
             tile_copy_both(r.b() + block * WIDTH * 128, w, column * WIDTH + block * I, k * TILE_K,
                            r.full());
-        }
-    }
-}
-
-// Store 16 rows of a tile per warp; `rows` and `columns` of the tile lie in the arrays.
-template <int ACT>
-static __device__ __forceinline__ void store(lp *act, lp *gu, const float (&d)[TILE_N / 8][4],
-                                             int I, int rows, int columns)
-{
-    const auto gate = [&](int n, int e) { return pack2(d[n][e], d[n][e + 1]); };
-    const auto up = [&](int n, int e) { return gate(n + WIDTH / 8, e); };
-    const auto both = [&](int n, int e) { return gated2<ACT>(gate(n, e), up(n, e)); };
-#pragma unroll
-    for (int q = 0; q < WIDTH / 32; q++) {
-        store32(act, I, q, rows, columns, both);
-        if (gu) {
-            store32(gu, 2 * I, q, rows, columns, gate);
-            store32(gu + I, 2 * I, q, rows, columns, up);
         }
     }
 }

@@ -18,6 +18,12 @@ void nj_ref_expert_gemm_f64(double *y, const double *x, const int32_t *row, cons
 void nj_ref_expert_combine_f64(double *y, const double *d, const double *weight,
                                const int32_t *place, const double *addend, int32_t N, int32_t J,
                                int32_t C, int32_t P);
+void nj_ref_expert_gemm_tma_f64(double *y, const double *x, const int32_t *row, const double *w,
+                                const double *bias, const int32_t *first, int32_t P, int32_t R,
+                                int32_t E, int32_t M, int32_t C, int32_t ld, int32_t G);
+void nj_ref_expert_gemm_swiglu_f64(double *act, double *gu, const double *x, const int32_t *row,
+                                   const double *w, const int32_t *first, int32_t P, int32_t R,
+                                   int32_t E, int32_t I, int32_t C, int32_t G);
 void nj_ref_swiglu_fwd_f64(double *act, const double *gu, int32_t N, int32_t I);
 void nj_ref_expert_gemv_swiglu_f64(double *act, const double *x, const double *w,
                                    const double *bias, const int32_t *chosen, int32_t N, int32_t J,
@@ -223,6 +229,37 @@ static void places_are_multiplied_by_their_experts(void **state)
     }
 }
 
+static void gemms_of_sm_90a_equal_the_others(void **state)
+{
+    (void)state;
+    enum { I = M };
+    const double *x = random_values(P * C), *w = random_values(2 * E * I * C);
+    const double *ups = w + E * I * C, *bias = random_values(E * M);
+    int32_t chosen[P], first[E + 1], row[P], place[P];
+    for (int p = 0; p < P; p++)
+        chosen[p] = (int32_t)(uniform() * E);
+    nj_ref_expert_sort_f64(first, row, place, chosen, N, E, J);
+    for (int named = 0; named < 2; named++) {
+        const int32_t *rows = named ? row : NULL;
+        const double *b = named ? bias : NULL;
+        double *want = zeros(P * LD), *got = zeros(P * LD), *gu = zeros(P * 2 * I);
+        double *want_act = zeros(P * I), *act = zeros(P * I), *alone = zeros(P * I);
+        nj_ref_expert_gemm_f64(want, x, rows, w, b, first, P, P, E, M, C, LD, 1);
+        nj_ref_expert_gemm_tma_f64(got, x, rows, w, b, first, P, P, E, M, C, LD, 1);
+        assert_all_close(got, want, P * LD, 1e-14);
+
+        want = zeros(P * 2 * I);
+        nj_ref_expert_gemm_f64(want, x, rows, w, NULL, first, P, P, E, I, C, 2 * I, 1);
+        nj_ref_expert_gemm_f64(want + I, x, rows, ups, NULL, first, P, P, E, I, C, 2 * I, 1);
+        nj_ref_swiglu_fwd_f64(want_act, want, P, I);
+        nj_ref_expert_gemm_swiglu_f64(act, gu, x, rows, w, first, P, P, E, I, C, 1);
+        nj_ref_expert_gemm_swiglu_f64(alone, NULL, x, rows, w, first, P, P, E, I, C, 1);
+        assert_all_close(gu, want, P * 2 * I, 1e-14);
+        assert_all_close(act, want_act, P * I, 1e-14);
+        assert_memory_equal(alone, act, P * I * sizeof *act);
+    }
+}
+
 static void outputs_are_weighted_and_added(void **state)
 {
     (void)state;
@@ -288,6 +325,7 @@ int main(void)
         cmocka_unit_test_setup(pairs_are_sorted_by_expert_row_and_slot, reset),
         cmocka_unit_test_setup(pairs_without_an_expert_have_no_place, reset),
         cmocka_unit_test_setup(places_are_multiplied_by_their_experts, reset),
+        cmocka_unit_test_setup(gemms_of_sm_90a_equal_the_others, reset),
         cmocka_unit_test_setup(outputs_are_weighted_and_added, reset),
         cmocka_unit_test_setup(decoded_rows_equal_those_of_gemms, reset),
     };

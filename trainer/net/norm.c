@@ -177,7 +177,7 @@ static void norm_add_and_norm(struct work *r, const struct block_pass *p, const 
                                              .N = acts_rows(p->a),
                                              .C = n->c.hidden_size,
                                              .eps = n->c.rms_eps,
-                                             .eps_b = n->c.rms_eps,
+                                             .eps_b = after_eps(n),
                                              .offset = gain ? gain->offset : 0,
                                              .offset_b = after.offset}));
 }

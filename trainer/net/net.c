@@ -94,6 +94,7 @@ static void list_matrices(struct net *n)
     for (size_t i = 0; i < n->p.specs; i++) {
         const struct tensor_spec *s = &n->p.spec[i];
         const int k = number_of(n, s);
+        n->rows_of[i] = (struct net_rows){k, k < 0 ? 0 : n->matrix[k].rows};
         if (k < 0)
             continue;
         struct matrix *m = &n->matrix[k];
@@ -133,8 +134,9 @@ int net_place(struct net *n, enum params_matrices here)
         count_layers(n);
         n->matrices = head_number(n) + (n->c.tied ? 1 : 2);
         n->matrix = calloc((size_t)head_number(n) + 2, sizeof *n->matrix);
+        n->rows_of = calloc(n->p.specs + 1, sizeof *n->rows_of);
     }
-    if (!n->matrix)
+    if (!n->matrix || !n->rows_of)
         return fail(NJ_E_NOMEM, "no host memory for the list of %d layers; free some", n->c.layers);
     list_matrices(n);
     return 0;
@@ -145,8 +147,10 @@ void net_free(struct net *n)
     params_free(&n->p);
     free(n->layer);
     free(n->matrix);
+    free(n->rows_of);
     n->layer = NULL;
     n->matrix = NULL;
+    n->rows_of = NULL;
     n->matrices = 0;
 }
 
@@ -206,11 +210,9 @@ bool net_some(const struct net *n, enum block_kind kind, int which,
 
 struct matrix *net_matrix_of(const struct net *n, size_t spec, int *row)
 {
-    const int k = number_of(n, &n->p.spec[spec]);
-    *row = 0;
-    for (; k >= 0 && spec > 0 && number_of(n, &n->p.spec[spec - 1]) == k; spec--)
-        *row += (int)n->p.spec[spec - 1].shape[0];
-    return k < 0 ? NULL : &n->matrix[k];
+    const struct net_rows *at = &n->rows_of[spec];
+    *row = at->row;
+    return at->matrix < 0 ? NULL : &n->matrix[at->matrix];
 }
 
 static void carve_matrices(const struct net *n, int from, int to, struct carve *m)

@@ -36,6 +36,11 @@ struct net_layer {
     int same_kind;    /* number of layers of its kind */
 };
 
+/* A tensor as rows of a matrix, by their numbers; matrix -1: it is not part of one. */
+struct net_rows {
+    int matrix, row;
+};
+
 struct net {
     struct model_config c;
     enum nj_dtype T;
@@ -45,6 +50,7 @@ struct net {
     struct net_layer *layer;      /* [layers + 1]; the last one counts all layers */
     struct matrix *matrix; /* [matrices]: those of each layer, block by block; head; embedding */
     int matrices;
+    struct net_rows *rows_of;         /* [p.specs] rows that tensors are */
     struct matrix *head, *embedding;  /* two elements of `matrix`, or one if they are tied */
     char *w;                          /* parameters as T, on the device */
     float *grad;                      /* gradients in float32, on the device; NULL: not trained */

@@ -14,6 +14,7 @@
 #include "weights/fp8_weights.h"
 #include "weights/loading.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- reading ---- */
@@ -34,17 +35,42 @@ static int refuse_extra(const char *dir, const char *name)
                         : "use the config.json that the weights were saved with, or another model");
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Make the sorted list of the names of a model's tensors; the caller frees it. */
+static const char **names_of(const struct params *p)
+{
+    const char **names = calloc(p->specs + 1, sizeof *names);
+    for (size_t i = 0; names && i < p->specs; i++)
+        names[i] = p->spec[i].name;
+    if (names)
+        qsort(names, p->specs, sizeof *names, compare_names);
+    return names;
+}
+
+static int refuse_extras(const char *dir, const struct params *p, const struct tensors *w)
+{
+    const char **names = names_of(p);
+    int rc = 0;
+    if (!names)
+        return fail(NJ_E_NOMEM, "no host memory for the names of %zu tensors; free some", p->specs);
+    for (size_t i = 0; rc == 0 && i < w->count; i++) {
+        const char *name = w->tensor[i].name;
+        if (!may_be_extra(p, name) &&
+            !bsearch(&name, names, p->specs, sizeof *names, compare_names))
+            rc = refuse_extra(dir, name);
+    }
+    free(names);
+    return rc;
+}
+
 /* Refuse missing and extra tensors. */
 static int check_tensors(const char *dir, const struct params *p, const struct tensors *w)
 {
-    for (size_t i = 0; i < w->count; i++) {
-        const char *name = w->tensor[i].name;
-        bool known = may_be_extra(p, name);
-        for (size_t k = 0; !known && k < p->specs; k++)
-            known = strcmp(p->spec[k].name, name) == 0;
-        if (!known)
-            return refuse_extra(dir, name);
-    }
+    TRY(refuse_extras(dir, p, w));
     for (size_t i = 0; i < p->specs; i++)
         TRY(weights_check(dir, &p->spec[i], tensors_find(w, p->spec[i].name)));
     return 0;

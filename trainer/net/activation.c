@@ -37,17 +37,21 @@ void activation_gemm(struct work *r, const struct block_pass *p, void *gu, const
                                             .P = nj_context_device(r->ctx)->multiprocessors}));
 }
 
+void activation_rows(struct work *r, const struct block *b, enum nj_dtype T, void *y,
+                     const void *gu, int rows)
+{
+    const enum nj_activation act = activation_of(b);
+    const int I = b->ffn_size;
+    if (act == NJ_SILU)
+        OP(r, nj_swiglu_fwd(r->s, T, &(struct nj_swiglu_fwd){.y = y, .gu = gu, .N = rows, .I = I}));
+    else
+        OP(r, nj_glu_fwd(r->s, T, (int)act,
+                         &(struct nj_glu_fwd){.y = y, .gu = gu, .N = rows, .I = I}));
+}
+
 void activation_fwd(struct work *r, const struct block_pass *p, const void *gu)
 {
-    const enum nj_activation act = activation_of(p->b);
-    const struct acts *a = p->a;
-    const int N = acts_rows(a), I = p->b->ffn_size;
-    if (act == NJ_SILU)
-        OP(r, nj_swiglu_fwd(r->s, p->n->T,
-                            &(struct nj_swiglu_fwd){.y = a->act, .gu = gu, .N = N, .I = I}));
-    else
-        OP(r, nj_glu_fwd(r->s, p->n->T, (int)act,
-                         &(struct nj_glu_fwd){.y = a->act, .gu = gu, .N = N, .I = I}));
+    activation_rows(r, p->b, p->n->T, p->a->act, gu, acts_rows(p->a));
 }
 
 void activation_quantize(struct work *r, const struct block_pass *p, const void *gu)

@@ -13,6 +13,9 @@ bool activation_fused(const struct work *r, const struct block_pass *p);
 /* Compute a->act from x and the weights w of gate and up, and gate and up too unless gu is NULL. */
 void activation_gemm(struct work *r, const struct block_pass *p, void *gu, const void *x,
                      const void *w);
+/* Compute y from gate and up of so many rows, by the activation of a block. */
+void activation_rows(struct work *r, const struct block *b, enum nj_dtype T, void *y,
+                     const void *gu, int rows);
 /* Compute a->act from gate and up. */
 void activation_fwd(struct work *r, const struct block_pass *p, const void *gu);
 /* Compute a->x, the activation as E4M3, from gate and up. */

@@ -32,7 +32,8 @@ static struct nj_gemm forward_shape(const struct linear *l, enum nj_dtype operan
 
 void linear_fwd(struct work *r, const struct linear *l, void *y, const void *x, const void *w)
 {
-    const struct nj_gemm g = forward_shape(l, l->T);
+    struct nj_gemm g = forward_shape(l, l->T);
+    g.c_dtype = l->wide ? NJ_F32 : g.c_dtype;
     gemm(r, &g, y, x, w);
 }
 

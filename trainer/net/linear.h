@@ -15,6 +15,7 @@ struct linear {
     int rows, out, in;
     int64_t ldy;    /* elements from one row of y or dy to the next */
     bool add;       /* results are added to y and dx */
+    bool wide;      /* linear_fwd: y is float32 */
     float scale;    /* factor of the product; 0 counts as 1 */
     bool one_scale; /* linear_fp8: each operand has one scale */
     bool x_e5m2;    /* linear_fp8: x is e5m2, not e4m3; with one_scale alone */

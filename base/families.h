@@ -8,6 +8,7 @@
 
 #include "base/activation.h"
 #include "base/features.h"
+#include "base/route.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,7 @@ enum {
     FIELDS_HUNYUAN = 1 << 9,   /* alpha of rope type "dynamic" and others */
     FIELDS_DEPTH = 1 << 10,    /* scale_emb, scale_depth, dim_model_base */
     FIELDS_BASES = 1 << 11,    /* layer_rope_theta */
+    FIELDS_EXPERTS = 1 << 12,  /* num_experts and others */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -71,16 +73,18 @@ static const struct family {
     int max_positions;
     int original_positions; /* original_max_position_embeddings; 0: max_positions */
     double rms_eps, rope_theta;
-    double window_theta; /* base of the table of layers with the window; 0: rope_theta */
-    double rotary;       /* partial_rotary_factor; 0: whole heads rotate */
-    bool neighbors;      /* element 2i rotates with 2i + 1 */
-    bool rope_needed;    /* a file must have rope_parameters */
+    double window_theta;  /* base of the table of layers with the window; 0: rope_theta */
+    double rotary;        /* partial_rotary_factor; 0: whole heads rotate */
+    bool neighbors;       /* element 2i rotates with 2i + 1 */
+    bool rope_needed;     /* a file must have rope_parameters */
+    enum nj_route router; /* rule of its routers, if its layers have experts */
     bool tied;
     enum window_rule windows;
     enum rotation_rule rotation;
     int window, period; /* sliding_window (0: none), sliding_window_pattern */
     /* Sizes of a model whose file leaves them out; 0: it must have them. */
     int hidden_size, ffn_size, layers, heads, vocab_size;
+    int experts, experts_used, expert_size;
     /* Parts of the names of tensors in a layer that differ from those of tensor_names.c. */
     struct tensor_rename {
         const char *from, *to;
@@ -167,6 +171,21 @@ static const struct family {
      .windows = WINDOW_FROM,
      .window = 4096,
      .gguf = "qwen3"},
+    {.model_type = "qwen3_moe",
+     .models = "Qwen3 with experts: 30B-A3B, 235B-A22B, Coder (as teachers)",
+     .architecture = "Qwen3MoeForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
+     .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS),
+     .fields = FIELDS_EXPERTS,
+     .kv_heads = 4,
+     .max_positions = 32768,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .router = NJ_ROUTE_SOFTMAX,
+     .experts = 128,
+     .experts_used = 8,
+     .expert_size = 768,
+     .gguf = "qwen3moe"},
     {.model_type = "gemma3_text",
      .models = "Gemma 3 (its text)",
      .architecture = "Gemma3ForCausalLM",

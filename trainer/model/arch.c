@@ -21,12 +21,28 @@ const struct block *arch_block(const struct arch *a, int layer, enum block_kind 
     return NULL;
 }
 
+const struct block *arch_first(const struct arch *a, int layers, enum block_kind kind)
+{
+    for (int l = 0; l < layers; l++)
+        if (arch_block(a, l, kind))
+            return arch_block(a, l, kind);
+    return NULL;
+}
+
+const struct block *arch_mlp(const struct arch *a, int layer)
+{
+    const struct block *b = arch_block(a, layer, BLOCK_GLU);
+    return b ? b : arch_block(a, layer, BLOCK_EXPERTS);
+}
+
 static bool blocks_are_alike(const struct block *a, const struct block *b)
 {
     return a->kind == b->kind && a->features == b->features && a->gain_offset == b->gain_offset &&
            a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
            a->window == b->window && a->rope == b->rope && a->score_scale == b->score_scale &&
-           a->ffn_size == b->ffn_size && a->act == b->act;
+           a->ffn_size == b->ffn_size && a->act == b->act && a->experts == b->experts &&
+           a->experts_used == b->experts_used && a->router == b->router &&
+           a->renormalized == b->renormalized;
 }
 
 bool layers_are_alike(const struct layer *a, const struct layer *b)
@@ -77,6 +93,11 @@ bool block_has(const struct block *b, enum feature feature)
 int64_t block_qkv_size(const struct block *b)
 {
     return ((int64_t)b->heads + 2 * (int64_t)b->kv_heads) * b->head_dim;
+}
+
+int64_t block_ffn_used(const struct block *b)
+{
+    return (int64_t)b->ffn_size * (b->kind == BLOCK_EXPERTS ? b->experts_used : 1);
 }
 
 float block_score_scale(const struct block *b)

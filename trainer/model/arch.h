@@ -12,6 +12,7 @@
 #define NOJIT_TRAINER_ARCH_H
 
 #include "base/features.h"
+#include "base/route.h"
 #include "model/rope.h"
 
 #include <stdbool.h>
@@ -21,7 +22,8 @@
  * normalized. A layer has at most one block of each kind. */
 enum block_kind {
     BLOCK_ATTENTION,
-    BLOCK_GLU, /* gated MLP: down(act(gate x) * up x) */
+    BLOCK_GLU,     /* gated MLP: down(act(gate x) * up x) */
+    BLOCK_EXPERTS, /* gated MLPs, of which a router chooses some for each row; their weighted sum */
     BLOCK_KINDS
 };
 
@@ -34,8 +36,13 @@ struct block {
     int heads, kv_heads, head_dim;
     int window, rope;
     float score_scale;
-    /* BLOCK_GLU: number of rows of gate and of up; activation, a row of families.h (0: silu) */
+    /* BLOCK_GLU, and each of BLOCK_EXPERTS: number of rows of gate and of up; activation, a row of families.h (0: silu) */
     int ffn_size, act;
+    /* BLOCK_EXPERTS: number of experts, and of those that a row takes; rule of their choice; whether their weights are
+     * divided by their sum */
+    int experts, experts_used;
+    enum nj_route router;
+    bool renormalized;
 };
 
 enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = BLOCK_KINDS, ROPES_MOST = 2 };
@@ -69,6 +76,10 @@ struct arch {
 const struct layer *arch_layer(const struct arch *a, int layer);
 /* Return the block of a kind in a layer; NULL: it has none. */
 const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind);
+/* Return the first block of a kind in the first `layers` layers; NULL: none has one. */
+const struct block *arch_first(const struct arch *a, int layers, enum block_kind kind);
+/* Return the MLP of a layer, of either kind; NULL: it has none. */
+const struct block *arch_mlp(const struct arch *a, int layer);
 /* Return whether two layers have the same blocks, with the same sizes. */
 bool layers_are_alike(const struct layer *a, const struct layer *b);
 /* Return whether all of the first `layers` layers are alike. */
@@ -83,6 +94,8 @@ int64_t arch_most(const struct arch *a, int layers, int64_t (*size)(const struct
 bool block_has(const struct block *b, enum feature feature);
 /* Return the number of rows of the product of queries, keys and values, (H + 2K) D; 0 for a block without one. */
 int64_t block_qkv_size(const struct block *b);
+/* Return the number of rows of gate that a token takes, of all its experts; 0 for a block without an MLP. */
+int64_t block_ffn_used(const struct block *b);
 /* Return the factor of the scores of its attention. */
 float block_score_scale(const struct block *b);
 /* Return the number of operations that attention takes on average for a query of a sequence, a score and a sum of

@@ -179,7 +179,7 @@ struct block *config_plain_layers(struct model_config *c, const char *model_type
     c->arch = (struct arch){.kind = {LAYER_PLAIN(0, 0, 0, 0, 0)}};
     c->gain_offset = family->gain_offset;
     struct block *blocks = c->arch.kind[0].block;
-    blocks[PLAIN_GLU].features = family->mlp;
+    blocks[PLAIN_GLU].features = family->mlp & ~FEATURE_BIT(FEATURE_EXPERTS);
     blocks[PLAIN_ATTENTION].features = family->attention;
     blocks[PLAIN_ATTENTION].gain_offset = blocks[PLAIN_GLU].gain_offset = family->gain_offset;
     return blocks;
@@ -294,7 +294,25 @@ float config_embedding_scale(const struct model_config *c, bool in_16_bits)
     return rounded ? f32_from_bf16(bf16_from_f32(scale)) : scale;
 }
 
+int config_dense_size(const struct model_config *c)
+{
+    const struct block *glu = arch_first(&c->arch, c->layers, BLOCK_GLU);
+    const struct block *experts = arch_first(&c->arch, c->layers, BLOCK_EXPERTS);
+    return glu ? glu->ffn_size : (int)block_ffn_used(experts);
+}
+
 int64_t config_parameters(const struct model_config *c)
 {
     return tensors_elements(c);
+}
+
+int64_t config_active_parameters(const struct model_config *c)
+{
+    int64_t idle = 0;
+    for (int l = 0; l < c->layers; l++) {
+        const struct block *b = arch_block(&c->arch, l, BLOCK_EXPERTS);
+        if (b)
+            idle += (int64_t)(b->experts - b->experts_used) * 3 * b->ffn_size * c->hidden_size;
+    }
+    return config_parameters(c) - idle;
 }

@@ -39,7 +39,7 @@ struct model_config {
     .arch.rope[0].rule = ROPE_LLAMA3, .arch.rope[0].scaling = {__VA_ARGS__}
 
 /* Set the family of c, a row of families.h, and its layers, which are all alike: attention with the features of the
- * family, and a gated MLP. Return the two blocks, whose sizes are 0. */
+ * family, and a gated MLP, without experts. Return the two blocks, whose sizes are 0. */
 enum { PLAIN_ATTENTION, PLAIN_GLU };
 struct block *config_plain_layers(struct model_config *c, const char *model_type);
 
@@ -71,7 +71,12 @@ void config_inv_freq(const struct model_config *c, int positions, float *inv_fre
 /* Return the factor of the embeddings. In 16 bits that of Gemma is rounded to bfloat16, the type in which transformers
  * multiplies and the models were trained. */
 float config_embedding_scale(const struct model_config *c, bool in_16_bits);
+/* Return the width of the MLPs of layers without experts. If all layers have experts, it is that of the experts that a
+ * row takes, as in published files. */
+int config_dense_size(const struct model_config *c);
 /* Return the number of parameters, embeddings counted once if tied. */
 int64_t config_parameters(const struct model_config *c);
+/* Return the number of those that a token uses: of experts, as many as a row takes. */
+int64_t config_active_parameters(const struct model_config *c);
 
 #endif

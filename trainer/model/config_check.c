@@ -54,10 +54,36 @@ static int check_output_biases(const struct model_config *c, const struct layer 
                 f->path, field_called(f, "residual_multiplier").text, (double)c->residual_scale);
 }
 
+/* Check the sizes of a block of experts, of which all together have no more rows than one MLP may have. */
+static int check_experts(const struct block *b, const struct config_file *f)
+{
+    const char *where = f->path;
+    const struct config_name count = field_called(f, "num_experts");
+    const struct config_name used = field_called(f, "num_experts_per_tok");
+    const struct config_name size = field_called(f, "moe_intermediate_size");
+    if (b->experts < 1 || b->experts > NJ_EXPERTS_MAX)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; 1 to %d are supported: use another model",
+                    where, count.text, b->experts, NJ_EXPERTS_MAX);
+    if (b->experts_used > NJ_CHOSEN_MAX)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; 1 to %d are supported: use another model",
+                    where, used.text, b->experts_used, NJ_CHOSEN_MAX);
+    if (b->experts_used < 1 || b->experts_used > b->experts)
+        return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %s %d", where, used.text,
+                    b->experts_used, count.text, b->experts);
+    if (b->ffn_size < 1 || b->ffn_size > CONFIG_SIZE_MOST / b->experts)
+        return fail(NJ_E_FORMAT, "%s: %s is %d; it must lie between 1 and %d", where, size.text,
+                    b->ffn_size, CONFIG_SIZE_MOST / b->experts);
+    if (b->ffn_size % 8 != 0)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; it must be a multiple of 8", where, size.text,
+                    b->ffn_size);
+    return 0;
+}
+
 /* Check the sizes of the model and of one layer. */
 static int check_layer(const struct model_config *c, int layer, const struct config_file *f)
 {
     static const struct block neutral = {.heads = 1, .kv_heads = 1, .head_dim = 64, .ffn_size = 8};
+    const struct block *experts = arch_block(&c->arch, layer, BLOCK_EXPERTS);
     const struct block *b = block_or(c, layer, BLOCK_ATTENTION, &neutral);
     const int ffn_size = block_or(c, layer, BLOCK_GLU, &neutral)->ffn_size;
     const double theta = c->arch.rope[b->rope].theta;
@@ -98,6 +124,8 @@ static int check_layer(const struct model_config *c, int layer, const struct con
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %d, %s is %d; both must be multiples of 8", where,
                     field_called(f, "hidden_size").text, c->hidden_size, field_called(f, ffn).text,
                     ffn_size);
+    if (experts)
+        TRY(check_experts(experts, f));
     TRY(check_tokens(c, f));
     if (!(c->rms_eps > 0) || !(theta > 0))
         return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "io/error.h"
+#include "model/config_experts.h"
 #include "model/config_rope.h"
 
 #include <math.h>
@@ -26,6 +27,8 @@ struct reading {
     bool windowed[LAYERS_MOST];  /* whether a layer has the window */
     bool unrotated[LAYERS_MOST]; /* whether it does not rotate */
     bool other[LAYERS_MOST];     /* whether it follows the second table */
+    bool sparse[LAYERS_MOST];    /* whether it has `experts` in place of its MLP */
+    struct block experts;
 };
 
 /* ---- windows ---- */
@@ -288,6 +291,8 @@ static void make_kinds(const struct reading *r)
         b->rope = r->unrotated[l] || r->other[l] || (two && r->windowed[l]) ? ROPE_OTHER : 0;
         if (r->unrotated[l])
             a->rope[ROPE_OTHER] = (struct rope){.theta = a->rope[0].theta, .rule = ROPE_NONE};
+        if (r->sparse[l])
+            layer.block[PLAIN_GLU] = r->experts;
         a->kind_of[l] = (uint8_t)kind_of(a, &layer, &kinds);
     }
 }
@@ -308,6 +313,8 @@ int config_layers(const struct fields *f, const struct family *family, struct mo
     TRY(read_windowed(&r));
     if (family->rotation == ROTATION_WINDOWED)
         leave_unrotated(&r);
+    if (family->fields & FIELDS_EXPERTS)
+        TRY(config_experts(f, family, c, &c->arch.kind[0].block[PLAIN_GLU], &r.experts, r.sparse));
     make_kinds(&r);
     return 0;
 }

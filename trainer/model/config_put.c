@@ -205,9 +205,8 @@ void config_put_numbers(json_t *root, const struct model_config *c, const struct
         json_object_set_new(root, "attention_bias",
                             json_boolean((attention->features & family->biases) != 0));
     if (family->fields & FIELDS_MLP_BIAS)
-        json_object_set_new(
-            root, "mlp_bias",
-            json_boolean(block_has(arch_block(&c->arch, 0, BLOCK_GLU), FEATURE_MLP_BIAS)));
+        json_object_set_new(root, "mlp_bias",
+                            json_boolean(block_has(arch_mlp(&c->arch, 0), FEATURE_MLP_BIAS)));
     if (family->fields & FIELDS_MULTIPLIERS) {
         set_float(root, "embedding_multiplier", factor_of(c->embedding_scale));
         set_float(root, "residual_multiplier", factor_of(c->residual_scale));

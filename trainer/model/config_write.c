@@ -8,6 +8,7 @@
 #include "io/json_text.h"
 #include "io/path.h"
 #include "model/config_composite.h"
+#include "model/config_experts.h"
 #include "model/config_from.h"
 #include "model/config_put.h"
 
@@ -23,16 +24,16 @@ static json_t *config_object(const struct model_config *c, const struct family *
                              const char *dtype)
 {
     const struct block *attention = arch_block(&c->arch, 0, BLOCK_ATTENTION);
-    const struct block *glu = arch_block(&c->arch, 0, BLOCK_GLU);
+    const int ffn_size = config_dense_size(c);
     json_t *root =
         json_pack("{s:[s], s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
                   family->architecture, "model_type", c->model_type, "torch_dtype", dtype,
-                  family_act_field(family), hidden_acts[glu->act].name, "hidden_size",
-                  c->hidden_size, "intermediate_size", glu->ffn_size, "num_hidden_layers",
+                  family_act_field(family), hidden_acts[arch_mlp(&c->arch, 0)->act].name,
+                  "hidden_size", c->hidden_size, "intermediate_size", ffn_size, "num_hidden_layers",
                   c->layers, "num_attention_heads", attention->heads, "num_key_value_heads",
                   attention->kv_heads, "head_dim", attention->head_dim, "vocab_size", c->vocab_size,
                   "max_position_embeddings", c->max_positions);
-    json_object_set_new(root, family_ffn_field(family), json_integer(glu->ffn_size));
+    json_object_set_new(root, family_ffn_field(family), json_integer(ffn_size));
     json_object_set_new(root, "dtype", json_string(dtype));
     json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
     json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
@@ -44,6 +45,7 @@ static json_t *config_object(const struct model_config *c, const struct family *
     config_put_ropes(root, c, family);
     config_put_window(root, c, family);
     config_put_layers(root, c, family);
+    config_put_experts(root, c, family);
     return root;
 }
 
@@ -89,11 +91,12 @@ static int check_layers(const struct model_config *c, json_t *root, const char *
     return rc == NJ_E_NOMEM || (rc == 0 && are_alike(c, &back)) ? rc : refuse_layers(c, path);
 }
 
-/* Return whether each layer has attention and a gated MLP. */
+/* Return whether each layer has attention and one MLP, of experts or not. */
 static bool are_whole(const struct model_config *c)
 {
     for (int l = 0; l < c->layers; l++)
-        if (!arch_block(&c->arch, l, BLOCK_ATTENTION) || !arch_block(&c->arch, l, BLOCK_GLU))
+        if (!arch_block(&c->arch, l, BLOCK_ATTENTION) || !arch_mlp(&c->arch, l) ||
+            arch_layer(&c->arch, l)->blocks != 2)
             return false;
     return true;
 }
@@ -135,6 +138,7 @@ static void settle(json_t *root, const struct model_config *c, const char *dtype
         config_put_numbers(root, c, family); /* one of them depends on the number of layers */
     json_object_set_new(root, "num_hidden_layers", json_integer(c->layers));
     config_put_layers(root, c, family);
+    config_put_experts(root, c, family);
 }
 
 /* Read the config.json of a folder; of a composite one, what its language model would have alone. */

@@ -41,6 +41,7 @@ struct gguf_arch {
     bool apart;     /* gate and up, which a family may fuse, are tensors of their own */
     bool factors;   /* the keys of factors of embeddings, residual branches and logits are read */
     bool score_key; /* attention.scale is read */
+    bool renormalized; /* the weights of the experts of a row are divided by their sum */
 };
 
 /* Number of layers of the one Gemma 3 whose scale of scores is not 1 / sqrt(head_dim). */
@@ -68,6 +69,7 @@ static const struct gguf_arch gguf_archs[] = {
      .windows = GGUF_IDLE_WINDOW},
     {.name = "qwen2", .model_type = "qwen2", .rules = RULES_SCALED},
     {.name = "qwen3", .model_type = "qwen3", .rules = RULES_SCALED},
+    {.name = "qwen3moe", .model_type = "qwen3_moe", .rules = RULES_SCALED, .renormalized = true},
     {.name = "smollm3", .model_type = "smollm3", .rules = RULES_SCALED, .unrotated_every = 4},
     {.name = "gemma3",
      .model_type = "gemma3_text",

@@ -100,6 +100,11 @@ static const struct neutral {
     {"attention.shared_kv_layers", 0, NOWHERE},
     {"embedding_length_per_layer_input", 0, NOWHERE},
     {"nextn_predict_layers", 0, NOWHERE},
+    {"expert_shared_count", 0, NOWHERE},
+    {"expert_shared_feed_forward_length", 0, NOWHERE},
+    {"expert_group_count", 1, NOWHERE},
+    {"expert_weights_scale", 1, NOWHERE},
+    {"expert_gating_func", 1, NOWHERE}, /* softmax */
 };
 
 /* Return whether this key decides of which family a file is. */
@@ -126,6 +131,11 @@ static int refuse_numbers(const struct gguf_source *s)
     return 0;
 }
 
+static bool has_experts(const struct gguf_source *s)
+{
+    return (family_find(s->arch->model_type)->fields & FIELDS_EXPERTS) != 0;
+}
+
 static int refuse_features(const struct gguf_source *s)
 {
     char key[128];
@@ -136,7 +146,7 @@ static int refuse_features(const struct gguf_source *s)
     if (!causal)
         return fail(NJ_E_UNSUPPORTED, "%s: %s is false; use a causal model", s->g->path, key);
     TRY(gguf_int(s->g, gguf_key(s, "expert_count", key), 0, &experts));
-    if (experts > 1)
+    if (experts > 1 && !has_experts(s))
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s is %lld; mixtures of experts are not supported; use a dense model",
                     s->g->path, key, (long long)experts);
@@ -204,6 +214,30 @@ static int put_sizes(struct gguf_source *s)
     TRY(gguf_whole(s, "attention.key_length", hidden / heads, &value));
     put_whole(s, "head_dim", value);
     return put_positive(s, "attention.layer_norm_rms_epsilon", "rms_norm_eps", NAN);
+}
+
+/* Whether weights are divided by their sum follows from the architecture. */
+static int put_experts(struct gguf_source *s)
+{
+    static const struct same_field whole[] = {
+        {"expert_count", "num_experts"},
+        {"expert_used_count", "num_experts_per_tok"},
+        {"expert_feed_forward_length", "moe_intermediate_size"}};
+    char key[128];
+    int64_t value;
+    bool renormalized;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        TRY(gguf_whole(s, whole[i].key, 0, &value));
+        put_whole(s, whole[i].field, value);
+    }
+    TRY(gguf_bool(s->g, gguf_key(s, "expert_weights_norm", key), s->arch->renormalized,
+                  &renormalized));
+    if (renormalized != s->arch->renormalized)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is %s, and llama.cpp computes otherwise; use another model", s->g->path,
+                    key, renormalized ? "true" : "false");
+    json_object_set_new(s->out, "norm_topk_prob", json_boolean(s->arch->renormalized));
+    return 0;
 }
 
 static int put_vocab(struct gguf_source *s)
@@ -382,6 +416,8 @@ static int put_all(struct gguf_source *s)
     TRY(refuse_other_heads(s));
     TRY(put_windows(s));
     TRY(refuse_features(s));
+    if (has_experts(s))
+        TRY(put_experts(s));
     TRY(put_vocab(s));
     TRY(put_tokens(s));
     put_biases(s);
@@ -430,6 +466,9 @@ static struct config_name name_of(const void *of, const char *field)
         {"logit_scale", "dim_model_base"},
         {"attention.scale", "attention_multiplier"},
         {"vocab_size", "vocab_size"},
+        {"expert_count", "num_experts"},
+        {"expert_used_count", "num_experts_per_tok"},
+        {"expert_feed_forward_length", "moe_intermediate_size"},
     };
     static const char scaling[] = "rope_scaling";
     const struct gguf_arch *arch = of;

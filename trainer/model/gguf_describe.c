@@ -53,7 +53,7 @@ static const char *activation_name(enum nj_activation kernels)
 
 static int check_activation(const struct check *k)
 {
-    const struct hidden_act *act = &hidden_acts[arch_block(&k->c->arch, 0, BLOCK_GLU)->act];
+    const struct hidden_act *act = &hidden_acts[arch_mlp(&k->c->arch, 0)->act];
     if (act->kernels == k->arch->activation)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
@@ -66,12 +66,16 @@ static int check_activation(const struct check *k)
 static int check_layers(const struct check *k)
 {
     const struct family *family = family_find(k->c->model_type);
-    const struct block *first = attention_of(k->c, 0), *mlp = arch_block(&k->c->arch, 0, BLOCK_GLU);
+    const struct block *first = attention_of(k->c, 0), *mlp = arch_mlp(&k->c->arch, 0);
     for (int l = 0; l < k->c->layers; l++) {
-        const struct block *b = attention_of(k->c, l), *g = arch_block(&k->c->arch, l, BLOCK_GLU);
+        const struct block *b = attention_of(k->c, l), *g = arch_mlp(&k->c->arch, l);
         if (b->heads != first->heads || b->kv_heads != first->kv_heads ||
             b->head_dim != first->head_dim || g->ffn_size != mlp->ffn_size)
             return refuse(k, "layers differ in their sizes");
+        if (block_has(g, FEATURE_EXPERTS) != ((family->mlp & FEATURE_BIT(FEATURE_EXPERTS)) != 0))
+            return refuse(k, "some layers have no experts");
+        if (g->renormalized != k->arch->renormalized)
+            return refuse(k, "the weights of the experts of a row are not divided by their sum");
         if ((b->features & ~(family->attention | k->arch->attention)) != 0 ||
             (g->features & ~(family->mlp | k->arch->mlp)) != 0)
             return refuse(k, "layers have biases or another feature beside those of the family");
@@ -241,7 +245,7 @@ static void put_sizes(const struct keys *k, const struct model_config *c)
         {"context_length", c->max_positions},
         {"embedding_length", c->hidden_size},
         {"block_count", c->layers},
-        {"feed_forward_length", arch_block(&c->arch, 0, BLOCK_GLU)->ffn_size},
+        {"feed_forward_length", config_dense_size(c)},
         {"attention.head_count", attention->heads},
         {"attention.head_count_kv", attention->kv_heads},
         {"attention.key_length", attention->head_dim},
@@ -252,6 +256,13 @@ static void put_sizes(const struct keys *k, const struct model_config *c)
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         put_whole(k, whole[i].name, whole[i].value);
     put_number(k, "attention.layer_norm_rms_epsilon", (double)c->rms_eps);
+}
+
+static void put_experts(const struct keys *k, const struct block *b)
+{
+    put_whole(k, "expert_count", b->experts);
+    put_whole(k, "expert_used_count", b->experts_used);
+    put_whole(k, "expert_feed_forward_length", b->ffn_size);
 }
 
 static void put_windows(const struct keys *k, const struct gguf_arch *a,
@@ -342,6 +353,8 @@ void gguf_describe(struct gguf_writer *w, const struct model_config *c)
     const struct gguf_arch *a = gguf_arch(c->model_type);
     const struct keys k = {w, a->name};
     put_sizes(&k, c);
+    if (arch_mlp(&c->arch, 0)->kind == BLOCK_EXPERTS)
+        put_experts(&k, arch_mlp(&c->arch, 0));
     put_windows(&k, a, c);
     put_positions(&k, a, c);
     put_factors(&k, a, c);

@@ -22,11 +22,12 @@
 
 enum { PIECE_ELEMENTS = 1 << 22, QUANTIZATION_VERSION = 2 };
 
-/* A tensor of the file, and the model's tensor that has its rows. */
+/* A tensor of the file, and the model's tensors that have its rows: one, or those of all experts. */
 struct piece {
     struct gguf_part part;
-    const struct tensor_spec *of;
-    float added; /* number added to the elements of a folder */
+    const struct tensor_spec *of; /* [experts], one after another */
+    int experts;                  /* 0: it is not one of experts */
+    float added;                  /* number added to the elements of a folder */
 };
 
 struct writing {
@@ -131,11 +132,10 @@ static int quantize_part(struct writing *x, const struct piece *p, const struct 
                       x->from, p->of->name, tensor_type_name(type));
 }
 
-static int write_tensor(struct writing *x, size_t i)
+/* Write the rows of one of the model's tensors. */
+static int write_rows(struct writing *x, const struct piece *p, const struct tensor *t,
+                      enum nj_tensor_type type)
 {
-    const struct piece *p = &x->piece[i];
-    const struct tensor *t = tensors_find(&x->tensors, p->of->name);
-    const enum nj_tensor_type type = x->declared[i].dtype;
     const bool same = t->dtype == type && t->added + p->added == 0;
     /* A bias has one row in the file, and as many here as it has elements. */
     const int64_t columns = p->of->shape[1], all = p->part.spec.shape[0],
@@ -150,6 +150,19 @@ static int write_tensor(struct writing *x, size_t i)
         x->done += (double)tensor_type_bytes(type, rows * columns);
         x->o->written(x->o->user, x->done, x->total);
     }
+    return 0;
+}
+
+static int count_of(const struct piece *p)
+{
+    return p->experts > 0 ? p->experts : 1;
+}
+
+static int write_tensor(struct writing *x, size_t i)
+{
+    const struct piece *p = &x->piece[i];
+    for (int e = 0; e < count_of(p); e++)
+        TRY(write_rows(x, p, tensors_find(&x->tensors, p->of[e].name), x->declared[i].dtype));
     return 0;
 }
 
@@ -168,11 +181,17 @@ static int declare(struct writing *x)
     struct divisors d[DIVISORS_MOST];
     const int more = divisors_of(&x->c, d);
     for (size_t i = 0; i < x->pieces; i++) {
-        const struct tensor_spec *s = &x->piece[i].part.spec;
-        TRY(weights_check(x->from, x->piece[i].of,
-                          tensors_find(&x->tensors, x->piece[i].of->name)));
+        const struct piece *p = &x->piece[i];
+        const struct tensor_spec *s = &p->part.spec;
+        for (int e = 0; e < count_of(p); e++)
+            TRY(weights_check(x->from, &p->of[e], tensors_find(&x->tensors, p->of[e].name)));
         x->declared[i] = (struct st_declared){
             s->name, gguf_ftype_type(x->o->ftype, &x->c, s), s->rank, {s->shape[0], s->shape[1]}};
+        if (p->experts > 0) {
+            x->declared[i].rank = 3;
+            memcpy(&x->declared[i].shape[1], s->shape, sizeof s->shape);
+            x->declared[i].shape[0] = p->experts;
+        }
         x->total += (double)st_declared_bytes(&x->declared[i]);
     }
     for (int i = 0; i < more; i++)
@@ -202,10 +221,15 @@ static void list_pieces(struct writing *x)
 {
     struct gguf_part part[GGUF_PARTS_MOST];
     for (size_t i = 0; i < x->specs; i++) {
-        const int parts = gguf_parts(&x->c, &x->spec[i], part);
+        const struct tensor_spec *s = &x->spec[i];
+        const bool of_expert = tensor_is_of_expert(s->role);
+        const int parts = s->expert > 0 ? 0 : gguf_parts(&x->c, s, part);
         for (int k = 0; k < parts; k++)
             x->piece[x->pieces++] =
-                (struct piece){part[k], &x->spec[i], gguf_added(&x->c, &x->spec[i])};
+                (struct piece){.part = part[k],
+                               .of = s,
+                               .experts = of_expert ? arch_mlp(&x->c.arch, s->layer)->experts : 0,
+                               .added = gguf_added(&x->c, s)};
     }
 }
 

@@ -44,7 +44,7 @@ static enum nj_tensor_type wanted(const struct gguf_ftype *m, const struct model
 {
     const bool head = spec->role == ROLE_HEAD || (spec->role == ROLE_EMBED && c->tied);
     const bool value = spec->role == ROLE_V_WEIGHT || spec->role == ROLE_QKV_WEIGHT;
-    const bool down = spec->role == ROLE_DOWN_WEIGHT;
+    const bool down = spec->role == ROLE_DOWN_WEIGHT || spec->role == ROLE_EXPERT_DOWN_WEIGHT;
     if (head)
         return m->type == NJ_TYPE_Q8_0 || !whole_blocks(m->type, spec) ? NJ_TYPE_Q8_0
                                                                        : NJ_TYPE_Q6_K;
@@ -59,7 +59,7 @@ enum nj_tensor_type gguf_ftype_type(const struct gguf_ftype *m, const struct mod
     static const enum nj_tensor_type smaller[NJ_TYPES] = {[NJ_TYPE_Q4_K] = NJ_TYPE_Q5_0,
                                                           [NJ_TYPE_Q5_K] = NJ_TYPE_Q5_1,
                                                           [NJ_TYPE_Q6_K] = NJ_TYPE_Q8_0};
-    if (spec->rank == 1)
+    if (spec->rank == 1 || spec->role == ROLE_ROUTER_WEIGHT)
         return NJ_TYPE_F32;
     if (tensor_type_block(m->type) == 1)
         return m->type;

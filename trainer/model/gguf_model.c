@@ -46,6 +46,25 @@ static int cut(const struct gguf *g, const struct model_config *c, const struct 
     return 0;
 }
 
+/* Cut the part of one expert out of the tensor of all experts of its layer, [experts, rows, columns]. */
+static int cut_expert(const struct gguf *g, const struct model_config *c, const struct tensor *all,
+                      const struct tensor_spec *spec, struct tensor *out)
+{
+    const int experts = arch_block(&c->arch, spec->layer, BLOCK_EXPERTS)->experts;
+    if (all->rank != 3 || all->shape[0] != experts)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s is not one of matrices for each of %d experts; fetch or convert "
+                    "the model again",
+                    g->path, all->name, experts);
+    *out = *all;
+    out->rank = 2;
+    out->shape[0] = all->shape[1];
+    out->shape[1] = all->shape[2];
+    out->bytes = all->bytes / (size_t)experts;
+    out->data = (const char *)all->data + (size_t)spec->expert * out->bytes;
+    return 0;
+}
+
 /* Find the tensor of that name, or the one that it may be a part of; NULL: neither is present. */
 static int find(const struct gguf *g, const struct tensor_spec *named, bool *part,
                 const struct tensor **out)
@@ -77,6 +96,10 @@ static int take(const struct gguf *g, const struct model_config *c, const struct
         used[t - g->tensors.tensor] = true;
     if (is_part) {
         TRY(cut(g, c, t, spec, &part));
+        t = &part;
+    }
+    if (t && tensor_is_of_expert(spec->role)) {
+        TRY(cut_expert(g, c, t, spec, &part));
         t = &part;
     }
     TRY(weights_check(g->path, &named, t));

@@ -40,6 +40,12 @@ static const struct role_name {
     [ROLE_DOWN_WEIGHT] = {"ffn_down.weight", NULL, false},
     [ROLE_DOWN_BIAS] = {"ffn_down.bias", NULL, false},
     [ROLE_FFN_POST_NORM] = {"post_ffw_norm.weight", NULL, true},
+    [ROLE_EXPERTS_NORM] = {"ffn_norm.weight", NULL, true},
+    [ROLE_ROUTER_WEIGHT] = {"ffn_gate_inp.weight", NULL, false},
+    [ROLE_EXPERT_GATE_WEIGHT] = {"ffn_gate_exps.weight", NULL, false},
+    [ROLE_EXPERT_UP_WEIGHT] = {"ffn_up_exps.weight", NULL, false},
+    [ROLE_EXPERT_DOWN_WEIGHT] = {"ffn_down_exps.weight", NULL, false},
+    [ROLE_EXPERTS_POST_NORM] = {"post_ffw_norm.weight", NULL, true},
     [ROLE_FINAL_NORM] = {"output_norm.weight", NULL, true},
     [ROLE_HEAD] = {GGUF_HEAD, NULL, false},
 };
@@ -96,8 +102,7 @@ float gguf_added(const struct model_config *c, const struct tensor_spec *spec)
         return 0;
     if (spec->layer < 0)
         return c->gain_offset;
-    const bool glu = spec->role >= ROLE_FFN_NORM;
-    return arch_block(&c->arch, spec->layer, glu ? BLOCK_GLU : BLOCK_ATTENTION)->gain_offset;
+    return arch_block(&c->arch, spec->layer, tensor_block(spec->role))->gain_offset;
 }
 
 /* ---- tensors of which others are made ---- */

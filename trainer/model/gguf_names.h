@@ -13,7 +13,7 @@
 
 /* Return the architecture of a family's files; NULL: llama.cpp reads none of it. */
 const struct gguf_arch *gguf_arch(const char *model_type);
-/* Write the GGUF name of a tensor: "blk.3.attn_q.weight". */
+/* Write the GGUF name of a tensor: "blk.3.attn_q.weight". Those of all experts are one tensor. */
 void gguf_tensor_name(const struct tensor_spec *spec, char out[128]);
 /* Write the name of the tensor that may hold it, after those before it; return whether there is one. */
 bool gguf_fused_name(const struct tensor_spec *spec, char out[128]);

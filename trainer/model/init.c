@@ -46,21 +46,31 @@ static void normal_pair(uint64_t key, uint64_t i, float out[2])
 enum fill { FILL_NORMAL, FILL_GAIN, FILL_ZERO };
 
 static const enum fill fills[ROLE_COUNT] = {
-    [ROLE_INPUT_NORM] = FILL_GAIN, [ROLE_ATTENTION_POST_NORM] = FILL_GAIN,
-    [ROLE_FFN_NORM] = FILL_GAIN,   [ROLE_FFN_POST_NORM] = FILL_GAIN,
-    [ROLE_FINAL_NORM] = FILL_GAIN, [ROLE_Q_NORM] = FILL_GAIN,
-    [ROLE_K_NORM] = FILL_GAIN,     [ROLE_Q_BIAS] = FILL_ZERO,
-    [ROLE_K_BIAS] = FILL_ZERO,     [ROLE_V_BIAS] = FILL_ZERO,
-    [ROLE_O_BIAS] = FILL_ZERO,     [ROLE_SINKS] = FILL_ZERO,
-    [ROLE_GATE_BIAS] = FILL_ZERO,  [ROLE_UP_BIAS] = FILL_ZERO,
+    [ROLE_INPUT_NORM] = FILL_GAIN,
+    [ROLE_ATTENTION_POST_NORM] = FILL_GAIN,
+    [ROLE_FFN_NORM] = FILL_GAIN,
+    [ROLE_FFN_POST_NORM] = FILL_GAIN,
+    [ROLE_FINAL_NORM] = FILL_GAIN,
+    [ROLE_Q_NORM] = FILL_GAIN,
+    [ROLE_K_NORM] = FILL_GAIN,
+    [ROLE_Q_BIAS] = FILL_ZERO,
+    [ROLE_K_BIAS] = FILL_ZERO,
+    [ROLE_V_BIAS] = FILL_ZERO,
+    [ROLE_O_BIAS] = FILL_ZERO,
+    [ROLE_SINKS] = FILL_ZERO,
+    [ROLE_GATE_BIAS] = FILL_ZERO,
+    [ROLE_UP_BIAS] = FILL_ZERO,
     [ROLE_DOWN_BIAS] = FILL_ZERO,
+    [ROLE_EXPERTS_NORM] = FILL_GAIN,
+    [ROLE_EXPERTS_POST_NORM] = FILL_GAIN,
 };
 
 /* Return what the model adds to the gain that a tensor holds. */
 static float offset_of(const struct model_config *c, const struct tensor_spec *spec)
 {
-    const enum block_kind kind = spec->role < ROLE_FFN_NORM ? BLOCK_ATTENTION : BLOCK_GLU;
-    return spec->layer < 0 ? c->gain_offset : arch_block(&c->arch, spec->layer, kind)->gain_offset;
+    return spec->layer < 0
+               ? c->gain_offset
+               : arch_block(&c->arch, spec->layer, tensor_block(spec->role))->gain_offset;
 }
 
 static void store(void *block, int64_t i, enum nj_tensor_type dtype, float x)

@@ -12,6 +12,7 @@
 #include "io/notes.h"
 #include "io/path.h"
 #include "model/config.h"
+#include "model/folder_experts.h"
 #include "model/folder_names.h"
 #include "model/quantized_layout.h"
 
@@ -228,6 +229,8 @@ static int plain_tensors(const char *dir, struct tensors *out)
         return rc;
     if (config.tied)
         rc = folder_names_share(dir, out);
+    if (rc == 0 && arch_first(&config.arch, config.layers, BLOCK_EXPERTS))
+        rc = folder_experts_split(dir, out);
     if (rc == 0)
         rc = folder_names_check(dir, out);
     if (rc != 0)

@@ -18,6 +18,7 @@ enum dim {
     DIM_ONE,
     DIM_VOCAB,
     DIM_HIDDEN,
+    DIM_EXPERTS,
     DIM_FFN,
     DIM_GATE_UP,
     DIM_HEADS,
@@ -31,7 +32,8 @@ enum dim {
 enum presence { ALWAYS = -1, UNTIED = -2, QK_NORMED = -3, WITHOUT = 64 };
 
 static const struct role_row {
-    const char *name; /* part of the name after "model.layers.N." for tensors of a block */
+    /* Part of the name after "model.layers.N." for tensors of a block; * stands for the number of an expert. */
+    const char *name;
     int rank;
     enum dim rows, columns;
     int presence;
@@ -70,6 +72,14 @@ static const struct role_row {
     [ROLE_DOWN_BIAS] = {"mlp.down_proj.bias", 1, DIM_HIDDEN, DIM_ONE, FEATURE_MLP_BIAS},
     [ROLE_FFN_POST_NORM] = {"post_mlp_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
                             FEATURE_NORM_AFTER},
+    [ROLE_EXPERTS_NORM] = {"post_attention_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
+                           FEATURE_NORM_BEFORE},
+    [ROLE_ROUTER_WEIGHT] = {"mlp.gate.weight", 2, DIM_EXPERTS, DIM_HIDDEN, ALWAYS},
+    [ROLE_EXPERT_GATE_WEIGHT] = {"mlp.experts.*.gate_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
+    [ROLE_EXPERT_UP_WEIGHT] = {"mlp.experts.*.up_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
+    [ROLE_EXPERT_DOWN_WEIGHT] = {"mlp.experts.*.down_proj.weight", 2, DIM_HIDDEN, DIM_FFN, ALWAYS},
+    [ROLE_EXPERTS_POST_NORM] = {"post_mlp_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
+                                FEATURE_NORM_AFTER},
     [ROLE_FINAL_NORM] = {"model.norm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
     [ROLE_HEAD] = {"lm_head.weight", 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
 };
@@ -81,12 +91,16 @@ static const struct role_run {
   in_block[BLOCK_KINDS] = {
       [BLOCK_ATTENTION] = {ROLE_INPUT_NORM, ROLE_ATTENTION_POST_NORM},
       [BLOCK_GLU] = {ROLE_FFN_NORM, ROLE_FFN_POST_NORM},
+      [BLOCK_EXPERTS] = {ROLE_EXPERTS_NORM, ROLE_EXPERTS_POST_NORM},
 };
 
-/* The matrices of all layers, the embedding and the LM head; norms and biases fit in the rest up to 2^60. So neither
+/* The matrices of all layers, the embedding and the LM head; all experts of a layer have at most as many rows as one MLP
+ * may have (config_check()), and a router fewer than NJ_EXPERTS_MAX; norms and biases fit in the rest up to 2^60. So neither
  * the number of elements of a model nor of their bytes overflows 64 bits, and place_rank() need not check. */
-_Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(
-                   3LL * CONFIG_SIZE_MOST + 4LL * CONFIG_HEADS_MOST * CONFIG_HEAD_DIM_MOST) +
+_Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(3LL * CONFIG_SIZE_MOST +
+                                                               NJ_EXPERTS_MAX +
+                                                               4LL * CONFIG_HEADS_MOST *
+                                                                   CONFIG_HEAD_DIM_MOST) +
                        2LL * CONFIG_SIZE_MOST * CONFIG_SIZE_MOST <
                    (int64_t)1 << 60,
                "a model has fewer than 2^60 elements");
@@ -99,6 +113,7 @@ static int64_t dim_size(const struct model_config *c, const struct block *b, enu
         [DIM_ONE] = 1,
         [DIM_VOCAB] = c->vocab_size,
         [DIM_HIDDEN] = c->hidden_size,
+        [DIM_EXPERTS] = b->experts,
         [DIM_FFN] = b->ffn_size,
         [DIM_GATE_UP] = 2 * (int64_t)b->ffn_size,
         [DIM_HEADS] = b->heads,
@@ -149,28 +164,40 @@ static void name_in_family(const struct family *family, const char *prefix, cons
     snprintf(out, TENSOR_NAME_BYTES, "%s%s", prefix, name);
 }
 
-static void name_in_layer(const struct family *family, int layer, const char *name,
-                          char out[TENSOR_NAME_BYTES])
+/* Write a role's name with the number of an expert in it. */
+static void name_of_expert(const char *name, int expert, char out[TENSOR_NAME_BYTES])
 {
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "model.layers.%d.", layer);
-    name_in_family(family, prefix, name, out);
+    const int before = (int)strcspn(name, "*");
+    if (name[before] == '\0')
+        snprintf(out, TENSOR_NAME_BYTES, "%s", name);
+    else
+        snprintf(out, TENSOR_NAME_BYTES, "%.*s%d%s", before, name, expert, name + before + 1);
 }
 
-static void list_tensor(struct listing *l, const struct block *b, int role, int layer)
+static void name_in_layer(const struct family *family, int layer, int expert, const char *name,
+                          char out[TENSOR_NAME_BYTES])
+{
+    char prefix[32], numbered[TENSOR_NAME_BYTES];
+    snprintf(prefix, sizeof prefix, "model.layers.%d.", layer);
+    name_of_expert(name, expert, numbered);
+    name_in_family(family, prefix, numbered, out);
+}
+
+static void list_tensor(struct listing *l, const struct block *b, int role, int layer, int expert)
 {
     const struct role_row *row = &roles[role];
     const struct tensor_spec spec = {
         .rank = row->rank,
         .shape = {dim_size(l->c, b, row->rows), dim_size(l->c, b, row->columns)},
         .role = (enum tensor_role)role,
-        .layer = layer};
+        .layer = layer,
+        .expert = expert};
     l->elements += tensor_elements(&spec);
     if (l->to) {
         struct tensor_spec *to = &l->to[l->count];
         *to = spec;
         if (layer >= 0)
-            name_in_layer(l->family, layer, row->name, to->name);
+            name_in_layer(l->family, layer, expert, row->name, to->name);
         else
             snprintf(to->name, sizeof to->name, "%s", row->name);
     }
@@ -179,9 +206,11 @@ static void list_tensor(struct listing *l, const struct block *b, int role, int 
 
 static void list_run(struct listing *l, struct role_run run, const struct block *b, int layer)
 {
-    for (int role = (int)run.first; role <= (int)run.last; role++)
-        if (is_present(l->c, b, roles[role].presence))
-            list_tensor(l, b, role, layer);
+    for (int role = (int)run.first; role <= (int)run.last; role++) {
+        const int experts = tensor_is_of_expert((enum tensor_role)role) ? b->experts : 1;
+        for (int e = 0; e < experts && is_present(l->c, b, roles[role].presence); e++)
+            list_tensor(l, b, role, layer, e);
+    }
 }
 
 static void list_all(struct listing *l)
@@ -217,6 +246,19 @@ int64_t tensors_elements(const struct model_config *c)
     struct listing l = {.c = c};
     list_all(&l);
     return l.elements;
+}
+
+enum block_kind tensor_block(enum tensor_role role)
+{
+    int kind = 0;
+    while (kind < BLOCK_KINDS && !(role >= in_block[kind].first && role <= in_block[kind].last))
+        kind++;
+    return (enum block_kind)kind;
+}
+
+bool tensor_is_of_expert(enum tensor_role role)
+{
+    return strchr(roles[role].name, '*') != NULL;
 }
 
 const char *tensor_module(enum tensor_role role, int *length)

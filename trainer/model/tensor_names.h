@@ -41,8 +41,15 @@ enum tensor_role {
     ROLE_DOWN_WEIGHT,    /* [hidden, intermediate] */
     ROLE_DOWN_BIAS,      /* [hidden] */
     ROLE_FFN_POST_NORM,  /* [hidden] */
-    ROLE_FINAL_NORM,     /* [hidden] */
-    ROLE_HEAD,           /* [vocab, hidden]; only if not tied */
+    /* mixture of experts; tensors of all experts come one after another, those of a role before those of the next */
+    ROLE_EXPERTS_NORM,       /* [hidden] */
+    ROLE_ROUTER_WEIGHT,      /* [experts, hidden] */
+    ROLE_EXPERT_GATE_WEIGHT, /* [intermediate, hidden], for each expert */
+    ROLE_EXPERT_UP_WEIGHT,   /* [intermediate, hidden] */
+    ROLE_EXPERT_DOWN_WEIGHT, /* [hidden, intermediate] */
+    ROLE_EXPERTS_POST_NORM,  /* [hidden] */
+    ROLE_FINAL_NORM,         /* [hidden] */
+    ROLE_HEAD,               /* [vocab, hidden]; only if not tied */
     ROLE_COUNT
 };
 
@@ -52,7 +59,8 @@ struct tensor_spec {
     int rank;         /* 1 or 2 */
     int64_t shape[2]; /* row-major; shape[1] is 1 for rank 1 */
     enum tensor_role role;
-    int layer; /* number of the layer; -1 outside the layers */
+    int layer;  /* number of the layer; -1 outside the layers */
+    int expert; /* number of the expert; 0 for other tensors */
 };
 
 /* List the tensors in canonical order: embedding, layers from 0 on (each in role order), final norm, LM head. *out is
@@ -60,6 +68,10 @@ struct tensor_spec {
 int tensor_specs(const struct model_config *c, struct tensor_spec **out, size_t *count);
 /* Return the number of elements of all tensors of a model, which are its parameters. */
 int64_t tensors_elements(const struct model_config *c);
+/* Return the kind of the blocks that have tensors of a role; BLOCK_KINDS: it is outside of the layers. */
+enum block_kind tensor_block(enum tensor_role role);
+/* Return whether each expert of a block has a tensor of the role. */
+bool tensor_is_of_expert(enum tensor_role role);
 /* Return the name of a role's module ("q_proj"), and its length. */
 const char *tensor_module(enum tensor_role role, int *length);
 /* Write the name that a family has for it ("input_linear"). */

@@ -115,7 +115,8 @@ static void carve_backward(const struct net *n, size_t N, struct carve *m, struc
 {
     a->dx = carve_take(m, size_product(N, (size_t)n->c.hidden_size, dtype_bytes(n->T)));
     for (int kind = BLOCK_KINDS; kind-- > 0;)
-        block_ops[kind]->carve_backward(n, N, m, a);
+        if (block_ops[kind]->carve_backward)
+            block_ops[kind]->carve_backward(n, N, m, a);
     /* The sums of the gains of queries and of keys lie one after the other: 2 D is at most (H + 2K) D. */
     a->part = carve_take(m, part_bytes(n, (int)N));
 }

@@ -23,6 +23,20 @@ struct fp8_operands {
     float *top; /* largest scales of the rows that become columns (student_fp8_top()) */
 };
 
+/* Scratch of a mixture of experts: N rows, E experts, J of them chosen for a row, I the rows of one expert's gate. A place
+ * is that of a pair of a row and an expert among all pairs, sorted by expert. */
+struct expert_acts {
+    float *logits;   /* [N, E] output of the router */
+    int32_t *chosen; /* [N, J] */
+    float *weight;   /* [N, J] */
+    int32_t *first;  /* [E + 1] first place of each expert, and the number of pairs */
+    int32_t *row;    /* [N J] row of the pair at a place */
+    int32_t *place;  /* [N, J] */
+    char *gate_up;   /* [N J, 2 I] by place */
+    char *act;       /* [N J, I] */
+    char *output;    /* [N J, C] */
+};
+
 /* Modes of a pass. Only ACTS_TRAIN keeps a copy per layer of what is not recomputed; otherwise all layers use the
  * same memory. In ACTS_DECODE each row is the next one of a sequence in the cache. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
@@ -50,6 +64,7 @@ struct acts {
     /* [N, C] branch to be added to the stream; backward: gradient of normed rows. */
     char *branch;
     char *act; /* [N, I] gated activation of gate and up */
+    struct expert_acts experts;
     /* Rows of heads as products have them, where attention has another layout, or gated ones; or their gradients. */
     char *heads;
     struct fp8_matrix x; /* FP8: operand of the next product, in place of y and act */

@@ -28,7 +28,7 @@ struct block_ops {
                           enum acts_mode mode, int array);
     /* Carve scratch for all blocks of the kind in a net; NULL: there is none. */
     void (*carve)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
-    /* Carve more scratch for the backward pass. */
+    /* Carve more scratch for the backward pass. This and the next two are NULL if such a block only runs forward. */
     void (*carve_backward)(const struct net *n, size_t rows, struct carve *m, struct acts *a);
     /* Compute the output of the block, in v.output, from block_rows() or a->x; or the arrays alone. */
     void (*forward)(struct work *r, const struct block_pass *p);
@@ -41,7 +41,7 @@ struct block_ops {
     void (*decoder_step)(struct work *r, const struct block_pass *p);
 };
 
-extern const struct block_ops attention_ops, glu_ops;
+extern const struct block_ops attention_ops, glu_ops, experts_ops;
 extern const struct block_ops *const block_ops[BLOCK_KINDS];
 
 /* Return the rows that a block computes from: its input, normed if it has a norm before it. */

@@ -38,6 +38,22 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
                                         ROLE_DOWN_BIAS),
                 },
         },
+    /* gate_up has the gates of all experts, then their ups; down has their outputs one below the other. */
+    [BLOCK_EXPERTS] =
+        {
+            .norm = ROLE_EXPERTS_NORM,
+            .norm_after = ROLE_EXPERTS_POST_NORM,
+            .count = 3,
+            .matrix =
+                {
+                    [EXPERTS_ROUTER] =
+                        MATRIX("router", ROUTER_WEIGHT, ROUTER_WEIGHT, X_OTHER, false),
+                    [EXPERTS_GATE_UP] = MATRIX("experts_gate_up", EXPERT_GATE_WEIGHT,
+                                               EXPERT_UP_WEIGHT, X_OTHER, false),
+                    [EXPERTS_DOWN] = MATRIX("experts_down", EXPERT_DOWN_WEIGHT, EXPERT_DOWN_WEIGHT,
+                                            X_OTHER, true),
+                },
+        },
 };
 
 int block_matrix_count(const struct block *b)

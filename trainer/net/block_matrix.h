@@ -30,6 +30,7 @@ struct block_matrices {
 /* Numbers of the matrices in a block of each kind. */
 enum { ATTENTION_QKV, ATTENTION_O, ATTENTION_GATE };
 enum { GLU_GATE_UP, GLU_DOWN };
+enum { EXPERTS_ROUTER, EXPERTS_GATE_UP, EXPERTS_DOWN };
 
 extern const struct block_matrices block_matrices[BLOCK_KINDS];
 

@@ -38,6 +38,10 @@ static int check(const struct net *n)
 {
     for (int l = 0; l < n->c.layers; l++) {
         const struct block *b = arch_block(&n->c.arch, l, BLOCK_GLU);
+        if (arch_block(&n->c.arch, l, BLOCK_EXPERTS))
+            return fail(NJ_E_UNSUPPORTED,
+                        "an fp8 teacher cannot have experts; leave --teacher-dtype out, or choose "
+                        "q8_0");
         TRY(check_width(n, b ? b->ffn_size : 0));
     }
     return 0;

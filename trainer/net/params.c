@@ -13,8 +13,9 @@ enum { ALIGN_ELEMENTS = 64 };
 
 /* Roles that continue the fused parameter of the role before. */
 static const bool continues[ROLE_COUNT] = {
-    [ROLE_K_WEIGHT] = true, [ROLE_V_WEIGHT] = true,  [ROLE_K_BIAS] = true,
-    [ROLE_V_BIAS] = true,   [ROLE_UP_WEIGHT] = true, [ROLE_UP_BIAS] = true,
+    [ROLE_K_WEIGHT] = true,         [ROLE_V_WEIGHT] = true,  [ROLE_K_BIAS] = true,
+    [ROLE_V_BIAS] = true,           [ROLE_UP_WEIGHT] = true, [ROLE_UP_BIAS] = true,
+    [ROLE_EXPERT_UP_WEIGHT] = true,
 };
 
 int64_t params_align(int64_t n)
@@ -37,7 +38,7 @@ static void note(struct params *p, const struct tensor_spec *spec, int64_t at)
         p->head = at;
     else if (spec->role == ROLE_FINAL_NORM)
         p->norm = at;
-    else
+    else if (spec->expert == 0)
         p->layer[spec->layer][spec->role] = at;
     if (spec->layer >= 0 && spec->rank == 2 && p->begin[spec->layer] < 0)
         p->begin[spec->layer] = at;
@@ -50,7 +51,7 @@ static int64_t place_rank(struct params *p, int rank, enum params_matrices here,
         const struct tensor_spec *spec = &p->spec[i];
         if (spec->rank != rank || !lies_here(spec, here))
             continue;
-        at = continues[spec->role] ? at : params_align(at);
+        at = continues[spec->role] || spec->expert > 0 ? at : params_align(at);
         p->first[i] = at;
         note(p, spec, at);
         at += tensor_elements(spec);

@@ -29,7 +29,7 @@ static double attention_flops(const struct model_config *c, double seq_len)
     return sum;
 }
 
-/* Operations of a model. Forward: 2 per weight and token (the embedding table counts as the head, not for
+/* Operations of a model. Forward: 2 per weight that a token uses, and token (the embedding table counts as the head, not for
  * look-ups), and attention. Backward: as many for the gradients of inputs, and again for trained weights. */
 struct flops {
     double weights, attention; /* operations of the forward pass */
@@ -38,7 +38,7 @@ struct flops {
 static struct flops forward_flops(const struct net *n, double tokens, double seq_len)
 {
     const struct model_config *c = &n->c;
-    double weights = (double)config_parameters(c);
+    double weights = (double)config_active_parameters(c);
     if (!c->tied)
         weights -= (double)c->vocab_size * c->hidden_size;
     return (struct flops){tokens * 2.0 * weights, tokens * attention_flops(c, seq_len)};
@@ -118,7 +118,7 @@ static double layers_bytes(const struct model_config *c, bool train)
         const struct layer *layer = arch_layer(&c->arch, l);
         for (int i = 0; i < layer->blocks; i++) {
             const struct block *b = &layer->block[i];
-            const double ffn = b->ffn_size, qkv = (double)block_qkv_size(b);
+            const double ffn = (double)block_ffn_used(b), qkv = (double)block_qkv_size(b);
             sum += stream + (train ? 18 * ffn + 8 * qkv : 6 * ffn + 4 * qkv);
         }
     }

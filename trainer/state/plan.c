@@ -66,6 +66,15 @@ static int check_options(const struct train_options *o)
     return 0;
 }
 
+/* Refuse to train a model whose blocks only run forward. */
+static int check_student(const struct model_config *c, const struct train_options *o)
+{
+    if (o->steps == 0 || !arch_first(&c->arch, c->layers, BLOCK_EXPERTS))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED, "the student is a mixture of experts, which can be a teacher "
+                                  "only; choose a dense student");
+}
+
 /* Return the device arena of a plan that is only counted. */
 static struct carve plan_arena(struct plan *p, const struct train_options *o)
 {
@@ -87,6 +96,8 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     struct shape shape;
     *out = (struct plan){0};
     int rc = check_options(o);
+    if (rc == 0)
+        rc = check_student(student, o);
     if (rc == 0)
         rc = net_layout(&s, &o->lora, &lora);
     if (rc == 0)

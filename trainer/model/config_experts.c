@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config_experts.c: see config_experts.h. Defaults are those of the classes of transformers 5.24.
+ */
+#include "model/config_experts.h"
+
+#include "base/try.h"
+#include "io/error.h"
+
+/* ---- reading ---- */
+
+/* Read the number of experts, of which files have the older name, the newer or both. */
+static int read_count(const struct fields *f, const struct family *family, int *out)
+{
+    static const char older[] = "num_experts", newer[] = "num_local_experts";
+    int again;
+    json_t *both = field_get(f, older) ? field_get(f, newer) : NULL;
+    TRY(field_int(f, field_get(f, newer) ? newer : older, family->experts, out));
+    if (!both)
+        return 0;
+    TRY(field_int(f, older, 0, &again));
+    return *out == again ? 0
+                         : field_refuse(f, NJ_E_FORMAT, newer, both,
+                                        "num_experts is another number; remove the wrong one");
+}
+
+/* Set which layers have experts: every decoder_sparse_step-th that mlp_only_layers does not list. */
+static int read_sparse(const struct fields *f, const struct model_config *c, bool *sparse)
+{
+    static const char name[] = "mlp_only_layers";
+    json_t *list = field_get(f, name), *value;
+    size_t i;
+    int step;
+    TRY(field_int(f, "decoder_sparse_step", 1, &step));
+    if (list && !json_is_array(list))
+        return field_refuse(f, NJ_E_FORMAT, name, list, "it must be a list of layers");
+    for (int l = 0; l < c->layers; l++)
+        sparse[l] = (l + 1) % step == 0;
+    json_array_foreach(list, i, value)
+    {
+        const json_int_t layer = json_integer_value(value);
+        if (!json_is_integer(value))
+            return field_refuse(f, NJ_E_FORMAT, name, value, "it must be the number of a layer");
+        if (layer >= 0 && layer < c->layers)
+            sparse[layer] = false;
+    }
+    return 0;
+}
+
+int config_experts(const struct fields *f, const struct family *family,
+                   const struct model_config *c, const struct block *mlp, struct block *out,
+                   bool *sparse)
+{
+    *out = *mlp;
+    out->kind = BLOCK_EXPERTS;
+    out->features = family->mlp;
+    out->router = family->router;
+    TRY(read_count(f, family, &out->experts));
+    TRY(field_int(f, "num_experts_per_tok", family->experts_used, &out->experts_used));
+    TRY(field_int(f, "moe_intermediate_size", family->expert_size, &out->ffn_size));
+    TRY(field_bool(f, "norm_topk_prob", false, &out->renormalized));
+    return read_sparse(f, c, sparse);
+}
+
+/* ---- writing ---- */
+
+static void put_whole(json_t *root, const char *name, int value)
+{
+    json_object_set_new(root, name, json_integer(value));
+}
+
+void config_put_experts(json_t *root, const struct model_config *c, const struct family *family)
+{
+    const struct block *b = arch_first(&c->arch, c->layers, BLOCK_EXPERTS);
+    if (!(family->fields & FIELDS_EXPERTS))
+        return;
+    json_t *dense = json_array();
+    for (int l = 0; l < c->layers; l++)
+        if (arch_block(&c->arch, l, BLOCK_GLU))
+            json_array_append_new(dense, json_integer(l));
+    put_whole(root, "decoder_sparse_step", 1);
+    json_object_set_new(root, "mlp_only_layers", dense);
+    if (!b)
+        return;
+    put_whole(root,
+              json_object_get(root, "num_local_experts") ? "num_local_experts" : "num_experts",
+              b->experts);
+    put_whole(root, "num_experts_per_tok", b->experts_used);
+    put_whole(root, "moe_intermediate_size", b->ffn_size);
+    json_object_set_new(root, "norm_topk_prob", json_boolean(b->renormalized));
+}

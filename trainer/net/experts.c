@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * experts.c: a mixture of experts as a block: gated MLPs, of which a router chooses some for each row. Pairs of a row and
+ * an expert are sorted by expert, so that each expert's rows lie together in `place` order; products with the weights of
+ * all experts are one kernel each, which reads on the device how many rows an expert has. Such a block only runs
+ * forward.
+ */
+#include "base/checked.h"
+#include "net/activation.h"
+#include "net/layer_gemm.h"
+#include "nojit_ops.h"
+
+/* ---- memory ---- */
+
+static int64_t pairs_of(const struct block *b)
+{
+    return b->experts_used;
+}
+
+static int64_t experts_of(const struct block *b)
+{
+    return b->experts;
+}
+
+static int64_t wide_of(const struct block *b)
+{
+    return (int64_t)b->experts_used * b->ffn_size;
+}
+
+static size_t most(const struct net *n, int64_t (*size)(const struct block *b))
+{
+    return (size_t)arch_most(&n->c.arch, n->c.layers, size);
+}
+
+static void *take(struct carve *m, size_t rows, size_t each, size_t bytes)
+{
+    return carve_take(m, size_product(rows, each, bytes));
+}
+
+static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
+{
+    struct expert_acts *e = &a->experts;
+    const size_t pairs = most(n, pairs_of), experts = most(n, experts_of), wide = most(n, wide_of);
+    const size_t T = dtype_bytes(n->T), C = (size_t)n->c.hidden_size;
+    if (experts == 0)
+        return;
+    e->logits = take(m, rows, experts, sizeof *e->logits);
+    e->chosen = take(m, rows, pairs, sizeof *e->chosen);
+    e->weight = take(m, rows, pairs, sizeof *e->weight);
+    e->first = take(m, experts + 1, 1, sizeof *e->first);
+    e->row = take(m, rows, pairs, sizeof *e->row);
+    e->place = take(m, rows, pairs, sizeof *e->place);
+    e->gate_up = take(m, rows, size_mul(2, wide), T);
+    e->act = take(m, rows, wide, T);
+    e->output = take(m, rows, size_mul(pairs, C), T);
+}
+
+/* ---- forward ---- */
+
+/* A product with a matrix for each expert. */
+struct product_of_experts {
+    char *y;
+    int ld; /* elements from one row of y to the next */
+    const char *x;
+    const int32_t *row; /* row of x at each place; NULL: x has them in that order */
+    const char *w;
+    int rows, columns; /* sizes of the matrix of one expert */
+};
+
+/* Choose the experts of each row, from logits in float32, and sort the pairs by expert. What a block adds to the stream
+ * may have a factor, which the weights of the experts take. */
+static void route(struct work *r, const struct block_pass *p)
+{
+    const struct block *b = p->b;
+    const struct expert_acts *e = &p->a->experts;
+    const struct matrix *router = &p->matrix[EXPERTS_ROUTER];
+    const int N = acts_rows(p->a);
+    const struct linear l = {.T = p->n->T,
+                             .rows = N,
+                             .out = b->experts,
+                             .in = router->cols,
+                             .ldy = b->experts,
+                             .wide = true};
+    linear_fwd(r, &l, e->logits, block_rows(p), product_weight(r, p->a, router));
+    OP(r,
+       nj_expert_route(r->s, NJ_F32,
+                       &(struct nj_expert_route){.chosen = e->chosen,
+                                                 .weight = e->weight,
+                                                 .logits = e->logits,
+                                                 .bias = NULL,
+                                                 .N = N,
+                                                 .E = b->experts,
+                                                 .J = b->experts_used,
+                                                 .G = 1,
+                                                 .groups_used = 1,
+                                                 .rule = (int)b->router,
+                                                 .renormalize = b->renormalized,
+                                                 .scale = matrix_scale(&p->matrix[EXPERTS_DOWN])}));
+    OP(r, nj_expert_sort(r->s, NJ_F32,
+                         &(struct nj_expert_sort){.first = e->first,
+                                                  .row = e->row,
+                                                  .place = e->place,
+                                                  .chosen = e->chosen,
+                                                  .N = N,
+                                                  .E = b->experts,
+                                                  .J = b->experts_used}));
+}
+
+/* Compute y = x W^T at each place, with the matrix W of its expert. */
+static void multiply(struct work *r, const struct block_pass *p, struct product_of_experts of)
+{
+    const struct block *b = p->b;
+    const int N = acts_rows(p->a), P = N * b->experts_used;
+    OP(r,
+       nj_expert_gemm(r->s, p->n->T,
+                      &(struct nj_expert_gemm){.y = of.y,
+                                               .x = of.x,
+                                               .row = of.row,
+                                               .w = of.w,
+                                               .bias = NULL,
+                                               .first = p->a->experts.first,
+                                               .P = P,
+                                               .R = of.row ? N : P,
+                                               .E = b->experts,
+                                               .M = of.rows,
+                                               .C = of.columns,
+                                               .ld = of.ld,
+                                               .G = nj_context_device(r->ctx)->multiprocessors}));
+}
+
+/* Compute gates, ups and activations of all places. */
+static void gate_up(struct work *r, const struct block_pass *p)
+{
+    const struct block *b = p->b;
+    const struct expert_acts *e = &p->a->experts;
+    const struct matrix *m = &p->matrix[EXPERTS_GATE_UP];
+    const size_t T = dtype_bytes(p->n->T);
+    const int I = b->ffn_size;
+    struct product_of_experts of = {.y = e->gate_up,
+                                    .ld = 2 * I,
+                                    .x = block_rows(p),
+                                    .row = e->row,
+                                    .w = product_weight(r, p->a, m),
+                                    .rows = I,
+                                    .columns = m->cols};
+    multiply(r, p, of);
+    of.y += (size_t)I * T;
+    of.w += (size_t)matrix_elements(m) / 2 * T;
+    multiply(r, p, of);
+    activation_rows(r, b, p->n->T, e->act, e->gate_up, acts_rows(p->a) * b->experts_used);
+}
+
+static void down(struct work *r, const struct block_pass *p)
+{
+    const struct expert_acts *e = &p->a->experts;
+    const struct matrix *m = &p->matrix[EXPERTS_DOWN];
+    const int C = p->n->c.hidden_size;
+    multiply(r, p,
+             (struct product_of_experts){.y = e->output,
+                                         .ld = C,
+                                         .x = e->act,
+                                         .w = product_weight(r, p->a, m),
+                                         .rows = C,
+                                         .columns = m->cols});
+    OP(r,
+       nj_expert_combine(r->s, p->n->T,
+                         &(struct nj_expert_combine){.y = p->v.output,
+                                                     .d = e->output,
+                                                     .weight = e->weight,
+                                                     .place = e->place,
+                                                     .addend = NULL,
+                                                     .N = acts_rows(p->a),
+                                                     .J = p->b->experts_used,
+                                                     .C = C,
+                                                     .P = acts_rows(p->a) * p->b->experts_used}));
+}
+
+/* Quantized matrices are expanded into the same memory one after the other, each before its products. */
+static void forward(struct work *r, const struct block_pass *p)
+{
+    route(r, p);
+    gate_up(r, p);
+    down(r, p);
+}
+
+static bool has_step(const struct net *n, const struct block *b)
+{
+    (void)n;
+    (void)b;
+    return false;
+}
+
+const struct block_ops experts_ops = {
+    .carve = carve,
+    .forward = forward,
+    .has_step = has_step,
+};

@@ -113,6 +113,19 @@ static void set_in_blocks(struct model_config *c, enum block_kind kind, size_t o
                 set_size(&c->arch.kind[k].block[b], offset, value);
 }
 
+/* Refuse an option that changes blocks which no layer has. */
+static int check_option(const struct settings *s, const struct model_config *c,
+                        const struct shape_option *o)
+{
+    if (shape_value(s, o) == 0 || o->kind == BLOCK_KINDS ||
+        arch_first(&c->arch, c->layers, o->kind))
+        return 0;
+    return fail(NJ_E_ARG,
+                "--%s: all layers of this model have experts, whose sizes are those of the "
+                "preset; leave it out",
+                o->name);
+}
+
 /* Fit the heads: if they made up the width, they still do, unless --head-dim sets another size. */
 static int fit_heads(const struct settings *s, bool filled, struct model_config *c)
 {
@@ -158,6 +171,8 @@ static int change_shape(const struct settings *s, struct model_config *c)
     const int layers = c->layers;
     if (shape_given(s) == NULL)
         return 0;
+    for (int i = 0; i < SHAPE_OPTIONS; i++)
+        TRY(check_option(s, c, &shape_options[i]));
     set_shape(s, c);
     arch_repeat(&c->arch, layers, c->layers);
     TRY(fit_heads(s, filled, c));

@@ -43,6 +43,11 @@
     FIELD("position_embedding_type", "rope")                                                       \
     FIELD("shared_intermediate_size", I) ",\"layer_types\":[" types "]"
 
+#define EXPERTS(E, J, I)                                                                           \
+    FIELD("num_experts", E)                                                                        \
+    FIELD("num_experts_per_tok", J)                                                                \
+    FIELD("moe_intermediate_size", I) FIELD("norm_topk_prob", true)
+
 const struct preset presets[] = {
     {.name = "nojit-tiny",
      .summary = "over bytes, for tests",
@@ -56,6 +61,10 @@ const struct preset presets[] = {
      .summary = "over bytes, Llama form with scaled positions",
      .config = {SHAPE("llama", 128, 256, 2, 2, 1, 64, 264, 512, 0), .eos_id = 256, CONFIG_ROPE(5e5),
                 .tied = true, CONFIG_ROPE_SCALING(8, 1, 4, 256), PRESET_COMMON}},
+    {.name = "nojit-tiny-qwen3-moe",
+     .summary = "over bytes, Qwen3 form with experts, for tests",
+     .fields = FIELDS("qwen3_moe", 128, 256, 2, 2, 1, 64, 264, 512) EXPERTS(8, 2, 64)
+         FIELD("eos_token_id", 256)},
     {.name = "nojit-demo-teacher",
      .summary = "over bytes, for `make demo`",
      .config = {SHAPE("qwen2", 128, 448, 4, 2, 1, 64, 264, 512, BIASED), .eos_id = 256,
@@ -92,6 +101,10 @@ const struct preset presets[] = {
      .summary = "the shape of Qwen3-1.7B",
      .config = {SHAPE("qwen3", 2048, 6144, 28, 16, 8, 128, 151936, 40960, NORMED), .eos_id = 151643,
                 CONFIG_ROPE(1e6), .tied = true, PRESET_COMMON}},
+    {.name = "qwen3-30b-a3b",
+     .summary = "the shape of Qwen3-30B-A3B",
+     .fields = FIELDS("qwen3_moe", 2048, 6144, 48, 32, 4, 128, 151936, 40960) EXPERTS(128, 8, 768)
+         FIELD("eos_token_id", 151643) ",\"rope_theta\":1e6"},
     {.name = "llama-3.2-1b",
      .summary = "the shape of Llama-3.2-1B",
      .config = {SHAPE("llama", 2048, 8192, 16, 32, 8, 64, 128256, 131072, 0), .bos_id = 128000,

@@ -56,6 +56,7 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 1e5, "factor": 8.0, "low_freq_fac
 GRANITE = dict(embedding_multiplier=3.0, residual_multiplier=0.6, attention_multiplier=0.2, logits_scaling=1.6)
 DENSE_HYBRID = dict(num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=96, layer_types=[FULL, FULL], mamba_n_heads=4,
                     mamba_d_head=64)  # fmt: skip
+EXPERTS = dict(num_experts=7, num_experts_per_tok=3, moe_intermediate_size=40, norm_topk_prob=False, mlp_only_layers=[1])
 MINICPM = dict(scale_emb=6, scale_depth=1.4, dim_model_base=64)
 
 # Name of the class, or of the family that is computed by another, and the fields of its configuration. Windows are shorter than
@@ -104,9 +105,16 @@ MODELS = {
     # q and k normalized after they are rotated; a base that alpha raises
     "hunyuan": ("HunYuanDenseV1", sizes(64, 2, 1, 2, head_dim=64, tie_word_embeddings=True, rope_parameters={
         "rope_type": "dynamic", "rope_theta": 1e4, "alpha": 50.0, "factor": 1.0})),
+    # experts in all layers but one, of which a row takes three, with weights that do not and that do sum to 1
+    "qwen3": ("Qwen3", sizes(64, 2, 1, 2, head_dim=64, rope_parameters=PLAIN_ROPE)),
+    "qwen3_moe": ("Qwen3Moe", sizes(64, 2, 1, 3, head_dim=64, rope_parameters=PLAIN_ROPE, **EXPERTS)),
+    "qwen3_moe_tied": ("Qwen3Moe", sizes(64, 2, 1, 2, head_dim=64, rope_parameters=PLAIN_ROPE, tie_word_embeddings=True,
+                                         **EXPERTS | dict(norm_topk_prob=True, mlp_only_layers=[]))),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
+# Models that can only be teachers, and continue the texts of a case in the place of its student.
+WRITERS = {"qwen3_moe": "qwen3_moe", "qwen3_moe_tied": "qwen3_moe_tied"}
 # Fields of published files of older versions: model, fields that go, fields that come.
 FORMS = {
     "gemma3_published": ("gemma3", ["layer_types", "rope_parameters"], dict(
@@ -150,6 +158,8 @@ CASES = {
     "exaone4_full": ("exaone4_full", "exaone4", {}),
     "llama_biases": ("llama_biases", "smollm3", {}),
     "hunyuan": ("hunyuan", "exaone4_full", {}),
+    "qwen3_moe": ("qwen3", "qwen3_moe", {}),
+    "qwen3_moe_tied": ("qwen3", "qwen3_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
     "minicpm": ("minicpm", "minicpm_tied", {}),
     "minicpm_tied": ("minicpm_tied", "minicpm", {}),
 }
@@ -178,9 +188,12 @@ def config_of(family, fields):
     return getattr(transformers, ("Gemma3Text" if family == "Gemma3" else family) + "Config")(**fields)
 
 
+EAGER = dict(attn_implementation="eager", experts_implementation="eager")
+
+
 def build(config):
     dtype = torch.get_default_dtype()
-    return transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager").eval()
+    return transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, **EAGER).eval()
 
 
 def config_file(family, fields, config):
@@ -208,10 +221,12 @@ def value(name, shape, mean, deviation):
 
 
 def spread(name, tensor):
-    """Sizes that give logits of order 1, gains and biases that differ from each other: mean and deviation."""
+    """Sizes that give logits of order 1, gains and biases that differ from each other: mean and deviation. Experts add little, as
+    rounding to 16 bits changes the choice of some rows."""
     if tensor.dim() == 1:
         return float(tensor.float().mean().round()), 1.0 if "sinks" in name else 0.3
-    return 0.0, round((2.5 if "embed" in name or "lm_head" in name else 1.0) / tensor.shape[1] ** 0.5, 6)
+    size = 2.5 if "embed" in name or "lm_head" in name else 0.1 if ".experts." in name and "down_proj" in name else 1.0
+    return 0.0, round(size / tensor.shape[1] ** 0.5, 6)
 
 
 def tensors_of(model):
@@ -231,7 +246,7 @@ def load(config, tensors):
     with tempfile.TemporaryDirectory() as folder:
         config.save_pretrained(folder)
         save_file(stored, pathlib.Path(folder) / "model.safetensors", metadata={"format": "pt"})
-        read, report = type(model).from_pretrained(folder, dtype=torch.bfloat16, attn_implementation="eager", output_loading_info=True)
+        read, report = type(model).from_pretrained(folder, dtype=torch.bfloat16, output_loading_info=True, **EAGER)
     assert not any(report.values()), report
     model.load_state_dict({name: x.double() for name, x in read.state_dict().items()})
     assert all(b.dtype == torch.float64 for b in model.buffers())
@@ -295,6 +310,19 @@ def check_form(name, form, wanted, batch):
         assert torch.allclose(logits_of(model.eval(), batch), logits_of(wanted, batch), rtol=1e-12, atol=1e-12), name
 
 
+def compact(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+def in_rows(said):
+    """JSON with a line for each model and each case, so that a change of one is a change of a line."""
+    def rows(v):
+        if isinstance(v, dict):
+            return "{\n" + ",\n".join(f"{compact(k)}:{compact(x)}" for k, x in v.items()) + "\n}"
+        return "[\n" + ",\n".join(map(compact, v)) + "\n]"
+    return "{" + ",\n".join(f"{compact(k)}:{rows(v)}" for k, v in said.items()) + "}\n"
+
+
 def main():
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "families")
     chosen = sys.argv[2:] or CASES
@@ -326,17 +354,17 @@ def main():
             kept, figures = run_case(*models, rows, o, KEPT, check)
         # transformers chooses the divisors of a long sequence by the sequence, nojit by what the decoder has room for
         least = 33 if student == "phi3_long" else 1
-        texts, last = continued(open_model(student), open_model(student).bfloat16(), least)
+        writer = WRITERS.get(name, student)
+        texts, last = continued(open_model(writer), open_model(writer).bfloat16(), least)
         write_tensors(out / f"{name}.safetensors", kept | {"text.logits": last})
-        cases.append({"name": name, "student": student, "teacher": teacher, "options": o, "steps": figures, "texts": texts})
+        cases.append({"name": name, "student": student, "teacher": teacher, "options": o, "steps": figures, "texts": texts}
+                     | ({"writer": writer} if writer != student else {}))
         norms = [f["grad_norm"] for f in figures]
         print(f"{name}: loss {figures[0]['loss']:.6f} -> {figures[-1]['loss']:.6f}, gradient norms {min(norms):.3f} to {max(norms):.3f}, "
               f"logits up to {kept['student.all_logits'][1]:.1f}, {sum(len(t['continued']) for t in texts)} tokens")  # fmt: skip
         assert o["max_grad_norm"] < max(norms), "nothing would be clipped"
-    with open(out / "cases.json", "w") as f:
-        said = {"versions": versions, "models": tensors, "forms": {name: form[0] for name, form in FORMS.items()}, "cases": cases}
-        json.dump(said, f, separators=(",", ":"))
-        f.write("\n")
+    said = {"versions": versions, "models": tensors, "forms": {name: form[0] for name, form in FORMS.items()}, "cases": cases}
+    (out / "cases.json").write_text(in_rows(said))
 
 
 if __name__ == "__main__":

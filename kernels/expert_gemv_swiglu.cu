@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemv.cuh"
+#include "glu_clamped.cuh"
 
 // A warp takes a row of an expert's gate and the same row of its up. Which expert it is, the kernel ahead decides, so
 // nothing can be loaded before that has ended.
 template <typename T>
-static __device__ __forceinline__ void expert_gemv_swiglu(T *act, const T *x, const T *w,
-                                                          const T *bias, const int *chosen, int N,
-                                                          int J, int E, int I, int C)
+static __device__ __forceinline__ void
+expert_gemv_swiglu(T *act, const T *x, const T *w, const T *bias, const int *chosen, int N, int J,
+                   int E, int I, int C, float limit, float alpha)
 {
     constexpr int V = vec<T>::N, UNROLL = 4;
     nj_kernel_begin();
@@ -36,5 +37,5 @@ static __device__ __forceinline__ void expert_gemv_swiglu(T *act, const T *x, co
     const float gate = to_f32(from_f32<T>(sum)); // rounded as if it were stored
     const float up = __shfl_xor_sync(0xffffffffu, gate, 1);
     if (lane == 0)
-        *out = from_f32<T>(gate * sigmoid(gate) * up);
+        *out = from_f32<T>(glu_clamped(gate, up, limit, alpha));
 }

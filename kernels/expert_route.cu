@@ -49,20 +49,20 @@ static __device__ __forceinline__ uint32_t best_groups(const float (&key)[EACH],
     const int lane = threadIdx.x % 32;
     candidate mine = {-INFINITY, NJ_EXPERTS_MAX}; // lane g has group g
     for (int g = 0; g < G; g++) {
-        uint32_t allowed = 0;
+        uint32_t of_group = 0;
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            allowed |= (lane + 32 * i) / size == g ? 1u << i : 0;
-        allowed &= all;
-        candidate best = best_expert(key, allowed);
+            of_group |= (lane + 32 * i) / size == g ? 1u << i : 0;
+        of_group &= all;
+        candidate best = best_expert(key, of_group);
         float sum = best.key;
         if (size > 1) {
-            allowed &= ~bit_of(best.e);
-            best = best_expert(key, allowed);
+            of_group &= ~bit_of(best.e);
+            best = best_expert(key, of_group);
             sum += best.key;
         }
         if (lane == g)
-            mine = {sum, g};
+            mine = {sum == sum ? sum : -INFINITY, g};
     }
     uint32_t kept = 0;
     for (int k = 0; k < used; k++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sigmoid.h"
+#include "glu_clamped.h"
 
 static real dot(const real *a, const real *b, int32_t count)
 {
@@ -11,7 +11,7 @@ static real dot(const real *a, const real *b, int32_t count)
 
 void NJ_REF(expert_gemv_swiglu)(real *act, const real *x, const real *w, const real *bias,
                                 const int32_t *chosen, int32_t N, int32_t J, int32_t E, int32_t I,
-                                int32_t C)
+                                int32_t C, float limit, float alpha)
 {
 #pragma omp parallel for collapse(2)
     for (int32_t pair = 0; pair < N * J; pair++) {
@@ -26,7 +26,7 @@ void NJ_REF(expert_gemv_swiglu)(real *act, const real *x, const real *w, const r
             const int64_t gate_row = (int64_t)e * I + i, up_row = (int64_t)(E + e) * I + i;
             const real gate = dot(row, w + gate_row * C, C) + (bias ? bias[gate_row] : 0);
             const real up = dot(row, w + up_row * C, C) + (bias ? bias[up_row] : 0);
-            *out = gate * up * sigmoid(gate);
+            *out = glu_clamped(gate, up, limit, alpha);
         }
     }
 }

@@ -25,9 +25,11 @@ void nj_ref_expert_gemm_swiglu_f64(double *act, double *gu, const double *x, con
                                    const double *w, const int32_t *first, int32_t P, int32_t R,
                                    int32_t E, int32_t I, int32_t C, int32_t G);
 void nj_ref_swiglu_fwd_f64(double *act, const double *gu, int32_t N, int32_t I);
+void nj_ref_expert_glu_clamped_f64(double *act, const double *gu, int32_t N, int32_t I, float limit,
+                                   float alpha);
 void nj_ref_expert_gemv_swiglu_f64(double *act, const double *x, const double *w,
                                    const double *bias, const int32_t *chosen, int32_t N, int32_t J,
-                                   int32_t E, int32_t I, int32_t C);
+                                   int32_t E, int32_t I, int32_t C, float limit, float alpha);
 void nj_ref_expert_gemv_down_f64(double *y, const double *act, const double *w, const double *bias,
                                  const int32_t *chosen, const double *weight, int32_t N, int32_t J,
                                  int32_t E, int32_t I, int32_t C);
@@ -282,6 +284,27 @@ static void outputs_are_weighted_and_added(void **state)
     }
 }
 
+static void the_bounded_activation_equals_its_formula(void **state)
+{
+    (void)state;
+    enum { I = 81 };
+    double *gu = zeros(2 * I * I), *act = zeros(I * I);
+    for (int p = 0; p < I; p++) /* gates and ups from -10 to 10 */
+        for (int i = 0; i < I; i++) {
+            gu[p * 2 * I + i] = (i - 40) / 4.0;
+            gu[p * 2 * I + I + i] = (p - 40) / 4.0;
+        }
+    nj_ref_expert_glu_clamped_f64(act, gu, I, I, 7, 1.75f);
+    for (int p = 0; p < I; p++)
+        for (int i = 0; i < I; i++) {
+            const double g = fmin((i - 40) / 4.0, 7), u = fmax(-7, fmin((p - 40) / 4.0, 7));
+            assert_close(act[p * I + i], (u + 1) * g * (1 + tanh(1.75 * g / 2)) / 2, 1e-14);
+        }
+    gu[0] = NAN;
+    nj_ref_expert_glu_clamped_f64(act, gu, 1, I, 7, 1.75f);
+    assert_true(isnan(act[0]));
+}
+
 /* A block of experts of M channels each, by GEMMs of sorted pairs and by the kernels for a few rows. */
 static void decoded_rows_equal_those_of_gemms(void **state)
 {
@@ -290,7 +313,8 @@ static void decoded_rows_equal_those_of_gemms(void **state)
     const double *x = random_values(N * C), *weight = random_values(P), *y = random_values(N * C);
     const double *w = random_values(2 * E * I * C), *down = random_values(E * C * I);
     const double *bias = random_values(2 * E * I), *down_bias = random_values(E * C);
-    for (int biased = 0; biased < 2; biased++) {
+    for (int biased = 0; biased < 3; biased++) {
+        const float limit = biased == 2 ? 0.75f : 0;
         const double *b = biased ? bias : NULL, *up = biased ? bias + E * I : NULL;
         const double *plus = biased ? down_bias : NULL;
         int32_t chosen[P], first[E + 1], row[P], place[P];
@@ -300,12 +324,15 @@ static void decoded_rows_equal_those_of_gemms(void **state)
         double *gu = zeros(P * 2 * I), *act = zeros(P * I), *d = zeros(P * C), *want = zeros(N * C);
         nj_ref_expert_gemm_f64(gu, x, row, w, b, first, P, N, E, I, C, 2 * I, 1);
         nj_ref_expert_gemm_f64(gu + I, x, row, w + E * I * C, up, first, P, N, E, I, C, 2 * I, 1);
-        nj_ref_swiglu_fwd_f64(act, gu, P, I);
+        if (limit > 0)
+            nj_ref_expert_glu_clamped_f64(act, gu, P, I, limit, 1.5f);
+        else
+            nj_ref_swiglu_fwd_f64(act, gu, P, I);
         nj_ref_expert_gemm_f64(d, act, NULL, down, plus, first, P, P, E, C, I, C, 1);
         nj_ref_expert_combine_f64(want, d, weight, place, y, N, J, C, P);
 
         double *few = zeros(P * I), *got = copy(y, N * C);
-        nj_ref_expert_gemv_swiglu_f64(few, x, w, b, chosen, N, J, E, I, C);
+        nj_ref_expert_gemv_swiglu_f64(few, x, w, b, chosen, N, J, E, I, C, limit, 1.5f);
         for (int p = 0; p < P; p++)
             for (int i = 0; i < I; i++)
                 assert_close(few[p * I + i], chosen[p] < 0 ? 0 : act[place[p] * I + i], 1e-13);
@@ -327,6 +354,7 @@ int main(void)
         cmocka_unit_test_setup(places_are_multiplied_by_their_experts, reset),
         cmocka_unit_test_setup(gemms_of_sm_90a_equal_the_others, reset),
         cmocka_unit_test_setup(outputs_are_weighted_and_added, reset),
+        cmocka_unit_test_setup(the_bounded_activation_equals_its_formula, reset),
         cmocka_unit_test_setup(decoded_rows_equal_those_of_gemms, reset),
     };
     return cmocka_run_group_tests_name("experts", tests, NULL, NULL);

@@ -92,7 +92,8 @@ static void logits_are_those_of_a_forward_pass(void **state)
         }
 }
 
-static void check_long_contexts(const char *name, struct model_config c)
+/* Compare the last logits of long texts with those of a forward pass, up to a part of the largest. */
+static void check_long_contexts(const char *name, struct model_config c, int bytes, double part)
 {
     enum { LONG = 640, SAID = 30 };
     struct train_options o = options_of(2, LONG);
@@ -101,6 +102,7 @@ static void check_long_contexts(const char *name, struct model_config c)
     c.max_positions = LONG;
     ok(init_model(path_of(name), &c, 2, NJ_TYPE_F32, 1 << 30, NULL));
     o.seq_len = LONG;
+    o.decode_bytes = bytes;
     for (int length = 240; length < 560; length += 270) {
         struct engine *e = open_engine(name, NULL, &o);
         for (int i = 0; i < length; i++)
@@ -115,7 +117,7 @@ static void check_long_contexts(const char *name, struct model_config c)
         for (int v = 0; v < VOCAB; v++)
             largest = fmax(largest, fabs(want[v]));
         for (int v = 0; v < VOCAB; v++)
-            assert_true(fabs(want[v] - (double)logits[v]) < 1e-5 * largest);
+            assert_true(fabs(want[v] - (double)logits[v]) < part * largest);
         engine_destroy(e);
     }
 }
@@ -124,9 +126,93 @@ static void check_long_contexts(const char *name, struct model_config c)
 static void contexts_of_several_chunks_are_those_of_a_forward_pass(void **state)
 {
     (void)state;
-    check_long_contexts("long", qwen3);
-    check_long_contexts("long-20", mistral_config(20));
-    check_long_contexts("long-300", mistral_config(300));
+    check_long_contexts("long", qwen3, 0, 1e-5);
+    check_long_contexts("long-20", mistral_config(20), 0, 1e-5);
+    check_long_contexts("long-300", mistral_config(300), 0, 1e-5);
+}
+
+/* Return a model of which the second layer has a window. */
+static struct model_config mixed_config(int window)
+{
+    struct model_config c = qwen3;
+    c.arch.kind[1] = c.arch.kind[0];
+    c.arch.kind[1].block[PLAIN_ATTENTION].window = window;
+    c.arch.kind_of[1] = 1;
+    return c;
+}
+
+static void layers_with_and_without_a_window_share_a_cache(void **state)
+{
+    (void)state;
+    check_long_contexts("mixed", mixed_config(20), 0, 1e-5);
+    check_long_contexts("mixed-bytes", mixed_config(20), 1, 2e-2);
+}
+
+/* Prompts and texts are longer than a ring, or not, and more than the slots, so that each follows others there. */
+static void texts_follow_others_in_a_ring(void **state)
+{
+    (void)state;
+    enum { LONG = 320, MOST = 220 };
+    static int32_t ids[PROMPTS][MOST];
+    struct decode_prompt prompts[PROMPTS];
+    struct train_options o = options_of(1, LONG);
+    struct model_config c = mixed_config(20);
+    struct book alone, b;
+    c.max_positions = o.seq_len = LONG;
+    ok(init_model(path_of("turns"), &c, 2, NJ_TYPE_F32, 1 << 30, NULL));
+    for (int i = 0; i < PROMPTS; i++) {
+        prompts[i] = (struct decode_prompt){
+            .ids = ids[i], .count = 1 + i * 97 % MOST, .most = 9 + 5 * i, .number = i};
+        for (int k = 0; k < prompts[i].count; k++)
+            ids[i][k] = (7 * i + 3 * k + k / 5) % VOCAB;
+    }
+    for (int i = 0; i < PROMPTS; i++) {
+        struct engine *e = open_engine("turns", NULL, &o);
+        ok(decode(e, &b, &prompts[i], 1, 0.9f, NULL, 0));
+        memcpy(alone.text[i], b.text[0], sizeof b.text[0]);
+        engine_destroy(e);
+    }
+    for (o.decode_rows = 1; o.decode_rows <= 3; o.decode_rows++) {
+        struct engine *e = open_engine("turns", NULL, &o);
+        ok(decode(e, &b, prompts, PROMPTS, 0.9f, NULL, 0));
+        assert_memory_equal(b.text, alone.text, sizeof b.text);
+        engine_destroy(e);
+    }
+}
+
+/* Return the bytes that a run's plan has for two slots of 640 positions. */
+static size_t planned(struct model_config c, int bytes)
+{
+    static int models;
+    char name[32];
+    struct train_options o = options_of(2, 640);
+    snprintf(name, sizeof name, "planned-%d", models++);
+    c.max_positions = 640;
+    o.decode_bytes = bytes;
+    ok(init_model(path_of(name), &c, 2, NJ_TYPE_F32, 1 << 30, NULL));
+    struct engine *e = open_engine(name, NULL, &o);
+    const size_t out = region_bytes(&e->plan, "activations");
+    engine_destroy(e);
+    return out;
+}
+
+/* A window of 33 needs 64 places, one of 34 another 64, and one above 545 all 640. Either model
+ * has two key heads with a window. */
+static void a_window_bounds_the_cache(void **state)
+{
+    (void)state;
+    static const struct {
+        int window, places;
+    } rows[] = {{1, 64}, {33, 64}, {34, 128}, {300, 384}, {545, 576}, {546, 640}, {639, 640}};
+    for (int bytes = 0; bytes < 2; bytes++) {
+        const size_t of_place = 2 * (bytes ? 64 + sizeof(float) : 64 * sizeof(float));
+        const size_t all = planned(mistral_config(0), bytes), mixed = planned(qwen3, bytes);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            const size_t saved = 2 * 2 * (size_t)(640 - rows[i].places) * of_place;
+            assert_int_equal(all - planned(mistral_config(rows[i].window), bytes), saved);
+            assert_int_equal(mixed - planned(mixed_config(rows[i].window), bytes), saved);
+        }
+    }
 }
 
 /* Rounded to 1/254 of the largest element of a head, keys and values move the logits by a few thousandths of their
@@ -399,6 +485,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_a_forward_pass),
         cmocka_unit_test(contexts_of_several_chunks_are_those_of_a_forward_pass),
+        cmocka_unit_test(layers_with_and_without_a_window_share_a_cache),
+        cmocka_unit_test(texts_follow_others_in_a_ring),
+        cmocka_unit_test(a_window_bounds_the_cache),
         cmocka_unit_test(a_cache_of_bytes_is_close),
         cmocka_unit_test(greedy_takes_the_likeliest),
         cmocka_unit_test(a_penalty_lowers_what_was_there),

@@ -26,6 +26,7 @@ enum window_rule {
     WINDOW_EACH,      /* every layer */
     WINDOW_BUT_LAST,  /* all but the last of every `period` layers */
     WINDOW_BUT_FIRST, /* all but the first of every `period` layers */
+    WINDOW_TO_LAST,   /* all but the last layer and those a multiple of `period` before it */
     WINDOW_FROM,      /* with use_sliding_window, those from max_window_layers on */
     WINDOW_UNROTATED  /* with use_sliding_window, those that do not rotate */
 };
@@ -37,6 +38,7 @@ enum rotation_rule {
     ROTATION_WINDOWED,  /* layers without the window do not rotate, if there is one */
     ROTATION_LISTED,    /* layers do not rotate where no_rope_layers has 0 */
     ROTATION_BASES,     /* layer_rope_theta has the base of each layer; 0: it does not rotate */
+    ROTATION_ZEROS,     /* where it has 0; without it, each `period`-th from the last one back */
     ROTATION_NAMED      /* nothing rotates unless position_embedding_type is "rope" */
 };
 
@@ -55,6 +57,7 @@ enum {
     FIELDS_DEPTH = 1 << 10,    /* scale_emb, scale_depth, dim_model_base */
     FIELDS_BASES = 1 << 11,    /* layer_rope_theta */
     FIELDS_EXPERTS = 1 << 12,  /* num_experts and others */
+    FIELDS_MUSE = 1 << 13,     /* qk_scale_factor, output_multiplier, post_norm_eps */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -67,7 +70,9 @@ static const struct family {
     unsigned biases;         /* features of attention that attention_bias switches */
     unsigned fields;         /* FIELDS_* that it has */
     float gain_offset;       /* number added to the gains of all norms */
+    bool plain_final;        /* whether the final norm's gain has no such number */
     bool embed_root;         /* embeddings are multiplied by sqrt(hidden_size) */
+    bool embed_normed;       /* embeddings are normed, without a gain */
     int head_dim;            /* 0: hidden_size / heads */
     int kv_heads;            /* 0: as many as heads */
     int max_positions;
@@ -374,6 +379,33 @@ static const struct family {
      .tied = true,
      .gguf = "minicpm",
      .gguf_pairs = true},
+    {.model_type = "muse_glimmer_text",
+     .models = "Muse Glimmer (its text)",
+     .architecture = "MuseGlimmerTextModel",
+     .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM) |
+                  FEATURE_BIT(FEATURE_QK_NO_GAIN) | FEATURE_BIT(FEATURE_GATE),
+     .mlp = NORMED_BEFORE | NORMED_AFTER,
+     .fields = FIELDS_MUSE | FIELDS_BASES,
+     .gain_offset = 1,
+     .plain_final = true,
+     .embed_normed = true,
+     .head_dim = 128,
+     .kv_heads = 2,
+     .max_positions = 131072,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .windows = WINDOW_TO_LAST,
+     .rotation = ROTATION_ZEROS,
+     .window = 2048,
+     .period = 4,
+     .hidden_size = 6656,
+     .ffn_size = 19968,
+     .layers = 52,
+     .heads = 32,
+     .vocab_size = 202048,
+     .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
+                {"post_attention_layernorm", "pre_feedforward_layernorm"},
+                {"post_mlp_layernorm", "post_feedforward_layernorm"}}},
 };
 
 /* Values of hidden_act, and the kernels that compute each. The first is the default of a config.json without it. */
@@ -399,7 +431,7 @@ enum {
 /* Return the field of config.json that names the activation, and the one with the width of the MLP. */
 static inline const char *family_act_field(const struct family *f)
 {
-    return f->fields & FIELDS_GEMMA ? "hidden_activation" : "hidden_act";
+    return f->fields & (FIELDS_GEMMA | FIELDS_MUSE) ? "hidden_activation" : "hidden_act";
 }
 static inline const char *family_ffn_field(const struct family *f)
 {
@@ -414,12 +446,15 @@ static inline const struct family *family_find(const char *model_type)
     return NULL;
 }
 
-/* Files of text and images, and the family of their text_config if that does not name one. */
+/* Files of text and images, the family of their text_config if that does not name one, and whether the head is tied if
+ * the file does not say. */
 static const struct composite {
     const char *model_type, *text;
+    bool tied;
 } composites[] = {
-    {"gemma3", "gemma3_text"},
-    {"mistral3", "mistral"},
+    {"gemma3", "gemma3_text", true},
+    {"mistral3", "mistral", true},
+    {"muse_glimmer", "muse_glimmer_text", false},
 };
 
 static inline const struct composite *composite_find(const char *model_type)

@@ -3,7 +3,8 @@
 """Writes the golden numbers that tests/unit/test_golden_families.c holds the trainer against: make_families.py [OUT [NAME...]]
 
 Needs torch and transformers, no GPU. oracle.py has the computation, which is in float64. transformers has no class for MiniCPM,
-whose code comes with its weights: it is Granite's class with the factors that MiniCPM's config.json implies.
+whose code comes with its weights: it is Granite's class with the factors that MiniCPM's config.json implies. Nor has it one for
+the text of Muse Glimmer with a head, which MuseForCausalLM adds.
 
 OUT (default: tests/golden/families) receives
 
@@ -29,6 +30,8 @@ import transformers
 from oracle import Float64Only, Kept, check_masks, logits_of, run_case, widen, write_tensors
 from safetensors import safe_open
 from safetensors.torch import save_file
+from transformers.models.muse_glimmer.configuration_muse_glimmer import MuseGlimmerTextConfig
+from transformers.models.muse_glimmer.modeling_muse_glimmer import MuseGlimmerPreTrainedModel, MuseGlimmerTextModel
 
 HERE = pathlib.Path(__file__).parent
 VOCAB, END_OF_TEXT = 300, 299
@@ -85,6 +88,9 @@ MODELS = {
                                         rope_parameters=PLAIN_ROPE, layer_rope_theta=[0, 1e4, 1e4], **GRANITE)),
     "granite_swa_two": ("GraniteSWA", sizes(128, 2, 1, 2, sliding_window=11, rope_parameters=PLAIN_ROPE, layer_rope_theta=[1e5, 1e3],
                                             attention_bias=True, **GRANITE | {"residual_multiplier": 1.0})),
+    # gates, norms without gains of embeddings, q and k, norms after blocks with another eps, bounded logits
+    "muse": ("MuseGlimmerText", sizes(64, 2, 1, 2, head_dim=64, sliding_window=9, post_norm_eps=1e-2, final_logit_softcapping=12.0,
+                                      output_multiplier=1.5, qk_scale_factor=0.8, rope_parameters=PLAIN_ROPE)),
     # fused tensors; heads of 96, of which 72 elements rotate; divisors of each frequency, for short and for long sequences
     "phi3": ("Phi3", sizes(192, 2, 1, 2, sliding_window=20, original_max_position_embeddings=128,
                            rope_parameters=longrope(36, 128) | {"partial_rotary_factor": 0.75})),
@@ -149,6 +155,8 @@ CASES = {
     "granite_nope": ("granite_nope", "granite_hybrid", {}),
     "granite_swa": ("granite_swa", "granite_swa_two", {}),
     "granite_swa_two": ("granite_swa_two", "granite_swa", dict(grad_accum=2)),
+    "muse": ("muse", "granite_swa", {}),
+    "muse_distance": ("muse", "granite_swa_two", dict(objective="tvd", kd_ratio=0.9, temperature=1.5, max_grad_norm=0.5)),
     "phi3": ("phi3", "phi3_long", {}),
     "phi3_long": ("phi3_long", "phi3", dict(grad_accum=2)),
     "glm4": ("glm4", "ministral3", {}),
@@ -171,6 +179,26 @@ TEXTS, LONGEST, GENERATED, MARGIN, NARROW = 4, 60, 40, 2e-3, 1.5e-2
 
 
 # ---- models ----
+
+
+class MuseForCausalLM(MuseGlimmerPreTrainedModel):
+    """The head and the bound of logits that MuseGlimmerForConditionalGeneration has."""
+
+    config_class, config = MuseGlimmerTextConfig, MuseGlimmerTextConfig
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = MuseGlimmerTextModel(config)
+        self.lm_head = torch.nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def forward(self, ids, **inputs):
+        cap = self.config.final_logit_softcapping
+        z = self.lm_head(self.model(ids, **inputs).last_hidden_state) * self.config.output_multiplier
+        return transformers.modeling_outputs.CausalLMOutput(logits=torch.tanh(z / cap) * cap)
+
+
+transformers.AutoModelForCausalLM.register(MuseGlimmerTextConfig, MuseForCausalLM, exist_ok=True)
 
 
 def granite_of_minicpm(fields):
@@ -204,7 +232,7 @@ def config_file(family, fields, config):
         rope = dict(fields["rope_parameters"])
         said |= {"model_type": "minicpm", "rope_theta": rope.pop("rope_theta"), "hidden_act": "silu"}
         said |= {"rope_scaling": None if rope["rope_type"] == "default" else rope} | {name: fields[name] for name in MINICPM}
-    return said | {"architectures": [family + "ForCausalLM"], "dtype": "bfloat16"}
+    return said | {"architectures": [family + ("Model" if family == "MuseGlimmerText" else "ForCausalLM")], "dtype": "bfloat16"}
 
 
 def value(name, shape, mean, deviation):

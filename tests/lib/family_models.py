@@ -48,6 +48,7 @@ MODELS = {
     "granite_hybrid": changed("granite_hybrid"),
     "granite_swa": changed("granite_swa", num_hidden_layers=5, layer_types=None, layer_rope_theta=[0, 1e4, 1e4, 1e4, 0]),
     "granite_swa_two": changed("granite_swa_two"),
+    "muse": changed("muse"),
     "phi3": changed("phi3"),
     "phi3_long": changed("phi3_long"),
     "glm4": changed("glm4"),
@@ -65,7 +66,7 @@ MODELS = {
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
-NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "ministral", "exaone4", "qwen3_moe")
+NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "ministral", "exaone4", "qwen3_moe")
 # Families that only run forward here.
 TEACHERS = ("qwen3_moe", "qwen3_moe_tied")
 # llama.cpp's converter takes layers for recurrent ones whose type is not spelled as in published files.

@@ -47,6 +47,12 @@ static void the_language_model_is_read(void **state)
                   &c),
         "untied");
     assert_false(c.tied);
+    check_ok(read_json("{\"model_type\":\"muse_glimmer\",\"video_token_id\":9,\"text_config\":{" ONE
+                       "}}",
+                       &c),
+             "muse_glimmer");
+    assert_string_equal(c.model_type, "muse_glimmer_text");
+    assert_false(c.tied); /* as in MuseGlimmerConfig */
 }
 
 static void the_language_model_is_saved(void **state)

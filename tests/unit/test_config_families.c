@@ -67,6 +67,11 @@ static void layers_have_the_windows_of_their_family(void **state)
         {EIGHT("granite_swa"), "fwwwfwww"},
         {EIGHT("granite_swa") ",\"layer_rope_theta\":[0,1e4,1e4,1e4,0,1e4,1e4,1e4]", "FwwwFwww"},
         {OF("granite_swa") ",\"layer_rope_theta\":[5e5,1e4]", "fw2"},
+        {EIGHT("muse_glimmer_text"), "wwwFwwwF"},
+        {EIGHT("muse_glimmer_text") ",\"sliding_window\":64", "wwwFwwwF"},
+        {EIGHT("muse_glimmer_text") ",\"sliding_window\":64,"
+                                    "\"layer_rope_theta\":[0,1e4,1e4,1e4,1e4,1e4,1e4,1e4]",
+         "Wwwfwwwf"},
         {OF("granite_swa") ",\"layer_rope_theta\":[0,0],\"sliding_window\":null,"
                            "\"layer_types\":[\"full_attention\",\"full_attention\"]",
          "FF"},
@@ -115,6 +120,9 @@ static void families_have_their_features(void **state)
         {OF("granite"), PRE, PRE, 0, "silu"},
         {DENSE ",\"attention_bias\":true", PRE | Q | O, PRE | G, 0, "silu"},
         {OF("granite_swa"), PRE | FEATURE_BIT(FEATURE_SINKS), PRE, 0, "silu"},
+        {OF("muse_glimmer_text"),
+         PRE | POST | N | FEATURE_BIT(FEATURE_QK_NO_GAIN) | FEATURE_BIT(FEATURE_GATE), PRE | POST,
+         1, "silu"},
         {OF("phi3"), PRE | F, PRE | G, 0, "silu"},
         {OF("hunyuan_v1_dense"), PRE | N | FEATURE_BIT(FEATURE_QK_GAIN_LAST), PRE, 0, "silu"},
         {OF("glm4"), PRE | POST | Q, PRE | POST | G, 0, "silu"},
@@ -133,7 +141,8 @@ static void families_have_their_features(void **state)
             assert_string_equal(hidden_acts[m->act].name, rows[i].act);
             assert_true(a->gain_offset == rows[i].gain_offset && m->gain_offset == a->gain_offset);
         }
-        assert_true(c.gain_offset == rows[i].gain_offset);
+        const bool plain = family_find(c.model_type)->plain_final;
+        assert_true(c.gain_offset == (plain ? 0 : rows[i].gain_offset));
         check_written(&c, json);
     }
 }
@@ -164,6 +173,10 @@ static void numbers_are_those_of_the_family(void **state)
         {GEMMA, 11.313708498984761, 0, 0, 0, 0.0625},
         {GEMMA ",\"query_pre_attn_scalar\":168,\"final_logit_softcapping\":30.0",
          11.313708498984761, 0, 0, 30, 0.07715167498104596},
+        {OF("muse_glimmer_text"), 0, 0, 0.19611613513818404, 20, 0.34206291531459274},
+        {OF("muse_glimmer_text") ",\"output_multiplier\":1,\"final_logit_softcapping\":4.5,"
+                                 "\"qk_scale_factor\":1.7,\"head_dim\":64",
+         0, 0, 0, 4.5, 0.2125},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct model_config c;
@@ -224,6 +237,17 @@ static void embeddings_of_gemma_are_scaled_in_their_type(void **state)
     assert_true(config_embedding_scale(&c, true) == 12.3f);
     check_ok(read_json("{" EIGHT("llama") "}", &c), "llama");
     assert_true(config_embedding_scale(&c, true) == 1);
+}
+
+static void norms_of_muse_glimmer_have_two_numbers(void **state)
+{
+    (void)state;
+    struct model_config c;
+    check_ok(read_json("{" OF("muse_glimmer_text") "}", &c), "defaults");
+    assert_true(c.embed_normed && c.rms_eps == 1e-5f && c.after_eps == 1e-8f);
+    check_ok(read_json("{" OF("muse_glimmer_text") ",\"post_norm_eps\":0.5}", &c), "given");
+    assert_true(c.after_eps == 0.5f);
+    check_written(&c, "given");
 }
 
 /* Layers that are kept add to the stream what they added among all layers. */
@@ -298,6 +322,11 @@ static const struct refused_fields refused[] = {
      "at most two different bases"},
     {EIGHT("granite_swa") ",\"layer_rope_theta\":[1,2,0,1,1,1,1,1]", NJ_E_UNSUPPORTED,
      "at most two different bases are supported, 0 among"},
+    {OF("muse_glimmer_text") ",\"layer_rope_theta\":[0,5]", NJ_E_UNSUPPORTED,
+     "layers of this family that rotate do so by rope_theta"},
+    {OF("muse_glimmer_text") ",\"post_norm_eps\":0", NJ_E_FORMAT, "post_norm_eps is 0"},
+    {OF("muse_glimmer_text") ",\"attention_bias\":true", NJ_E_UNSUPPORTED,
+     "attention_bias is true"},
     {OF("granite") ",\"layer_rope_theta\":[1,1]", NJ_E_UNSUPPORTED,
      "layer_rope_theta is [1,1]; this"},
     {OF("olmo2") ",\"attention_multiplier\":1", NJ_E_UNSUPPORTED,
@@ -317,6 +346,7 @@ int main(void)
         cmocka_unit_test(families_have_their_features),
         cmocka_unit_test(numbers_are_those_of_the_family),
         cmocka_unit_test(embeddings_of_gemma_are_scaled_in_their_type),
+        cmocka_unit_test(norms_of_muse_glimmer_have_two_numbers),
         cmocka_unit_test(kept_layers_keep_their_factor),
         cmocka_unit_test(missing_fields_are_those_of_the_class),
         cmocka_unit_test(other_values_are_refused),

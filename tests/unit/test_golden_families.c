@@ -294,6 +294,8 @@ int main(void)
         OF_FAMILY("granite_nope"),
         OF_FAMILY("granite_swa"),
         OF_FAMILY("granite_swa_two"),
+        OF_FAMILY("muse"),
+        OF_CASE("muse_distance"),
         OF_FAMILY("phi3"),
         OF_FAMILY("phi3_long"),
         OF_FAMILY("glm4"),

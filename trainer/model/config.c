@@ -177,7 +177,8 @@ struct block *config_plain_layers(struct model_config *c, const char *model_type
     const struct family *family = family_find(model_type);
     snprintf(c->model_type, sizeof c->model_type, "%s", family->model_type);
     c->arch = (struct arch){.kind = {LAYER_PLAIN(0, 0, 0, 0, 0)}};
-    c->gain_offset = family->gain_offset;
+    c->gain_offset = family->plain_final ? 0 : family->gain_offset;
+    c->embed_normed = family->embed_normed;
     struct block *blocks = c->arch.kind[0].block;
     blocks[PLAIN_GLU].features = family->mlp & ~FEATURE_BIT(FEATURE_EXPERTS);
     blocks[PLAIN_ATTENTION].features = family->attention;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * config_composite.c: see config_composite.h. The fields of a file itself that are known are those of Gemma3Config and
- * Mistral3Config in transformers 5.24 and of their base classes.
+ * config_composite.c: see config_composite.h. The fields of a file itself that are known are those of Gemma3Config,
+ * Mistral3Config and MuseGlimmerConfig in transformers 5.24 and of their base classes.
  */
 #include "model/config_composite.h"
 
@@ -21,14 +21,32 @@ static const char *const outer_fields[] = {
 
 /* Fields of the other parts, and of the file. */
 static const char *const other_fields[] = {
-    "_name_or_path",       "architectures",        "boi_token_id",
-    "boi_token_index",     "eoi_token_id",         "eoi_token_index",
-    "image_token_id",      "image_token_index",    "initializer_range",
-    "mm_tokens_per_image", "model_type",           "multimodal_projector_bias",
-    "name_or_path",        "projector_hidden_act", "spatial_merge_size",
-    "text_config",         "transformers_version", "transformers_weights",
-    "unsloth_fixed",       "unsloth_version",      "use_cache",
-    "vision_config",       "vision_feature_layer",
+    "_name_or_path",
+    "architectures",
+    "boi_token_id",
+    "boi_token_index",
+    "eoi_token_id",
+    "eoi_token_index",
+    "image_token_id",
+    "image_token_index",
+    "initializer_range",
+    "mm_tokens_per_image",
+    "model_type",
+    "multimodal_projector_bias",
+    "name_or_path",
+    "out_hidden_size",
+    "projector_hidden_act",
+    "projector_hidden_size",
+    "spatial_merge_size",
+    "text_config",
+    "transformers_version",
+    "transformers_weights",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_cache",
+    "video_token_id",
+    "vision_config",
+    "vision_feature_layer",
 };
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))
@@ -94,9 +112,9 @@ int config_text(const struct config_file *f, json_t *root, json_t **out)
             whole = json_object_set(*out, outer_fields[i], outer(root, outer_fields[i])) == 0;
     if (whole && !json_object_get(text, "model_type"))
         whole = json_object_set_new(*out, "model_type", json_string(composite->text)) == 0;
-    /* The classes of these files tie the head unless they say otherwise. */
     if (whole && !json_object_get(*out, "tie_word_embeddings"))
-        whole = json_object_set_new(*out, "tie_word_embeddings", json_true()) == 0;
+        whole =
+            json_object_set_new(*out, "tie_word_embeddings", json_boolean(composite->tied)) == 0;
     if (whole)
         return 0;
     json_decref(*out);

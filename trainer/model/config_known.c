@@ -57,6 +57,9 @@ static const struct group_field {
     {FIELDS_UNROTATED, "no_rope_layer_interval"},
     {FIELDS_UNROTATED, "no_rope_layers"},
     {FIELDS_BASES, "layer_rope_theta"},
+    {FIELDS_MUSE, "output_multiplier"},
+    {FIELDS_MUSE, "post_norm_eps"},
+    {FIELDS_MUSE, "qk_scale_factor"},
     {FIELDS_HUNYUAN, "attention_head_dim"},
     {FIELDS_HUNYUAN, "cla_share_factor"}, /* use_cla is false */
     {FIELDS_HUNYUAN, "class_num"},
@@ -258,7 +261,7 @@ static const struct neutral_field {
     {"residual_multiplier", "1", FIELDS_MULTIPLIERS, 0, 0, NO_MULTIPLIERS},
     {"logits_scaling", "1", FIELDS_MULTIPLIERS, 0, 0, NO_MULTIPLIERS},
     {"attn_logit_softcapping", "", 0, 0, 0, NO_CAPS},
-    {"final_logit_softcapping", "", FIELDS_GEMMA, 0, 0, NO_CAPS},
+    {"final_logit_softcapping", "", FIELDS_GEMMA | FIELDS_MUSE, 0, 0, NO_CAPS},
 };
 
 enum {

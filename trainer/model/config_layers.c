@@ -108,17 +108,25 @@ static int read_first(const struct reading *r, int *out)
     return field_int(r->f, name, FIRST, out);
 }
 
+static bool follows_period(const struct family *family)
+{
+    return family->windows == WINDOW_BUT_LAST || family->windows == WINDOW_BUT_FIRST ||
+           family->windows == WINDOW_TO_LAST;
+}
+
 /* Set which layers have the window where nothing lists them. */
 static int follow_rule(struct reading *r)
 {
     int period = 1, first = 0;
-    if (r->family->windows == WINDOW_BUT_LAST || r->family->windows == WINDOW_BUT_FIRST)
+    if (follows_period(r->family))
         TRY(read_period(r, &period));
     if (r->family->windows == WINDOW_FROM)
         TRY(read_first(r, &first));
     for (int l = 0; l < r->c->layers && r->window > 0; l++)
         r->windowed[l] = r->family->windows == WINDOW_BUT_LAST    ? (l + 1) % period != 0
                          : r->family->windows == WINDOW_BUT_FIRST ? l % period != 0
+                         : r->family->windows == WINDOW_TO_LAST
+                             ? (r->c->layers - 1 - l) % period != 0
                          : r->family->windows == WINDOW_UNROTATED ? r->unrotated[l]
                                                                   : l >= first;
     return 0;
@@ -219,16 +227,42 @@ static int table_of(double *bases, double base)
     return table;
 }
 
+/* Set which layers do not rotate where nothing lists them. */
+static void follow_zeros(struct reading *r)
+{
+    for (int l = 0; l < r->c->layers && r->family->rotation == ROTATION_ZEROS; l++)
+        r->unrotated[l] = (r->c->layers - 1 - l) % r->family->period == 0;
+}
+
+/* Set the bases of the tables. */
+static int set_bases(const struct reading *r, const char *name, const json_t *list,
+                     const double bases[ROPES_MOST])
+{
+    struct rope *rope = r->c->arch.rope;
+    const bool one = bases[0] == 0 || (bases[0] == rope[0].theta && bases[ROPE_OTHER] == 0);
+    if (r->family->rotation == ROTATION_ZEROS && !one)
+        return field_refuse(r->f, NJ_E_UNSUPPORTED, name, list,
+                            "layers of this family that rotate do so by rope_theta; use a model "
+                            "with this base alone");
+    for (int i = 0; i < ROPES_MOST; i++)
+        if (bases[i] > 0) {
+            rope[i] = rope[0];
+            rope[i].theta = bases[i];
+        }
+    return 0;
+}
+
 /* Read the base of each layer, of which there are two at most, with 0 for layers that do not rotate. */
 static int read_bases(struct reading *r)
 {
     static const char name[] = "layer_rope_theta";
     json_t *list = field_get(r->f, name);
-    struct rope *rope = r->c->arch.rope;
     double bases[ROPES_MOST] = {0};
     bool still = false, many = false;
-    if (!list)
+    if (!list) {
+        follow_zeros(r);
         return 0;
+    }
     if (!json_is_array(list) || json_array_size(list) < (size_t)r->c->layers)
         return field_refuse(r->f, NJ_E_FORMAT, name, list,
                             "it must be a list with a number for each layer");
@@ -248,12 +282,7 @@ static int read_bases(struct reading *r)
         return field_refuse(r->f, NJ_E_UNSUPPORTED, name, list,
                             "at most two different bases are supported, 0 among them; use another "
                             "model");
-    for (int i = 0; i < ROPES_MOST; i++)
-        if (bases[i] > 0) {
-            rope[i] = rope[0];
-            rope[i].theta = bases[i];
-        }
-    return 0;
+    return set_bases(r, name, list, bases);
 }
 
 /* Set which layers do not rotate because others have a window. */
@@ -305,7 +334,7 @@ int config_layers(const struct fields *f, const struct family *family, struct mo
         return 0; /* config_check() refuses so many */
     if (family->rotation == ROTATION_LISTED)
         TRY(read_unrotated(&r));
-    if (family->rotation == ROTATION_BASES)
+    if (family->fields & FIELDS_BASES)
         TRY(read_bases(&r));
     if (family->rotation == ROTATION_NAMED)
         TRY(read_named(&r));

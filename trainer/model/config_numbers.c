@@ -65,6 +65,21 @@ static int read_gemma(const struct fields *f, struct model_config *c, struct blo
     return 0;
 }
 
+/* Read the numbers of Muse Glimmer, whose defaults are those of its class. */
+static int read_muse(const struct fields *f, struct model_config *c, struct block *attention)
+{
+    static const char multiplier[] = "output_multiplier";
+    double score, factor, cap, eps;
+    TRY(field_number(f, "qk_scale_factor", 3.87, &score));
+    TRY(field_number(f, multiplier, 0.19611613513818404, &factor));
+    TRY(field_number(f, "final_logit_softcapping", 20, &cap));
+    TRY(field_number(f, "post_norm_eps", 1e-8, &eps));
+    attention->score_scale = (float)(score / sqrt(attention->head_dim));
+    c->logit_cap = (float)cap;
+    c->after_eps = (float)eps;
+    return set_factor(f, multiplier, factor, &c->logit_scale);
+}
+
 int config_numbers(const struct fields *f, const struct family *family, struct model_config *c,
                    struct block *attention)
 {
@@ -72,6 +87,8 @@ int config_numbers(const struct fields *f, const struct family *family, struct m
         TRY(read_multipliers(f, c, attention));
     if (family->fields & FIELDS_GEMMA)
         TRY(read_gemma(f, c, attention));
+    if (family->fields & FIELDS_MUSE)
+        TRY(read_muse(f, c, attention));
     if (family->fields & FIELDS_DEPTH)
         TRY(read_depth(f, c));
     if (family->embed_root)

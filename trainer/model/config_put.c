@@ -189,6 +189,20 @@ static void put_depth(json_t *root, const struct model_config *c)
     set_float(root, "dim_model_base", (float)((double)factor_of(c->logit_scale) * c->hidden_size));
 }
 
+/* Set the numbers of Muse Glimmer. The factor of queries is the shorter one of those that give the scores theirs. */
+static void put_muse(json_t *root, const struct model_config *c)
+{
+    const struct block *b = attention_of(c, 0);
+    const float scale = block_score_scale(b);
+    const double root_dim = sqrt(b->head_dim), factor = (double)scale * root_dim;
+    const float near = (float)factor;
+    const bool same = (float)((double)near / root_dim) == scale;
+    json_object_set_new(root, "qk_scale_factor", same ? real_of_float(near) : json_real(factor));
+    set_float(root, "output_multiplier", factor_of(c->logit_scale));
+    set_float(root, "final_logit_softcapping", c->logit_cap);
+    set_float(root, "post_norm_eps", c->after_eps);
+}
+
 /* Set what a class for experts and recurrent layers checks, though no layer has them. */
 static void put_hybrid(json_t *root)
 {
@@ -215,6 +229,8 @@ void config_put_numbers(json_t *root, const struct model_config *c, const struct
     }
     if (family->fields & FIELDS_GEMMA)
         put_gemma(root, c);
+    if (family->fields & FIELDS_MUSE)
+        put_muse(root, c);
     if (family->fields & FIELDS_DEPTH)
         put_depth(root, c);
     if (family->fields & FIELDS_HYBRID)
@@ -266,7 +282,7 @@ void config_put_layers(json_t *root, const struct model_config *c, const struct 
     const bool hybrid = (family->fields & FIELDS_HYBRID) != 0;
     bool listed = json_is_array(json_object_get(root, "layer_types")) || hybrid ||
                   family->windows == WINDOW_EACH || family->windows == WINDOW_BUT_LAST ||
-                  family->windows == WINDOW_BUT_FIRST;
+                  family->windows == WINDOW_BUT_FIRST || family->windows == WINDOW_TO_LAST;
     json_t *types = json_array(), *rotating = json_array(), *bases = json_array();
     for (int l = 0; l < c->layers; l++) {
         const bool windowed = family->windows != WINDOW_ALL && is_windowed(root, c, family, l);

@@ -51,6 +51,10 @@ static const char *const others[] = {
     "mtp.",
     "multi_modal_projector.",
     "model.multi_modal_projector.",
+    "vision_adapter.",
+    "model.vision_adapter.",
+    "vision_projection.",
+    "model.vision_projection.",
 };
 #define ROWS(table) (sizeof(table) / sizeof *(table))
 

@@ -200,6 +200,10 @@ const struct preset presets[] = {
      .fields = FIELDS("hunyuan_v1_dense", 1024, 3584, 24, 8, 4, 128, 120818, 262144)
          TIED TOKENS(1, 120020) ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1000.0,"
                                 "\"factor\":1.0}"},
+    {.name = "muse-glimmer-30b",
+     .summary = "the shape of Muse Glimmer 30B, text alone",
+     .fields = FIELDS("muse_glimmer_text", 6656, 19968, 52, 32, 2, 128, 202048, 131072)
+         TOKENS(200000, 200001)},
     {.name = "minicpm4-0.5b",
      .summary = "the shape of MiniCPM4 0.5B",
      .fields = FIELDS("minicpm", 1024, 4096, 24, 16, 2, 64, 73448, 32768)

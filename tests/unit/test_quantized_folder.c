@@ -358,6 +358,11 @@ static void fp8_of_weights_alone_is_read(void **state)
     assert_true(hash_of() == whole);
 }
 
+#define FUSED                                                                                      \
+    "\"model_type\":\"phi3\",\"hidden_size\":128,\"intermediate_size\":64,"                        \
+    "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,"                 \
+    "\"vocab_size\":64,\"quantization_config\":{\"quant_method\":\"fp8\"}"
+
 /* A matrix that holds queries, keys and values, as Phi-3 has it, in FP8 with a scale of its inputs, as Ministral 3. */
 static void fused_matrices_are_quantized_as_one(void **state)
 {
@@ -369,10 +374,7 @@ static void fused_matrices_are_quantized_as_one(void **state)
     float x[2];
     struct tensors w;
     mkdir(at("folder"), 0777);
-    write_text(at("folder/config.json"),
-               "{\"model_type\":\"phi3\",\"hidden_size\":128,\"intermediate_size\":64,"
-               "\"num_hidden_layers\":1,\"num_attention_heads\":2,\"num_key_value_heads\":1,"
-               "\"vocab_size\":64,\"quantization_config\":{\"quant_method\":\"fp8\"}}");
+    write_text(at("folder/config.json"), "{" FUSED "}");
 #define PART "\"model.layers.0.self_attn.qkv_proj."
     snprintf(header, sizeof header,
              "{" PART
@@ -396,6 +398,13 @@ static void fused_matrices_are_quantized_as_one(void **state)
     assert_true(t && t->dtype == NJ_TYPE_F8_128 && t->shape[0] == ROWS);
     tensor_to_f32(t, WEIGHTS - 2, 2, x);
     assert_true(x[0] == 0 && x[1] == scale);
+    tensors_close(&w);
+    /* of a model of text and images, where the language model says so */
+    write_text(at("folder/config.json"),
+               "{\"model_type\":\"mistral3\",\"text_config\":{" FUSED "}}");
+    check_ok(source_tensors(at("folder"), &w), "nested");
+    assert_int_equal(tensors_find(&w, "model.layers.0.self_attn.qkv_proj.weight")->dtype,
+                     NJ_TYPE_F8_128);
     tensors_close(&w);
 }
 

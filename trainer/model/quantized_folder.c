@@ -21,15 +21,22 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Read the quantization_config of a folder, a part of the object *config, which the caller must release; NULL: none. */
+/* Return the quantization_config of an object; NULL: it has none. */
+static json_t *quantization(const json_t *object)
+{
+    json_t *value = json_object_get(object, "quantization_config");
+    return json_is_null(value) ? NULL : value;
+}
+
+/* Read the quantization_config of a folder, its own before that of its language model, a part of the object *config, which the caller must release; NULL: none. */
 static int read_quantized(const char *dir, char path[PATH_BYTES], json_t **config, json_t **out)
 {
     *config = *out = NULL;
     if (snprintf(path, PATH_BYTES, "%s/config.json", dir) >= PATH_BYTES || access(path, F_OK) != 0)
         return 0;
     const int rc = json_read_file(path, "fetch the folder again", config);
-    json_t *value = rc ? NULL : json_object_get(*config, "quantization_config");
-    *out = json_is_null(value) ? NULL : value;
+    json_t *own = rc ? NULL : quantization(*config);
+    *out = rc || own ? own : quantization(json_object_get(*config, "text_config"));
     return rc;
 }
 

@@ -26,7 +26,8 @@ static __device__ __forceinline__ void fetch_weights(const ring &r, const nj_til
     tile_copy(r.b() + B_BYTES / 2, w, other, column, r.full());
 }
 
-// Fetch the tiles that the block multiplies; one thread calls this. halves(t, row, other) gives the rows of the weights.
+// Fetch the tiles that the block multiplies; one thread calls this. halves(t, row, other) gives the first rows of the
+// two halves of the weights.
 template <typename Tiles, typename Halves>
 static __device__ __forceinline__ void fetch_in_order(ring &r, Tiles tiles, int steps,
                                                       const nj_tiles &x, const nj_tiles &w,

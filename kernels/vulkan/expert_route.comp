@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A group of WIDTH threads has a row. Its experts lie at a thread's number, WIDTH behind it, and so on; a set of them is
-// a mask, whose bit i is the i-th of these.
+// A group of WIDTH threads has a row. The experts of thread t are t, t + WIDTH, ...; a set of them is a mask, whose
+// bit i is expert t + WIDTH i.
 const int WIDTH = 32, EACH = 16, MOST = WIDTH * EACH;
 const int SOFTMAX = 0, TOP_SOFTMAX = 1, SIGMOID = 2; // base/route.h
 

@@ -140,7 +140,7 @@ static void weights_of_sigmoids_that_are_0_are_0(void **state)
         assert_true(weight[j] == 0 && chosen[j] == 3 * j);
 }
 
-/* Of four groups of three, the second has the best expert, the first and the last have the best pairs. */
+/* The second of four groups has the best expert, the first and the last have the best pairs. */
 static void experts_come_from_the_best_groups(void **state)
 {
     (void)state;

@@ -26,6 +26,9 @@ enum feature {
     FEATURE_GATE,         /* the output is multiplied by the sigmoid of a product with the input */
     FEATURE_HEAD_MAP,     /* heads are padded or reordered for the kernels */
     FEATURE_FUSED_QKV,    /* files hold queries, keys and values as one tensor */
+    /* recurrent layers */
+    FEATURE_CONV,  /* causal convolution over the rows of a document, each channel by itself */
+    FEATURE_DELTA, /* the gated delta rule */
     /* gated MLP */
     FEATURE_MLP_BIAS,      /* its GEMMs add biases */
     FEATURE_FUSED_GATE_UP, /* files hold gate and up as one tensor */
@@ -54,6 +57,8 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_GATE] = "output_gate",
     [FEATURE_HEAD_MAP] = "head_map",
     [FEATURE_FUSED_QKV] = "fused_qkv",
+    [FEATURE_CONV] = "conv",
+    [FEATURE_DELTA] = "delta_rule",
     [FEATURE_MLP_BIAS] = "mlp_bias",
     [FEATURE_FUSED_GATE_UP] = "fused_gate_up",
     [FEATURE_EXPERTS] = "experts",

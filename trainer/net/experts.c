@@ -67,9 +67,9 @@ struct product_of_experts {
     int rows, columns; /* sizes of the matrix of one expert */
 };
 
-/* Choose the experts of each row, from logits in float32, and sort the pairs by expert. What a block adds to the stream
- * may have a factor, which the weights of the experts take. */
-static void route(struct work *r, const struct block_pass *p)
+/* Choose the experts of each row of x, from logits in float32. What a block adds to the stream may have a factor, which
+ * the weights of the experts take. */
+static void route(struct work *r, const struct block_pass *p, const void *x)
 {
     const struct block *b = p->b;
     const struct expert_acts *e = &p->a->experts;
@@ -81,7 +81,7 @@ static void route(struct work *r, const struct block_pass *p)
                              .in = router->cols,
                              .ldy = b->experts,
                              .wide = true};
-    linear_fwd(r, &l, e->logits, block_rows(p), product_weight(r, p->a, router));
+    linear_fwd(r, &l, e->logits, x, product_weight(r, p->a, router));
     OP(r,
        nj_expert_route(r->s, NJ_F32,
                        &(struct nj_expert_route){.chosen = e->chosen,
@@ -96,36 +96,82 @@ static void route(struct work *r, const struct block_pass *p)
                                                  .rule = (int)b->router,
                                                  .renormalize = b->renormalized,
                                                  .scale = matrix_scale(&p->matrix[EXPERTS_DOWN])}));
+}
+
+/* Sort the pairs of a row and an expert by expert. */
+static void sort(struct work *r, const struct block_pass *p)
+{
+    const struct block *b = p->b;
+    const struct expert_acts *e = &p->a->experts;
     OP(r, nj_expert_sort(r->s, NJ_F32,
                          &(struct nj_expert_sort){.first = e->first,
                                                   .row = e->row,
                                                   .place = e->place,
                                                   .chosen = e->chosen,
-                                                  .N = N,
+                                                  .N = acts_rows(p->a),
                                                   .E = b->experts,
                                                   .J = b->experts_used}));
 }
 
 /* Compute y = x W^T at each place, with the matrix W of its expert. */
-static void multiply(struct work *r, const struct block_pass *p, struct product_of_experts of)
+static void multiply(struct work *r, const struct block_pass *p,
+                     const struct product_of_experts *of)
+{
+    const enum nj_dtype T = p->n->T;
+    const int N = acts_rows(p->a), P = N * p->b->experts_used;
+    const int G = nj_context_device(r->ctx)->multiprocessors;
+    if (nj_expert_gemm_tma_available(r->ctx, T))
+        OP(r, nj_expert_gemm_tma(r->s, T,
+                                 &(struct nj_expert_gemm_tma){.y = of->y,
+                                                              .x = of->x,
+                                                              .row = of->row,
+                                                              .w = of->w,
+                                                              .bias = NULL,
+                                                              .first = p->a->experts.first,
+                                                              .P = P,
+                                                              .R = of->row ? N : P,
+                                                              .E = p->b->experts,
+                                                              .M = of->rows,
+                                                              .C = of->columns,
+                                                              .ld = of->ld,
+                                                              .G = G}));
+    else
+        OP(r, nj_expert_gemm(r->s, T,
+                             &(struct nj_expert_gemm){.y = of->y,
+                                                      .x = of->x,
+                                                      .row = of->row,
+                                                      .w = of->w,
+                                                      .bias = NULL,
+                                                      .first = p->a->experts.first,
+                                                      .P = P,
+                                                      .R = of->row ? N : P,
+                                                      .E = p->b->experts,
+                                                      .M = of->rows,
+                                                      .C = of->columns,
+                                                      .ld = of->ld,
+                                                      .G = G}));
+}
+
+/* Compute the activations of all places by one kernel with their products. */
+static void gate_up_fused(struct work *r, const struct block_pass *p, const void *w)
 {
     const struct block *b = p->b;
-    const int N = acts_rows(p->a), P = N * b->experts_used;
-    OP(r,
-       nj_expert_gemm(r->s, p->n->T,
-                      &(struct nj_expert_gemm){.y = of.y,
-                                               .x = of.x,
-                                               .row = of.row,
-                                               .w = of.w,
-                                               .bias = NULL,
-                                               .first = p->a->experts.first,
-                                               .P = P,
-                                               .R = of.row ? N : P,
-                                               .E = b->experts,
-                                               .M = of.rows,
-                                               .C = of.columns,
-                                               .ld = of.ld,
-                                               .G = nj_context_device(r->ctx)->multiprocessors}));
+    const struct expert_acts *e = &p->a->experts;
+    const int N = acts_rows(p->a);
+    OP(r, nj_expert_gemm_swiglu(
+              r->s, p->n->T,
+              &(struct nj_expert_gemm_swiglu){.act = e->act,
+                                              .gu = NULL,
+                                              .x = block_rows(p),
+                                              .row = e->row,
+                                              .w = w,
+                                              .first = e->first,
+                                              .P = N * b->experts_used,
+                                              .R = N,
+                                              .E = b->experts,
+                                              .I = b->ffn_size,
+                                              .C = p->n->c.hidden_size,
+                                              .G = nj_context_device(r->ctx)->multiprocessors}));
 }
 
 /* Compute gates, ups and activations of all places. */
@@ -134,19 +180,19 @@ static void gate_up(struct work *r, const struct block_pass *p)
     const struct block *b = p->b;
     const struct expert_acts *e = &p->a->experts;
     const struct matrix *m = &p->matrix[EXPERTS_GATE_UP];
+    const char *w = product_weight(r, p->a, m);
     const size_t T = dtype_bytes(p->n->T);
     const int I = b->ffn_size;
-    struct product_of_experts of = {.y = e->gate_up,
-                                    .ld = 2 * I,
-                                    .x = block_rows(p),
-                                    .row = e->row,
-                                    .w = product_weight(r, p->a, m),
-                                    .rows = I,
-                                    .columns = m->cols};
-    multiply(r, p, of);
+    struct product_of_experts of = {e->gate_up, 2 * I,     block_rows(p),     .row = e->row,
+                                    .w = w,     .rows = I, .columns = m->cols};
+    if (activation_is_silu(b) && nj_expert_gemm_swiglu_available(r->ctx, p->n->T)) {
+        gate_up_fused(r, p, w);
+        return;
+    }
+    multiply(r, p, &of);
     of.y += (size_t)I * T;
     of.w += (size_t)matrix_elements(m) / 2 * T;
-    multiply(r, p, of);
+    multiply(r, p, &of);
     activation_rows(r, b, p->n->T, e->act, e->gate_up, acts_rows(p->a) * b->experts_used);
 }
 
@@ -155,13 +201,9 @@ static void down(struct work *r, const struct block_pass *p)
     const struct expert_acts *e = &p->a->experts;
     const struct matrix *m = &p->matrix[EXPERTS_DOWN];
     const int C = p->n->c.hidden_size;
-    multiply(r, p,
-             (struct product_of_experts){.y = e->output,
-                                         .ld = C,
-                                         .x = e->act,
-                                         .w = product_weight(r, p->a, m),
-                                         .rows = C,
-                                         .columns = m->cols});
+    const struct product_of_experts of = {
+        e->output, C, e->act, .w = product_weight(r, p->a, m), .rows = C, .columns = m->cols};
+    multiply(r, p, &of);
     OP(r,
        nj_expert_combine(r->s, p->n->T,
                          &(struct nj_expert_combine){.y = p->v.output,
@@ -178,20 +220,68 @@ static void down(struct work *r, const struct block_pass *p)
 /* Quantized matrices are expanded into the same memory one after the other, each before its products. */
 static void forward(struct work *r, const struct block_pass *p)
 {
-    route(r, p);
+    route(r, p, block_rows(p));
+    sort(r, p);
     gate_up(r, p);
     down(r, p);
 }
 
+/* ---- a decoder's step of few rows ---- */
+
 static bool has_step(const struct net *n, const struct block *b)
 {
     (void)n;
-    (void)b;
-    return false;
+    return activation_is_silu(b);
+}
+
+/* Each row reads the matrices of its own experts. */
+static void step(struct work *r, const struct block_pass *p)
+{
+    const struct net *n = p->n;
+    const struct block *b = p->b;
+    const struct expert_acts *e = &p->a->experts;
+    const int M = acts_rows(p->a), C = n->c.hidden_size;
+    OP(r, nj_rmsnorm_fwd(r->s, n->T,
+                         &(struct nj_rmsnorm_fwd){.y = p->a->y,
+                                                  .rstd = p->v.rstd,
+                                                  .x = p->v.x,
+                                                  .w = block_weight(p, ROLE_EXPERTS_NORM),
+                                                  .N = M,
+                                                  .C = C,
+                                                  .eps = n->c.rms_eps,
+                                                  .offset = b->gain_offset}));
+    route(r, p, p->a->y);
+    OP(r,
+       nj_expert_gemv_swiglu(r->s, n->T,
+                             &(struct nj_expert_gemv_swiglu){.act = e->act,
+                                                             .x = p->a->y,
+                                                             .w = p->matrix[EXPERTS_GATE_UP].data,
+                                                             .bias = NULL,
+                                                             .chosen = e->chosen,
+                                                             .N = M,
+                                                             .J = b->experts_used,
+                                                             .E = b->experts,
+                                                             .I = b->ffn_size,
+                                                             .C = C,
+                                                             .limit = 0,
+                                                             .alpha = 0}));
+    OP(r, nj_expert_gemv_down(r->s, n->T,
+                              &(struct nj_expert_gemv_down){.y = p->v.x,
+                                                            .act = e->act,
+                                                            .w = p->matrix[EXPERTS_DOWN].data,
+                                                            .bias = NULL,
+                                                            .chosen = e->chosen,
+                                                            .weight = e->weight,
+                                                            .N = M,
+                                                            .J = b->experts_used,
+                                                            .E = b->experts,
+                                                            .I = b->ffn_size,
+                                                            .C = C}));
 }
 
 const struct block_ops experts_ops = {
     .carve = carve,
     .forward = forward,
     .has_step = has_step,
+    .decoder_step = step,
 };

@@ -565,6 +565,8 @@ write_all("config", {
     "valid": config(),
     "valid_llama3_scaling": config(model_type="llama", rope_scaling=scaling),
     "valid_qwen3": config(model_type="qwen3", head_dim=64),
+    "valid_qwen3_moe": config(model_type="qwen3_moe", head_dim=64, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=8, mlp_only_layers=[0]),
+    "experts_many": config(model_type="qwen3_moe", head_dim=64, num_experts=1 << 30),
     "valid_adapter": json.dumps(lora),
     "valid_adapter_all_linear": json.dumps({**lora, "target_modules": "all-linear"}),
     "cut": config()[:-20],

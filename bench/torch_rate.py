@@ -3,7 +3,7 @@
 """Time a step of distillation with PyTorch and transformers: torch_rate.py BATCH TOKENS STEPS NAME [TEACHER] STUDENT
 
 bench/gpu.sh calls it (TORCH='python3 bench/torch_rate.py'). TEACHER and STUDENT are model folders; NAME is printed with the
-result, one line of JSON. It is PyTorch at its fastest here: transformers' own modules with SDPA, bodies compiled by
+result, one line of JSON. It is PyTorch at its fastest here: transformers' own modules with SDPA and, for experts, grouped_mm, bodies compiled by
 torch.compile, the head and the loss compiled and computed 1,024 rows at a time with checkpointing, fused AdamW whose states
 are bfloat16 like the weights, clipping. Tokens are random. --eager leaves compilation out; --device cpu is for a trial.
 """
@@ -35,7 +35,9 @@ class Model:
     """A model's body, which gives normed rows, and what its logits are made of."""
 
     def __init__(self, path, device, compiled):
-        self.whole = AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16, attn_implementation="sdpa").to(device)
+        self.whole = AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16, attn_implementation="sdpa", device_map=device)
+        if hasattr(self.whole.config, "num_experts"):
+            self.whole.set_experts_implementation("grouped_mm")
         self.whole.config.use_cache = False
         self.head = self.whole.lm_head.weight
         config = self.whole.config

@@ -231,6 +231,10 @@ static void norms_may_be_those_of_whole_rows(void **state)
     attention_of(&c)->features = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM_ROW);
     attention_of(&c)->kv_heads = 2;
     check_model(&c);
+    attention_of(&c)->head_dim = 80;
+    check_model(&c);
+    c.arch.rope[0].rotary = 24;
+    check_model(&c);
 }
 
 /* Heads of all kinds: partial rotation, neighbors, both, sizes that kernels do not have, some without rotation. */

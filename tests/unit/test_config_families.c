@@ -263,6 +263,38 @@ static void kept_layers_keep_their_factor(void **state)
     assert_true(is_near(back.residual_scale, 0.4949747468305833));
 }
 
+/* No family has these together, or a file could ask for them. */
+static void features_that_exclude_each_other_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        unsigned features;
+        int head_dim, rotary;
+        float residual, offset;
+        const char *part;
+    } rows[] = {
+        {FEATURE_BIT(FEATURE_QK_NORM), 64, 32, 0, 0, "is 64, of which 32 elements rotate; heads"},
+        {FEATURE_BIT(FEATURE_GATE), 80, 0, 0, 0, "is 80, of which 80 elements rotate; heads"},
+        {NORMED_AFTER, 64, 0, 0.5f, 0, "residual_multiplier is 0.5, and outputs have norms"},
+        {FEATURE_BIT(FEATURE_O_BIAS), 64, 0, 0.5f, 0, "is 0.5, and outputs have biases"},
+        {FEATURE_BIT(FEATURE_QK_NORM_ROW), 64, 0, 0, 1, "gains with an offset"},
+        {FEATURE_BIT(FEATURE_QK_NORM_ROW), 80, 24, 0, 0, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct model_config c;
+        check_ok(read_json("{" OF("llama") "}", &c), "llama");
+        ATTENTION(&c).features |= rows[i].features;
+        ATTENTION(&c).head_dim = rows[i].head_dim;
+        ATTENTION(&c).gain_offset = rows[i].offset;
+        c.arch.rope[0].rotary = rows[i].rotary;
+        c.residual_scale = rows[i].residual;
+        if (rows[i].part)
+            check_refused(config_check(&c, "model"), NJ_E_UNSUPPORTED, rows[i].part, "features");
+        else
+            check_ok(config_check(&c, "model"), "features");
+    }
+}
+
 static const struct refused_fields refused[] = {
     {GEMMA ",\"sliding_window\":null", NJ_E_FORMAT, "sliding_window is null; it must be a whole"},
     {GEMMA ",\"attn_logit_softcapping\":50.0", NJ_E_UNSUPPORTED, "attn_logit_softcapping is 50.0"},
@@ -349,6 +381,7 @@ int main(void)
         cmocka_unit_test(norms_of_muse_glimmer_have_two_numbers),
         cmocka_unit_test(kept_layers_keep_their_factor),
         cmocka_unit_test(missing_fields_are_those_of_the_class),
+        cmocka_unit_test(features_that_exclude_each_other_are_refused),
         cmocka_unit_test(other_values_are_refused),
     };
     return cmocka_run_group_tests_name("config_families", tests, scratch_begin, scratch_end);

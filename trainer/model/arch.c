@@ -122,6 +122,14 @@ int block_padded_dim(const struct block *b)
     return sizes[i];
 }
 
+bool arch_maps_heads(const struct arch *a, const struct block *b)
+{
+    const struct rope *r = &a->rope[b->rope];
+    const int rotary = rope_rotary(r, b->head_dim);
+    const bool other = rotary > 0 && (r->neighbors || rotary != b->head_dim);
+    return b->kind == BLOCK_ATTENTION && (other || block_padded_dim(b) != b->head_dim);
+}
+
 bool block_heads_fit(const struct block *b)
 {
     const int size = b->head_dim;

@@ -104,6 +104,9 @@ double block_attention_flops(const struct block *b, double seq_len);
 /* Return the size of the heads that the kernels compute with: 64, 128 or 256 elements, of which those behind the first
  * head_dim are zeros. */
 int block_padded_dim(const struct block *b);
+/* Return whether heads are mapped to the kernels' layout, in which the two elements of a pair lie half a head apart and
+ * heads are padded. */
+bool arch_maps_heads(const struct arch *a, const struct block *b);
 /* Return whether heads of the block's size can be computed, and which sizes can, in words. Kernels have heads of 64,
  * 128 and 256 elements; others are padded with zeros, which a norm over a head would count. */
 bool block_heads_fit(const struct block *b);

@@ -38,20 +38,54 @@ static int check_tokens(const struct model_config *c, const struct config_file *
                 begins ? c->bos_id : c->eos_id, field_called(f, "vocab_size").text, c->vocab_size);
 }
 
-/* Refuse biases of outputs beside a factor of what blocks add to the stream, which a GEMM applies before its bias. */
-static int check_output_biases(const struct model_config *c, const struct layer *layer,
-                               const struct config_file *f)
+/* Refuse biases and norms of outputs beside a factor of what blocks add to the stream, which a GEMM applies before
+ * them. */
+static int check_residual(const struct model_config *c, unsigned features,
+                          const struct config_file *f)
 {
     const unsigned biased = FEATURE_BIT(FEATURE_O_BIAS) | FEATURE_BIT(FEATURE_MLP_BIAS);
-    unsigned features = 0;
-    for (int i = 0; i < layer->blocks; i++)
-        features |= layer->block[i].features;
-    if ((features & biased) == 0 || c->residual_scale == 0 || c->residual_scale == 1)
+    if ((features & (biased | NORMED_AFTER)) == 0 || c->residual_scale == 0 ||
+        c->residual_scale == 1)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
-                "%s: %s is %g, and outputs have biases; both together are not supported: use "
-                "another model",
-                f->path, field_called(f, "residual_multiplier").text, (double)c->residual_scale);
+                "%s: %s is %g, and outputs have %s; both together are not supported: use another "
+                "model",
+                f->path, field_called(f, "residual_multiplier").text, (double)c->residual_scale,
+                features & biased ? "biases" : "norms");
+}
+
+/* Refuse heads that are mapped (arch_maps_heads()) where the kernels need those of the model. */
+static int check_mapped(const struct model_config *c, const struct block *b,
+                        const struct config_file *f)
+{
+    const bool fixed = block_has(b, FEATURE_QK_NORM) || block_has(b, FEATURE_GATE);
+    if (!fixed || !arch_maps_heads(&c->arch, b))
+        return 0;
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "%s: %s is %d, of which %d elements rotate; heads with norms or gates must have 64, "
+        "128 or 256 elements that all rotate, the halves with each other: use another "
+        "model",
+        f->path, field_called(f, "head_dim").text, b->head_dim,
+        rope_rotary(&c->arch.rope[b->rope], b->head_dim));
+}
+
+/* Refuse features of a layer that are not computed together. */
+static int check_features(const struct model_config *c, const struct layer *layer,
+                          const struct config_file *f)
+{
+    unsigned features = 0;
+    for (int i = 0; i < layer->blocks; i++) {
+        const struct block *b = &layer->block[i];
+        features |= b->features;
+        TRY(check_mapped(c, b, f));
+        if (block_has(b, FEATURE_QK_NORM_ROW) && b->gain_offset != 0)
+            return fail(NJ_E_UNSUPPORTED,
+                        "%s: %s is %s, whose norms of whole rows have gains with an offset; they "
+                        "are not supported: use another model",
+                        f->path, field_called(f, "model_type").text, c->model_type);
+    }
+    return check_residual(c, features, f);
 }
 
 /* Check the sizes of a block of experts, of which all together have no more rows than one MLP may have. */
@@ -111,7 +145,7 @@ static int check_layer(const struct model_config *c, int layer, const struct con
         return fail(NJ_E_UNSUPPORTED, "%s: model_type is %s; %s", where, c->model_type,
                     families_supported(supported));
     TRY(check_head_dim(b, f));
-    TRY(check_output_biases(c, arch_layer(&c->arch, layer), f));
+    TRY(check_features(c, arch_layer(&c->arch, layer), f));
     if (c->layers > CONFIG_LAYERS_MOST || b->heads > CONFIG_HEADS_MOST)
         return fail(NJ_E_FORMAT, "%s: %d layers with %d heads; at most %d and %d", where, c->layers,
                     b->heads, CONFIG_LAYERS_MOST, CONFIG_HEADS_MOST);

@@ -55,7 +55,7 @@ static size_t array_bytes(const struct net *n, const struct block *b, size_t row
  * mapped, or for outputs that are gated. */
 static int64_t beside(const struct net *n, const struct block *b)
 {
-    return tables_map(&n->c, b) ? block_qkv_size(b) : is_gated(b) ? padded_output(b) : 0;
+    return arch_maps_heads(&n->c.arch, b) ? block_qkv_size(b) : is_gated(b) ? padded_output(b) : 0;
 }
 
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
@@ -245,7 +245,7 @@ static void backward(struct work *r, const struct block_pass *p)
 
 static bool has_step(const struct net *n, const struct block *b)
 {
-    return !block_has(b, FEATURE_O_BIAS) && !is_gated(b) && !tables_map(&n->c, b);
+    return !block_has(b, FEATURE_O_BIAS) && !is_gated(b) && !arch_maps_heads(&n->c.arch, b);
 }
 
 static void step(struct work *r, const struct block_pass *p)

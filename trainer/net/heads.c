@@ -31,21 +31,31 @@ bool heads_are_normed(const struct block *b)
 
 bool heads_are_mapped(const struct block_pass *p)
 {
-    const bool mapped = tables_map(&p->n->c, p->b);
-    CHECK(!mapped || (!heads_are_normed(p->b) && !block_has(p->b, FEATURE_GATE)));
+    const bool mapped = arch_maps_heads(&p->n->c.arch, p->b);
+    CHECK(!mapped || (!is_normed_alone(p->b) && !block_has(p->b, FEATURE_GATE)));
     return mapped;
 }
 
 void *heads_raw(const struct block_pass *p)
 {
-    if (heads_are_mapped(p))
-        return p->a->heads;
-    return heads_are_normed(p->b) && p->v.kept[RAW] ? p->v.kept[RAW] : p->v.kept[QKV];
+    if (heads_are_normed(p->b) && p->v.kept[RAW])
+        return p->v.kept[RAW];
+    return heads_are_mapped(p) ? p->a->heads : p->v.kept[QKV];
 }
 
 float heads_amplitude(const struct block_pass *p)
 {
     return rope_amplitude(&p->n->c.arch.rope[p->b->rope]);
+}
+
+static void *gradient(const struct block_pass *p)
+{
+    return heads_are_mapped(p) ? p->a->heads : p->a->dqkv;
+}
+
+const void *heads_gradient(const struct block_pass *p)
+{
+    return gradient(p);
 }
 
 /* ---- layouts ---- */
@@ -124,11 +134,6 @@ void heads_output_bwd(struct work *r, const struct block_pass *p)
                                                 .D = 1}));
 }
 
-const void *heads_gradient(const struct block_pass *p)
-{
-    return heads_are_mapped(p) ? p->a->heads : p->a->dqkv;
-}
-
 /* ---- forward ---- */
 
 static void norm_and_rotate(struct work *r, const struct block_pass *p)
@@ -152,21 +157,23 @@ static void norm_and_rotate(struct work *r, const struct block_pass *p)
                                                           .gain_last = is_gain_last(b)}));
 }
 
+/* Norm rows in the layout of products. */
 static void norm_rows(struct work *r, const struct block_pass *p)
 {
     const struct block *b = p->b;
     CHECK(b->gain_offset == 0);
-    OP(r, nj_qknorm_row_fwd(r->s, p->n->T,
-                            &(struct nj_qknorm_row_fwd){.y = p->v.kept[QKV],
-                                                        .rstd = p->v.kept[RSTD_QK],
-                                                        .x = heads_raw(p),
-                                                        .wq = block_weight(p, ROLE_Q_NORM),
-                                                        .wk = block_weight(p, ROLE_K_NORM),
-                                                        .N = acts_rows(p->a),
-                                                        .H = b->heads,
-                                                        .K = b->kv_heads,
-                                                        .D = block_padded_dim(b),
-                                                        .eps = p->n->c.rms_eps}));
+    OP(r, nj_qknorm_row_fwd(
+              r->s, p->n->T,
+              &(struct nj_qknorm_row_fwd){.y = heads_are_mapped(p) ? p->a->heads : p->v.kept[QKV],
+                                          .rstd = p->v.kept[RSTD_QK],
+                                          .x = heads_raw(p),
+                                          .wq = block_weight(p, ROLE_Q_NORM),
+                                          .wk = block_weight(p, ROLE_K_NORM),
+                                          .N = acts_rows(p->a),
+                                          .H = b->heads,
+                                          .K = b->kv_heads,
+                                          .D = b->head_dim,
+                                          .eps = p->n->c.rms_eps}));
 }
 
 static void rotate(struct work *r, const struct block_pass *p, const void *bias)
@@ -188,6 +195,8 @@ const void *heads_map_in(struct work *r, const struct block_pass *p, const void 
 {
     if (!heads_are_mapped(p))
         return bias;
+    if (is_normed_by_row(p->b))
+        norm_rows(r, p);
     map(r, p,
         &(struct mapping){.y = p->v.kept[QKV], .x = p->a->heads, .K = p->b->kv_heads, .bias = bias},
         false);
@@ -200,7 +209,7 @@ void heads_fwd(struct work *r, const struct block_pass *p, const void *bias)
         norm_and_rotate(r, p);
         return;
     }
-    if (is_normed_by_row(p->b))
+    if (is_normed_by_row(p->b) && !heads_are_mapped(p))
         norm_rows(r, p);
     rotate(r, p, bias);
 }
@@ -242,11 +251,11 @@ static void norm_rows_bwd(struct work *r, const struct block_pass *p)
     const struct net *n = p->n;
     const struct acts *a = p->a;
     const struct block *b = p->b;
-    const int N = acts_rows(a), P = partial_sums(N), D = block_padded_dim(b);
+    const int N = acts_rows(a), P = partial_sums(N), D = b->head_dim;
     const int q = b->heads * D, k = b->kv_heads * D;
     float *part_k = a->part + (size_t)P * (size_t)q;
     OP(r, nj_qknorm_row_bwd(r->s, n->T,
-                            &(struct nj_qknorm_row_bwd){.dqkv = a->dqkv,
+                            &(struct nj_qknorm_row_bwd){.dqkv = gradient(p),
                                                         .dwq_part = a->part,
                                                         .dwk_part = part_k,
                                                         .x = heads_raw(p),
@@ -291,11 +300,11 @@ void heads_bwd(struct work *r, const struct block_pass *p)
         return;
     }
     rotate_bwd(r, p, mapped ? NULL : part);
-    if (is_normed_by_row(p->b))
-        norm_rows_bwd(r, p);
     if (mapped)
         map(r, p, &(struct mapping){.y = a->heads, .x = a->dqkv, .K = p->b->kv_heads, .part = part},
             true);
+    if (is_normed_by_row(p->b))
+        norm_rows_bwd(r, p);
     if (part)
         norm_add_columns(r, p->n, bias, part, acts_rows(a), (int)block_qkv_size(p->b));
 }

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/try.h"
 #include "io/error.h"
+#include "net/tables.h"
 
 #include <stdlib.h>
 
@@ -56,13 +57,14 @@ static void describe_layer(const struct net *n, int layer)
     for (int b = 0; b < l->blocks; b++) {
         struct matrix *m = net_block_matrices(n, layer, b);
         const enum block_kind kind = l->block[b].kind;
+        const bool after = block_has(&l->block[b], FEATURE_NORM_AFTER);
         CHECK(block_index(n, layer, kind) == b);
         for (int i = 0; i < block_matrix_count(&l->block[b]); i++) {
             const struct block_matrix *row = &block_matrices[kind].matrix[i];
             m[i].x = block_matrix_x(&l->block[b], i);
             m[i].scale = row->output ? n->c.residual_scale : 1;
             m[i].bias_first = n->p.layer[layer][row->bias];
-            CHECK(m[i].bias_first < 0 || matrix_scale(&m[i]) == 1);
+            CHECK((m[i].bias_first < 0 && !(row->output && after)) || matrix_scale(&m[i]) == 1);
             if (n->fp8_refused)
                 m[i].refused = m[i].gradient_refused = &n->fp8_refused->in_block[kind][i];
         }
@@ -139,6 +141,7 @@ int net_place(struct net *n, enum params_matrices here)
     if (!n->matrix || !n->rows_of)
         return fail(NJ_E_NOMEM, "no host memory for the list of %d layers; free some", n->c.layers);
     list_matrices(n);
+    tables_place(n);
     return 0;
 }
 

@@ -50,11 +50,13 @@ struct net {
     struct net_layer *layer;      /* [layers + 1]; the last one counts all layers */
     struct matrix *matrix; /* [matrices]: those of each layer, block by block; head; embedding */
     int matrices;
-    struct net_rows *rows_of;         /* [p.specs] rows that tensors are */
-    struct matrix *head, *embedding;  /* two elements of `matrix`, or one if they are tied */
-    char *w;                          /* parameters as T, on the device */
-    float *grad;                      /* gradients in float32, on the device; NULL: not trained */
-    float *inv_freq;                  /* tables (tables.h), frequencies first, on the device */
+    struct net_rows *rows_of;        /* [p.specs] rows that tensors are */
+    struct matrix *head, *embedding; /* two elements of `matrix`, or one if they are tied */
+    char *w;                         /* parameters as T, on the device */
+    float *grad;                     /* gradients in float32, on the device; NULL: not trained */
+    float *inv_freq;                 /* tables (tables.h), frequencies first, on the device */
+    int frequencies[ROPES_MOST],
+        maps[ROPES_MOST];             /* first elements of the tables of each rotation */
     const struct lora *lora;          /* adapters, for lora.c and weights/ alone; NULL: none */
     enum nj_f8_scales f8_scales;      /* form of scales that the device's GEMMs take */
     struct fp8_refusals *fp8_refused; /* refused FP8 GEMMs; NULL: a refusal is an error */

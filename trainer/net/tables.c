@@ -9,24 +9,24 @@
 _Static_assert(sizeof(float) == sizeof(int32_t),
                "elements of both kinds of tables are equally large");
 
-bool tables_map(const struct model_config *c, const struct block *b)
-{
-    const struct rope *r = &c->arch.rope[b->rope];
-    const int rotary = rope_rotary(r, b->head_dim);
-    const bool other = rotary > 0 && (r->neighbors || rotary != b->head_dim);
-    return b->kind == BLOCK_ATTENTION && (other || block_padded_dim(b) != b->head_dim);
-}
-
 /* Return the number of elements of the maps of the first rotations. */
 static int mapped(const struct model_config *c, int ropes)
 {
     int count = 0;
     for (int i = 0; i < ropes; i++) {
         const struct block *b = config_rotated_block(c, i);
-        if (b && tables_map(c, b))
+        if (b && arch_maps_heads(&c->arch, b))
             count += block_padded_dim(b) + b->head_dim;
     }
     return count;
+}
+
+void tables_place(struct net *n)
+{
+    for (int i = 0; i < ROPES_MOST; i++) {
+        n->frequencies[i] = config_frequencies(&n->c, i);
+        n->maps[i] = config_frequencies(&n->c, ROPES_MOST) + mapped(&n->c, i);
+    }
 }
 
 size_t tables_bytes(const struct model_config *c)
@@ -61,20 +61,19 @@ void tables_fill(const struct model_config *c, int positions, void *to)
     config_inv_freq(c, positions, to);
     for (int i = 0; i < ROPES_MOST; i++) {
         const struct block *b = config_rotated_block(c, i);
-        if (b && tables_map(c, b))
+        if (b && arch_maps_heads(&c->arch, b))
             fill_maps(&c->arch.rope[i], b->head_dim, block_padded_dim(b), maps + mapped(c, i));
     }
 }
 
 const float *tables_frequencies(const struct net *n, const struct block *b)
 {
-    return n->inv_freq + config_frequencies(&n->c, b->rope);
+    return n->inv_freq + n->frequencies[b->rope];
 }
 
 const int32_t *tables_map_to(const struct net *n, const struct block *b)
 {
-    const float *maps = n->inv_freq + config_frequencies(&n->c, ROPES_MOST);
-    return (const int32_t *)(const void *)maps + mapped(&n->c, b->rope);
+    return (const int32_t *)(const void *)n->inv_freq + n->maps[b->rope];
 }
 
 const int32_t *tables_map_back(const struct net *n, const struct block *b)

@@ -81,7 +81,9 @@ static void check_adapters(const char *student, double dropout, loss_fn *loss)
     struct engine *e = open_engine(student, "teacher", &o);
     struct batch_source *d = open_tokens("masked.bin", &o, true);
     const struct params *p = &e->lora.p;
-    assert_int_equal(p->specs, 2 * LORA_TARGETS * e->student.c.layers);
+    const struct block *b = arch_block(&e->student.c.arch, 0, BLOCK_ATTENTION);
+    const int adapters = block_has(b, FEATURE_GATE) ? LORA_ADAPTERS : LORA_TARGETS;
+    assert_int_equal(p->specs, 2 * adapters * e->student.c.layers);
     spread(e);
     gradient(e, d);
     for (size_t i = 0; i < p->specs; i++) {
@@ -95,12 +97,31 @@ static void check_adapters(const char *student, double dropout, loss_fn *loss)
     engine_destroy(e);
 }
 
+/* Write a model whose outputs of attention are gated, by matrices called gate_proj, as those of the MLP are. */
+static void write_gated(void)
+{
+    struct model_config c = qwen3;
+    struct block *blocks = config_plain_layers(&c, "muse_glimmer_text");
+    const unsigned features = blocks[PLAIN_ATTENTION].features;
+    blocks[PLAIN_ATTENTION] = ATTENTION(&qwen3);
+    blocks[PLAIN_ATTENTION].features = features;
+    blocks[PLAIN_ATTENTION].gain_offset = 1;
+    blocks[PLAIN_ATTENTION].score_scale = 0.2f;
+    blocks[PLAIN_GLU].ffn_size = GLU(&qwen3).ffn_size;
+    c.arch.rope[0].theta = 1e4;
+    c.after_eps = 1e-6f;
+    c.logit_cap = 10;
+    ok(init_model(path_of("gated"), &c, 1, NJ_TYPE_F32, 1 << 30, NULL));
+}
+
 static void gradients_of_adapters_are_derivatives(void **state)
 {
     (void)state;
+    write_gated();
     check_adapters("qwen2", 0, loss_at);
     check_adapters("qwen3", 0, loss_at);
     check_adapters("gelu-tanh", 0, loss_at);
+    check_adapters("gated", 0, loss_at);
 }
 
 static void gradients_with_dropout_are_derivatives(void **state)

@@ -31,12 +31,25 @@ static const enum tensor_role fused_of[LORA_TARGETS] = {
     [LORA_DOWN] = ROLE_COUNT,
 };
 
+/* Return whether a target is, or is part of, the tensor of a role. Modules called gate_proj are the MLP's, and the gate
+ * of attention's output. */
+static bool is_in(int target, enum tensor_role role)
+{
+    return role_of[target] == role || fused_of[target] == role ||
+           (target == LORA_GATE && role == ROLE_ATTENTION_GATE);
+}
+
 int lora_target_of(enum tensor_role role)
 {
     for (int t = 0; t < LORA_TARGETS; t++)
-        if (role_of[t] == role || fused_of[t] == role)
+        if (is_in(t, role))
             return t;
     return -1;
+}
+
+int lora_adapter_of(enum tensor_role role)
+{
+    return role == ROLE_ATTENTION_GATE ? LORA_TARGETS : lora_target_of(role);
 }
 
 int lora_wants(const struct lora_config *c, enum tensor_role role, bool *wanted)
@@ -45,7 +58,7 @@ int lora_wants(const struct lora_config *c, enum tensor_role role, bool *wanted)
     int length;
     *wanted = false;
     for (int t = 0; t < LORA_TARGETS; t++)
-        if (role_of[t] == role || fused_of[t] == role) {
+        if (is_in(t, role)) {
             *wanted |= c->target[t];
             all &= c->target[t];
         }

@@ -45,19 +45,25 @@ static void attach(struct matrix *m, const struct adapter *ad)
         m->adapter = ad;
 }
 
+/* Return the number of an adapter's mask. Those of the gates of attention, which few models have, come last. */
+static int mask_of(const struct net *n, int layer, int adapter)
+{
+    return adapter < LORA_TARGETS ? layer * LORA_TARGETS + adapter
+                                  : n->c.layers * LORA_TARGETS + layer;
+}
+
 /* Give a tensor of the base its adapter, if it is to have one. */
 static int add_adapter(const struct net *n, size_t tensor, struct lora *out)
 {
     const struct tensor_spec *s = &n->p.spec[tensor];
-    const int t = lora_target_of(s->role);
+    const int k = lora_adapter_of(s->role);
     bool wanted;
     int row;
-    if (t < 0)
+    if (k < 0)
         return 0;
     TRY(lora_wants(&out->o, s->role, &wanted));
-    const int number = s->layer * LORA_TARGETS + t;
-    struct adapter *ad = &out->adapter[number];
-    *ad = (struct adapter){.of = out, .a = -1, .mask = number};
+    struct adapter *ad = &out->adapter[s->layer * LORA_ADAPTERS + k];
+    *ad = (struct adapter){.of = out, .a = -1, .mask = mask_of(n, s->layer, k)};
     attach(net_matrix_of(n, tensor, &row), ad);
     if (!wanted)
         return 0;
@@ -71,7 +77,7 @@ static int add_adapter(const struct net *n, size_t tensor, struct lora *out)
 
 static int layout(const struct net *n, const struct lora_config *o, struct lora *out)
 {
-    const size_t most = LORA_TARGETS * (size_t)n->c.layers;
+    const size_t most = LORA_ADAPTERS * (size_t)n->c.layers;
     int rc = 0;
     *out = (struct lora){.o = *o, .p = {.head = -1}};
     out->p.spec = calloc(2 * most, sizeof *out->p.spec);
@@ -103,7 +109,9 @@ int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters
 const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base)
 {
     const int t = lora_target_of(base->role);
-    return t < 0 || !l->o.target[t] ? NULL : &l->adapter[base->layer * LORA_TARGETS + t];
+    return t < 0 || !l->o.target[t]
+               ? NULL
+               : &l->adapter[base->layer * LORA_ADAPTERS + lora_adapter_of(base->role)];
 }
 
 void lora_free(struct lora *l)

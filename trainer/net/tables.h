@@ -16,8 +16,8 @@ size_t tables_bytes(const struct model_config *c);
 void tables_fill(const struct model_config *c, int positions, void *to);
 /* Return the frequencies of the heads of an attention block, on the device. */
 const float *tables_frequencies(const struct net *n, const struct block *b);
-/* Return the two maps of an attention block whose heads are mapped, on the device: to the heads of attention, an element of a product's head or -1
- * for each; and back. */
+/* Return the two maps of an attention block whose heads are mapped, on the device: to the heads of attention, an
+ * element of a product's head or -1 for each; and back. */
 const int32_t *tables_map_to(const struct net *n, const struct block *b);
 const int32_t *tables_map_back(const struct net *n, const struct block *b);
 

@@ -2,8 +2,8 @@
  *
  * tensor_type.h: storage of a tensor's rows in a file, in blocks with a fixed number of elements and bytes. The number
  * of a quantized type is the value of axis TYPE in a key of dequantize; it is this table's number, not ggml's. The
- * types up to IQ4_XS have their names from ggml. No file contains the others: safetensors weights with separate scales
- * are packed into them when they are read:
+ * types up to IQ4_XS, and MXFP4, have their names from ggml. No file contains the others: safetensors weights with
+ * separate scales are packed into them when they are read:
  *
  *     NF4         float absmax, then a number in bitsandbytes' code per element: code * absmax
  *     I4_32 ...   uint16_t scale, uint8_t zero, uint8_t kind, then a number n below 16 per element:
@@ -40,7 +40,8 @@
     X(I4_64, 64, 36)                                                                               \
     X(I4_128, 128, 68)                                                                             \
     X(F8_32, 32, 36)                                                                               \
-    X(F8_128, 128, 132)
+    X(F8_128, 128, 132)                                                                            \
+    X(MXFP4, 32, 17)
 
 #define NJ_TYPE_NUMBER(name, elements, bytes) NJ_TYPE_##name,
 enum nj_tensor_type { NJ_TENSOR_TYPES(NJ_TYPE_NUMBER) NJ_TYPES };

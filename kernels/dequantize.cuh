@@ -230,13 +230,19 @@ template <> struct block<NJ_TYPE_Q6_K> : whole_numbers<32> {
     }
 };
 
-// Return the entries of the IQ4 table, plus 128, for four numbers below 16.
-static __device__ __forceinline__ uint32_t iq4_values(uint32_t n)
+// Return the entries of a table of sixteen bytes for four numbers below 16; A to D are four of its bytes each.
+template <uint32_t A, uint32_t B, uint32_t C, uint32_t D>
+static __device__ __forceinline__ uint32_t of_table(uint32_t n)
 {
     const uint32_t packed = __byte_perm(n | n >> 4, 0, 0x4420), at = packed & 0x7777;
-    const uint32_t low = __byte_perm(0x3f2d1801u, 0x766a5d4fu, at);
-    const uint32_t high = __byte_perm(0xa6998d81u, 0xf1d9c5b5u, at);
+    const uint32_t low = __byte_perm(A, B, at), high = __byte_perm(C, D, at);
     return __byte_perm(low, high, 0x3210 | (packed & 0x8888) >> 1);
+}
+
+// Return the entries of the IQ4 table, plus 128.
+static __device__ __forceinline__ uint32_t iq4_values(uint32_t n)
+{
+    return of_table<0x3f2d1801u, 0x766a5d4fu, 0xa6998d81u, 0xf1d9c5b5u>(n);
 }
 
 static __device__ __forceinline__ bytes8 iq4_values(const bytes8 &n)
@@ -357,6 +363,32 @@ template <int SIZE> struct block_f8 {
 template <> struct block<NJ_TYPE_F8_32> : block_f8<32> {
 };
 template <> struct block<NJ_TYPE_F8_128> : block_f8<128> {
+};
+
+// MXFP4: a byte e, which stands for 2^(e - 128), and numbers for twice the values of E2M1. Blocks begin at any byte.
+template <> struct block<NJ_TYPE_MXFP4> : whole_numbers<12> {
+    static constexpr int ELEMENTS = 32, BYTES = 17;
+    static __device__ __forceinline__ eight read(const place &at, int e)
+    {
+        const uint8_t *p = at.byte + 1 + e % 16;
+        const int beyond = after_word(p), shift = 8 * beyond, start = after_word(at.byte);
+        p -= beyond;
+        const uint32_t exponent = load<uint32_t>(at.byte - start) >> 8 * start & 255;
+        const uint32_t a = load<uint32_t>(p), b = load<uint32_t>(p + 4);
+        const uint32_t c = beyond ? load<uint32_t>(p + 8) : 0; // may lie behind the last block
+        const bytes8 n = nibbles({__funnelshift_rc(a, b, shift), __funnelshift_rc(b, c, shift)}, e);
+        return {{values_plus_12(n.word[0]), values_plus_12(n.word[1])},
+                __uint_as_float(exponent < 2 ? 0x00200000u << exponent : exponent - 1 << 23)};
+    }
+    // Return how many bytes an address lies behind a multiple of 4.
+    static __device__ __forceinline__ int after_word(const uint8_t *p)
+    {
+        return int(reinterpret_cast<uintptr_t>(p) & 3);
+    }
+    static __device__ __forceinline__ uint32_t values_plus_12(uint32_t n)
+    {
+        return of_table<0x0f0e0d0cu, 0x18141210u, 0x090a0b0cu, 0x00040608u>(n);
+    }
 };
 
 #endif

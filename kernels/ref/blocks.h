@@ -239,6 +239,21 @@ static inline void block_f8_128(const uint8_t *b, float *x)
     block_f8(b, x, 128);
 }
 
+/* Return 2^(e - 128), which is subnormal for e = 0 and 1. */
+static inline float power_at(uint8_t e)
+{
+    return ldexpf(1, e - 128);
+}
+
+/* The numbers stand for twice the values of E2M1. */
+static inline void block_mxfp4(const uint8_t *b, float *x)
+{
+    static const float twice[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    const float scale = power_at(b[0]);
+    for (int e = 0; e < 32; e++)
+        x[e] = scale * twice[nibble(b + 1, e)];
+}
+
 /* Functions that expand a block, by type. */
 enum { BLOCK_ELEMENTS_MOST = 256 };
 static void (*const block_of[NJ_TYPES])(const uint8_t *b, float *x) = {
@@ -251,6 +266,7 @@ static void (*const block_of[NJ_TYPES])(const uint8_t *b, float *x) = {
     [NJ_TYPE_NF4] = block_nf4,       [NJ_TYPE_I4_32] = block_i4_32,
     [NJ_TYPE_I4_64] = block_i4_64,   [NJ_TYPE_I4_128] = block_i4_128,
     [NJ_TYPE_F8_32] = block_f8_32,   [NJ_TYPE_F8_128] = block_f8_128,
+    [NJ_TYPE_MXFP4] = block_mxfp4,
 };
 
 #endif

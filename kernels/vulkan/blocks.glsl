@@ -4,12 +4,12 @@
 // identical to those of kernels/ref/blocks.h.
 const int Q8_0 = 3, Q4_0 = 4, Q4_1 = 5, Q5_0 = 6, Q5_1 = 7, Q2_K = 8, Q3_K = 9, Q4_K = 10,
           Q5_K = 11, Q6_K = 12, IQ4_NL = 13, IQ4_XS = 14, NF4 = 15, I4_32 = 16, I4_128 = 18,
-          F8_32 = 19;
+          F8_32 = 19, MXFP4 = 21;
 
-const int elements_of[21] =
-    int[](1, 1, 1, 32, 32, 32, 32, 32, 256, 256, 256, 256, 256, 32, 256, 64, 32, 64, 128, 32, 128);
-const int bytes_of[21] =
-    int[](4, 2, 2, 34, 18, 20, 22, 24, 84, 110, 144, 176, 210, 18, 136, 36, 20, 36, 68, 36, 132);
+const int elements_of[22] = int[](1, 1, 1, 32, 32, 32, 32, 32, 256, 256, 256, 256, 256, 32, 256, 64,
+                                  32, 64, 128, 32, 128, 32);
+const int bytes_of[22] = int[](4, 2, 2, 34, 18, 20, 22, 24, 84, 110, 144, 176, 210, 18, 136, 36, 20,
+                               36, 68, 36, 132, 17);
 const float iq4_values[16] = float[](-127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0,
                                      13.0, 25.0, 38.0, 53.0, 69.0, 89.0, 113.0);
 const float nf4_values[16] = float[](
@@ -164,8 +164,21 @@ float element_f8(int e)
     return times((bits & 0x80) != 0 ? -x : x, bits_at(0));
 }
 
+// Return an element of MXFP4: a power of two, whose exponent is a byte, times half of a number of the table.
+float element_mxfp4(int e)
+{
+    const float twice[8] = float[](0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0);
+    const int n = nibble(1, e), exponent = byte_at(0);
+    const float x = twice[n & 7];
+    return x == 0.0
+               ? 0.0
+               : times(n > 7 ? -x : x, exponent < 2 ? 0x200000 << exponent : exponent - 1 << 23);
+}
+
 float block_element(int e)
 {
+    if (TYPE == MXFP4)
+        return element_mxfp4(e);
     if (TYPE == Q2_K)
         return element_q2_k(e);
     if (TYPE == Q3_K)

@@ -488,7 +488,7 @@ write_all("gguf", {
     "shape_wraps": gguf_file(tensors=[("w", (1 << 32, 1 << 32), F32, 0)]),
     "shape_bytes_wrap": gguf_file(tensors=[("w", (1 << 62,), F32, 0)]),
     "tensor_type_unknown": gguf_file(tensors=[("w", (8,), 4, 0)]),
-    "tensor_type_not_supported": gguf_file(tensors=[("w", (32,), 39, 0)]),
+    "tensor_type_not_supported": gguf_file(tensors=[("w", (32,), 40, 0)]),
     "tensor_type_beyond_the_table": gguf_file(tensors=[("w", (8,), MAX, 0)]),
     "rows_of_half_a_block": gguf_file(tensors=[("w", (16, 4), Q8_0, 0)]),
     "offset_unaligned": gguf_file(tensors=[("w", (8,), F32, 8)]),

@@ -26,6 +26,8 @@ HALVES = [0x211d, 0x7bff, 0x0001, 0x83ff, 0x8000, 0xa7c5]
 # Types that are not ggml's: elements and bytes of a block.
 OURS = {"NF4": (64, 36), "I4_32": (32, 20), "I4_64": (64, 36), "I4_128": (128, 68), "F8_32": (32, 36),
         "F8_128": (128, 132)}
+# The last type of tensor_type.h is ggml's, too; its scales are exponents, of which the least give subnormal numbers.
+EXPONENTS = [127, 0, 1, 250, 100, 130]
 # Ordinary numbers of either sign, negative zero, the least, a small and a large one.
 BFLOATS = [0x3ca7, 0xbd91, 0x8000, 0x0001, 0x3300, 0x7200]
 FLOATS = [0.0123456789, -3.1415927, -0.0, 2.0 ** -149, 2.0 ** -120, 2.0 ** 117]
@@ -42,6 +44,12 @@ def blocks_of(name, rng):
     for i, at in enumerate(TYPES[name]):
         halves = np.roll(np.array(HALVES, "<u2"), i)
         blocks[:, at:at + 2] = halves.view(np.uint8).reshape(BLOCKS, 2)
+    return blocks
+
+
+def power_blocks(rng):
+    blocks = rng.integers(0, 256, (BLOCKS, 17), dtype=np.uint8)
+    blocks[:, 0] = EXPONENTS
     return blocks
 
 
@@ -83,9 +91,9 @@ def main():
     out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "blocks.bin"
     rng = np.random.default_rng(20)
     with open(out, "wb") as f:
-        for name in [*TYPES, *OURS]:
-            if name in TYPES:
-                blocks = blocks_of(name, rng)
+        for name in [*TYPES, *OURS, "MXFP4"]:
+            if name not in OURS:
+                blocks = blocks_of(name, rng) if name in TYPES else power_blocks(rng)
                 values = gguf.dequantize(blocks, gguf.GGMLQuantizationType[name])
             else:
                 blocks = our_blocks(name, rng)

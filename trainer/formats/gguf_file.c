@@ -59,7 +59,7 @@ static const struct ggml_type {
     [30] = {"BF16", NJ_TYPE_BF16},
     [34] = {"TQ1_0", -1},
     [35] = {"TQ2_0", -1},
-    [39] = {"MXFP4", -1},
+    [39] = {"MXFP4", NJ_TYPE_MXFP4},
     [40] = {"NVFP4", -1},
     [41] = {"Q1_0", -1},
     [42] = {"Q2_0", -1},

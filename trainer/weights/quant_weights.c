@@ -17,8 +17,8 @@
 
 enum { ROWS_AT_ONCE = 16 };
 
-/* Form of a scale: float16, float, or given by byte 3 of an I4 block. */
-enum form { HALF, SINGLE, BY_KIND };
+/* Form of a scale: float16, float, given by byte 3 of an I4 block, or the exponent of a power of two. */
+enum form { HALF, SINGLE, BY_KIND, POWER };
 
 /* Offsets of the scales in a block; the second is -1 if it has one. */
 static const struct scales {
@@ -43,11 +43,15 @@ static const struct scales {
     [NJ_TYPE_I4_128] = {0, -1, BY_KIND},
     [NJ_TYPE_F8_32] = {0, -1, SINGLE},
     [NJ_TYPE_F8_128] = {0, -1, SINGLE},
+    [NJ_TYPE_MXFP4] = {0, -1, POWER},
 };
 
-/* Return whether a scale is finite. The upper half of a float, which is a bfloat16, decides. */
+/* Return whether a scale is finite. The upper half of a float, which is a bfloat16, decides; the largest exponent stands
+ * for NaN. */
 static bool is_finite(enum form form, const unsigned char *scale)
 {
+    if (form == POWER)
+        return *scale != 0xff;
     const unsigned char *upper = scale + (form == SINGLE ? 2 : 0);
     const bool half = form == HALF || (form == BY_KIND && scale[3] == 0);
     const unsigned char all = half ? 0x7c : 0x7f;

@@ -58,6 +58,7 @@ enum {
     FIELDS_BASES = 1 << 11,    /* layer_rope_theta */
     FIELDS_EXPERTS = 1 << 12,  /* num_experts and others */
     FIELDS_MUSE = 1 << 13,     /* qk_scale_factor, output_multiplier, post_norm_eps */
+    FIELDS_OSS = 1 << 14,      /* swiglu_limit and others; models that are read, not written */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -191,6 +192,31 @@ static const struct family {
      .experts_used = 8,
      .expert_size = 768,
      .gguf = "qwen3moe"},
+    {.model_type = "gpt_oss",
+     .models = "gpt-oss 20b and 120b (as teachers)",
+     .architecture = "GptOssForCausalLM",
+     .attention = NORMED_BEFORE | ALL_BIASES | FEATURE_BIT(FEATURE_SINKS),
+     .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS) | FEATURE_BIT(FEATURE_MLP_BIAS),
+     .biases = ALL_BIASES,
+     .fields = FIELDS_OSS,
+     .head_dim = 64,
+     .kv_heads = 8,
+     .max_positions = 131072,
+     .rms_eps = 1e-5,
+     .rope_theta = 1.5e5,
+     .rope_needed = true,
+     .router = NJ_ROUTE_TOP_SOFTMAX,
+     .windows = WINDOW_BUT_LAST,
+     .window = 128,
+     .period = 2,
+     .hidden_size = 2880,
+     .ffn_size = 2880,
+     .layers = 36,
+     .heads = 64,
+     .vocab_size = 201088,
+     .experts = 128,
+     .experts_used = 4,
+     .rename = {{"mlp.gate", "mlp.router"}}},
     {.model_type = "gemma3_text",
      .models = "Gemma 3 (its text)",
      .architecture = "Gemma3ForCausalLM",

@@ -116,11 +116,14 @@ MODELS = {
     "qwen3_moe": ("Qwen3Moe", sizes(64, 2, 1, 3, head_dim=64, rope_parameters=PLAIN_ROPE, **EXPERTS)),
     "qwen3_moe_tied": ("Qwen3Moe", sizes(64, 2, 1, 2, head_dim=64, rope_parameters=PLAIN_ROPE, tie_word_embeddings=True,
                                          **EXPERTS | dict(norm_topk_prob=True, mlp_only_layers=[]))),
+    # a router and experts with biases, the latter with bounds that are often reached; sinks; windows; frequencies of which none is rounded
+    "gpt_oss": ("GptOss", sizes(64, 2, 1, 3, head_dim=64, intermediate_size=40, sliding_window=9, layer_types=MIXED, num_local_experts=8,
+                                num_experts_per_tok=3, swiglu_limit=1.25, rope_parameters=YARN | {"truncate": False})),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
 # Models that can only be teachers, and continue the texts of a case in the place of its student.
-WRITERS = {"qwen3_moe": "qwen3_moe", "qwen3_moe_tied": "qwen3_moe_tied"}
+WRITERS = {name: name for name in ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")}
 # Fields of published files of older versions: model, fields that go, fields that come.
 FORMS = {
     "gemma3_published": ("gemma3", ["layer_types", "rope_parameters"], dict(
@@ -168,6 +171,7 @@ CASES = {
     "hunyuan": ("hunyuan", "exaone4_full", {}),
     "qwen3_moe": ("qwen3", "qwen3_moe", {}),
     "qwen3_moe_tied": ("qwen3", "qwen3_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
+    "gpt_oss": ("qwen3", "gpt_oss", {}),
     "minicpm": ("minicpm", "minicpm_tied", {}),
     "minicpm_tied": ("minicpm_tied", "minicpm", {}),
 }
@@ -251,8 +255,8 @@ def value(name, shape, mean, deviation):
 def spread(name, tensor):
     """Sizes that give logits of order 1, gains and biases that differ from each other: mean and deviation. Experts add little, as
     rounding to 16 bits changes the choice of some rows."""
-    if tensor.dim() == 1:
-        return float(tensor.float().mean().round()), 1.0 if "sinks" in name else 0.3
+    if tensor.dim() == 1 or name.endswith("_bias"):
+        return float(tensor.float().mean().round()), 1.0 if "sinks" in name else 0.03 if "down_proj_bias" in name else 0.3
     size = 2.5 if "embed" in name or "lm_head" in name else 0.1 if ".experts." in name and "down_proj" in name else 1.0
     return 0.0, round(size / tensor.shape[1] ** 0.5, 6)
 

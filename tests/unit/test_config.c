@@ -345,7 +345,7 @@ static const struct {
     {"{" QWEN2 ",\"layer_types\":[\"full_attention\"]}", NJ_E_FORMAT,
      "layer_types is [\"full_attention\"]; it must be a list with the type of each layer"},
     {"{" QWEN2 ",\"quantization_config\":{\"quant_method\":\"mxfp4\"}}", NJ_E_UNSUPPORTED,
-     "quantization_config: quant_method is \"mxfp4\"; bitsandbytes (NF4), gptq, awq, "},
+     "quantization_config: quant_method is \"mxfp4\", which is read of gpt_oss alone"},
     {"{" LLAMA ",\"partial_rotary_factor\":0.5}", NJ_E_UNSUPPORTED, "partial_rotary_factor is 0.5"},
     {"{" LLAMA ",\"zzq\":[1]}", NJ_E_UNSUPPORTED, "zzq is [1]; this field is not known"},
     {"{" LLAMA ",\"zzq\":false}", NJ_E_UNSUPPORTED, "zzq is false; this field is not known"},

@@ -307,6 +307,7 @@ int main(void)
         OF_FAMILY("hunyuan"),
         OF_FAMILY("qwen3_moe"),
         OF_FAMILY("qwen3_moe_tied"),
+        OF_FAMILY("gpt_oss"),
         OF_FAMILY("minicpm"),
         OF_FAMILY("minicpm_tied"),
         OF_FORM("gemma3_published"),

@@ -11,6 +11,8 @@
 #include "net/net.h"
 #include "state/cost.h"
 
+#include <math.h>
+
 #define MOE EIGHT("qwen3_moe") ",\"head_dim\":64"
 #define SMALL                                                                                      \
     OF("qwen3_moe")                                                                                \
@@ -157,8 +159,10 @@ static void stacked_experts_are_taken_apart(void **state)
         x[i] = (float)i;
     for (int i = 0; i < 12; i++)
         y[i] = (float)(100 + i);
+    struct model_config c;
     struct tensors w = {.count = 3, .tensor = calloc(3, sizeof *w.tensor)};
     assert_non_null(w.tensor);
+    check_ok(read_json("{" SMALL ",\"num_local_experts\":2,\"num_experts\":2}", &c), "read");
     w.tensor[0] = (struct tensor){.name = "model.layers.0.mlp.experts.down_proj",
                                   .rank = 3,
                                   .shape = {2, 3, 2},
@@ -170,7 +174,7 @@ static void stacked_experts_are_taken_apart(void **state)
                                   .data = x,
                                   .bytes = sizeof x};
     w.tensor[2] = (struct tensor){.name = "model.norm.weight", .rank = 1, .shape = {3}};
-    check_ok(folder_experts_split("a folder", &w), "split");
+    check_ok(folder_experts_split("a folder", &c, &w), "split");
     static const struct {
         const char *name;
         int rows, columns;
@@ -194,6 +198,141 @@ static void stacked_experts_are_taken_apart(void **state)
         assert_true(first == wanted[i].first);
     }
     tensors_close(&w);
+}
+
+#define OSS                                                                                        \
+    OF("gpt_oss")                                                                                  \
+    ",\"head_dim\":64,\"num_local_experts\":8,\"num_experts_per_tok\":2,"                          \
+    "\"rope_theta\":150000,\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32.0,"              \
+    "\"truncate\":false,\"original_max_position_embeddings\":4096}"
+
+static void gpt_oss_has_the_numbers_of_its_fields(void **state)
+{
+    (void)state;
+    enum { BIASES = FEATURE_BIT(FEATURE_QKV_BIAS) | FEATURE_BIT(FEATURE_O_BIAS) };
+    struct model_config c;
+    check_ok(read_json("{" OSS ",\"experts_per_token\":2,\"initial_context_length\":4096,"
+                       "\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
+                       &c),
+             "fields");
+    for (int l = 0; l < 2; l++) {
+        const struct block *a = arch_block(&c.arch, l, BLOCK_ATTENTION);
+        const struct block *b = arch_block(&c.arch, l, BLOCK_EXPERTS);
+        assert_int_equal(a->window, l == 0 ? 128 : 0);
+        assert_int_equal(a->features, NORMED_BEFORE | BIASES | FEATURE_BIT(FEATURE_SINKS));
+        assert_true(b->experts == 8 && b->experts_used == 2 && b->ffn_size == 256);
+        assert_true(b->router == NJ_ROUTE_TOP_SOFTMAX && block_has(b, FEATURE_MLP_BIAS));
+        assert_true(b->glu_limit == 7 && b->glu_alpha == 1.702f);
+    }
+    assert_true(!c.arch.rope[0].truncate && c.arch.rope[0].rule == ROPE_YARN);
+    check_ok(preset_config(preset_find("gpt-oss-20b"), &c), "preset");
+    assert_int_equal(config_parameters(&c), 20914757184); /* as the page of the model says */
+    static const struct refused_fields rows[] = {
+        {OSS ",\"experts_per_token\":4", NJ_E_FORMAT,
+         "experts_per_token is 4; num_experts_per_tok"},
+        {OSS ",\"swiglu_limit\":0", NJ_E_FORMAT, "swiglu_limit is 0"},
+        {OSS ",\"moe_intermediate_size\":64", NJ_E_UNSUPPORTED,
+         "moe_intermediate_size is 64; this"},
+        {OSS ",\"num_experts\":8,\"norm_topk_prob\":true", NJ_E_UNSUPPORTED,
+         "norm_topk_prob is true"},
+        {OF("gpt_oss") ",\"num_local_experts\":8", NJ_E_FORMAT, "rope_parameters is missing"},
+        {OF("gpt_oss") ",\"num_local_experts\":12,\"rope_scaling\":{\"rope_type\":\"default\"}",
+         NJ_E_UNSUPPORTED, "num_experts is 12; where routers have biases it must be a multiple"},
+    };
+    check_fields_refused(rows, sizeof rows / sizeof *rows);
+    check_ok(read_json("{" OSS "}", &c), "read");
+    check_refused(config_write(scratch, &c, "bfloat16"), NJ_E_UNSUPPORTED,
+                  "models of gpt_oss are read, not written", "written");
+}
+
+/* Of 8 experts the matrix of e has, in row r and column c, code (e + r + 3 c) % 16 and exponent e - 1 in its first block, 2
+ * in its second. Rows 2 i are gates, rows 2 i + 1 ups. */
+enum { CODE_ROWS = 4, CODE_COLUMNS = 64, CODE_BLOCKS = 2 };
+
+static int code_at(int e, int r, int c)
+{
+    return (e + r + 3 * c) % 16;
+}
+
+static void numbers_of_4_bits_are_read(void **state)
+{
+    (void)state;
+    static const float values[] = {0, .5f, 1, 1.5f, 2, 3, 4, 6};
+    static unsigned char blocks[8][CODE_ROWS][CODE_BLOCKS][16], scales[8][CODE_ROWS][CODE_BLOCKS];
+    struct model_config c;
+    struct tensors w = {.count = 2, .tensor = calloc(2, sizeof *w.tensor)};
+    assert_non_null(w.tensor);
+    for (int e = 0; e < 8; e++)
+        for (int r = 0; r < CODE_ROWS; r++)
+            for (int at = 0; at < CODE_COLUMNS; at += 2) {
+                blocks[e][r][at / 32][at % 32 / 2] =
+                    (unsigned char)(code_at(e, r, at) | code_at(e, r, at + 1) << 4);
+                scales[e][r][at / 32] = (unsigned char)(127 + (at < 32 ? e - 1 : 2));
+            }
+    check_ok(read_json("{" OSS "}", &c), "read");
+    w.tensor[0] = (struct tensor){.name = "model.layers.0.mlp.experts.gate_up_proj_blocks",
+                                  .dtype = (enum nj_tensor_type)ST_U8,
+                                  .rank = 4,
+                                  .shape = {8, CODE_ROWS, CODE_BLOCKS, 16},
+                                  .data = blocks,
+                                  .bytes = sizeof blocks};
+    w.tensor[1] = (struct tensor){.name = "model.layers.0.mlp.experts.gate_up_proj_scales",
+                                  .dtype = (enum nj_tensor_type)ST_U8,
+                                  .rank = 3,
+                                  .shape = {8, CODE_ROWS, CODE_BLOCKS},
+                                  .data = scales,
+                                  .bytes = sizeof scales};
+    check_ok(folder_experts_split("a folder", &c, &w), "split");
+    assert_int_equal(w.count, 16);
+    for (int e = 0; e < 8; e++)
+        for (int k = 0; k < 2; k++) {
+            char name[128];
+            float x[CODE_ROWS / 2 * CODE_COLUMNS];
+            snprintf(name, sizeof name, "model.layers.0.mlp.experts.%d.%s_proj.weight", e,
+                     k == 0 ? "gate" : "up");
+            const struct tensor *t = tensors_find(&w, name);
+            assert_non_null(t);
+            assert_true(t->shape[0] == CODE_ROWS / 2 && t->shape[1] == CODE_COLUMNS);
+            tensor_to_f32(t, 0, CODE_ROWS / 2 * CODE_COLUMNS, x);
+            for (int i = 0; i < CODE_ROWS / 2 * CODE_COLUMNS; i++) {
+                const int column = i % CODE_COLUMNS;
+                const int code = code_at(e, 2 * (i / CODE_COLUMNS) + k, column);
+                const float size = ldexpf(values[code % 8], column < 32 ? e - 1 : 2);
+                assert_true(x[i] == (code < 8 ? size : -size));
+            }
+        }
+    tensors_close(&w);
+}
+
+static void stacks_of_another_shape_are_refused(void **state)
+{
+    (void)state;
+    static float x[8 * 24];
+    static const struct {
+        const char *name;
+        int rank, shape[4];
+    } rows[] = {
+        {"mlp.experts.gate_up_proj", 3, {7, 8, 2}},
+        {"mlp.experts.gate_up_proj", 3, {8, 8, 3}},
+        {"mlp.experts.gate_up_proj", 3, {8, 12, 2}},
+        {"mlp.experts.gate_up_proj", 2, {8, 8}},
+        {"mlp.experts.gate_up_proj_bias", 2, {8, 24}},
+        {"mlp.experts.gate_up_proj_blocks", 3, {8, 8, 2}},
+    };
+    struct model_config c;
+    check_ok(read_json("{" OSS "}", &c), "read");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tensors w = {.count = 1, .tensor = calloc(1, sizeof *w.tensor)};
+        assert_non_null(w.tensor);
+        *w.tensor = (struct tensor){.rank = rows[i].rank, .data = x, .bytes = sizeof x};
+        snprintf(w.tensor->name, sizeof w.tensor->name, "model.layers.0.%s", rows[i].name);
+        for (int d = 0; d < 4; d++)
+            w.tensor->shape[d] = rows[i].shape[d];
+        check_refused(folder_experts_split("a folder", &c, &w), NJ_E_FORMAT,
+                      "has not the shape or the type of the weights of 8 experts", rows[i].name);
+        assert_int_equal(w.count, 1);
+        tensors_close(&w);
+    }
 }
 
 /* ---- roles in a run ---- */
@@ -245,6 +384,9 @@ int main(void)
         cmocka_unit_test(a_token_uses_the_experts_that_it_takes),
         cmocka_unit_test(tensors_of_experts_are_rows_of_one_matrix),
         cmocka_unit_test(stacked_experts_are_taken_apart),
+        cmocka_unit_test(gpt_oss_has_the_numbers_of_its_fields),
+        cmocka_unit_test(numbers_of_4_bits_are_read),
+        cmocka_unit_test(stacks_of_another_shape_are_refused),
         cmocka_unit_test(experts_are_not_trained),
         cmocka_unit_test(a_teacher_costs_the_experts_that_a_token_takes),
     };

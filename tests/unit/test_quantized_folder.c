@@ -182,7 +182,7 @@ static const struct lie {
     CONFIG("gptq-v2", "gptq_v2", "marlin", "checkpoint_format is \"marlin\"; gptq and gptq_v2"),
     CONFIG("awq", "gemm", "gemv", "version is \"gemv\"; of AWQ the version gemm"),
     CONFIG("awq", "\"quant_method\": \"awq\"", "\"quant_method\": \"hqq\"",
-           "quant_method is \"hqq\"; bitsandbytes (NF4), gptq, awq, compressed-tensors and fp8"),
+           "quant_method is \"hqq\"; bitsandbytes (NF4), gptq, awq, compressed-tensors, fp8 "),
     CONFIG("packed", "pack-quantized", "nvfp4-pack-quantized", "is \"nvfp4-pack-quantized\"; of"),
     CONFIG("packed", "\"num_bits\": 4", "\"num_bits\": 3", "num_bits is 3; 4 bits are read"),
     CONFIG("packed", "\"type\": \"int\"", "\"type\": \"float\"", "type is \"float\"; of this"),

@@ -42,7 +42,8 @@ static bool blocks_are_alike(const struct block *a, const struct block *b)
            a->window == b->window && a->rope == b->rope && a->score_scale == b->score_scale &&
            a->ffn_size == b->ffn_size && a->act == b->act && a->experts == b->experts &&
            a->experts_used == b->experts_used && a->router == b->router &&
-           a->renormalized == b->renormalized;
+           a->renormalized == b->renormalized && a->glu_limit == b->glu_limit &&
+           a->glu_alpha == b->glu_alpha;
 }
 
 bool layers_are_alike(const struct layer *a, const struct layer *b)

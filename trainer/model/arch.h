@@ -43,6 +43,8 @@ struct block {
     int experts, experts_used;
     enum nj_route router;
     bool renormalized;
+    /* bound of gate and up, and factor of the gate within its sigmoid, as expert_glu_clamped has them; 0: a plain MLP */
+    float glu_limit, glu_alpha;
 };
 
 enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = BLOCK_KINDS, ROPES_MOST = 2 };

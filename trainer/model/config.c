@@ -44,7 +44,15 @@ static int refuse_features(const struct fields *f, const struct family *family)
     struct quantized_scheme scheme;
     TRY(config_refuse_values(f, family));
     note_dropout(f);
-    return quantized ? quantized_scheme(f->file->path, quantized, &scheme) : 0;
+    if (!quantized)
+        return 0;
+    TRY(quantized_scheme(f->file->path, quantized, &scheme));
+    if (scheme.format != QUANTIZED_MXFP4 || (family->fields & FIELDS_OSS) != 0)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: quantization_config: quant_method is \"mxfp4\", which is read of gpt_oss "
+                "alone; use the bfloat16 release of the model, or a GGUF file of it",
+                f->file->path);
 }
 
 /* Refuse experts, which a file of such a family has unless it says otherwise. */

@@ -110,6 +110,10 @@ static int check_experts(const struct block *b, const struct config_file *f)
     if (b->ffn_size % 8 != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; it must be a multiple of 8", where, size.text,
                     b->ffn_size);
+    if (block_has(b, FEATURE_MLP_BIAS) && b->experts % 8 != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is %d; where routers have biases it must be a multiple of 8", where,
+                    count.text, b->experts);
     return 0;
 }
 

@@ -47,6 +47,22 @@ static int read_sparse(const struct fields *f, const struct model_config *c, boo
     return 0;
 }
 
+/* Read what only the experts of gpt-oss have; the width of its MLPs is theirs. */
+static int read_oss(const struct fields *f, struct block *out)
+{
+    static const char other[] = "experts_per_token";
+    json_t *again = field_get(f, other);
+    double limit, alpha;
+    TRY(field_number(f, "swiglu_limit", 7, &limit));
+    TRY(field_number(f, "swiglu_alpha", 1.702, &alpha));
+    out->glu_limit = (float)limit;
+    out->glu_alpha = (float)alpha;
+    if (again && json_integer_value(again) != out->experts_used)
+        return field_refuse(f, NJ_E_FORMAT, other, again,
+                            "num_experts_per_tok is another number; remove the wrong one");
+    return 0;
+}
+
 int config_experts(const struct fields *f, const struct family *family,
                    const struct model_config *c, const struct block *mlp, struct block *out,
                    bool *sparse)
@@ -57,6 +73,11 @@ int config_experts(const struct fields *f, const struct family *family,
     out->router = family->router;
     TRY(read_count(f, family, &out->experts));
     TRY(field_int(f, "num_experts_per_tok", family->experts_used, &out->experts_used));
+    if (family->fields & FIELDS_OSS) {
+        for (int l = 0; l < c->layers; l++)
+            sparse[l] = true;
+        return read_oss(f, out);
+    }
     TRY(field_int(f, "moe_intermediate_size", family->expert_size, &out->ffn_size));
     TRY(field_bool(f, "norm_topk_prob", false, &out->renormalized));
     return read_sparse(f, c, sparse);

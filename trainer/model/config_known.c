@@ -83,9 +83,14 @@ static const struct group_field {
     {FIELDS_EXPERTS, "mlp_only_layers"},
     {FIELDS_EXPERTS, "moe_intermediate_size"},
     {FIELDS_EXPERTS, "norm_topk_prob"},
-    {FIELDS_EXPERTS, "num_experts_per_tok"},
-    {FIELDS_EXPERTS, "output_router_logits"}, /* of the loss of a training that nojit does not do */
-    {FIELDS_EXPERTS, "router_aux_loss_coef"},
+    {FIELDS_EXPERTS | FIELDS_OSS, "num_experts_per_tok"},
+    /* of the loss of a training that nojit does not do */
+    {FIELDS_EXPERTS | FIELDS_OSS, "output_router_logits"},
+    {FIELDS_EXPERTS | FIELDS_OSS, "router_aux_loss_coef"},
+    {FIELDS_OSS, "experts_per_token"},
+    {FIELDS_OSS, "initial_context_length"}, /* rope_scaling has it, too */
+    {FIELDS_OSS, "swiglu_alpha"},
+    {FIELDS_OSS, "swiglu_limit"},
     {FIELDS_HYBRID, "init_method"},
     {FIELDS_HYBRID, "mamba_chunk_size"},
     {FIELDS_HYBRID, "mamba_conv_bias"},
@@ -232,8 +237,8 @@ static const struct neutral_field {
     {"is_causal", "true", 0, 0, 0, "only causal models are supported; use a language model"},
     {"use_bidirectional_attention", "false", 0, 0, 0,
      "only causal models are supported; use a language model"},
-    {"num_local_experts", "0 1", FIELDS_EXPERTS, 0, 0, NO_EXPERTS},
-    {"num_experts", "0 1", FIELDS_EXPERTS, 0, 0, NO_EXPERTS},
+    {"num_local_experts", "0 1", FIELDS_EXPERTS | FIELDS_OSS, 0, 0, NO_EXPERTS},
+    {"num_experts", "0 1", FIELDS_EXPERTS | FIELDS_OSS, 0, 0, NO_EXPERTS},
     {"shared_expert_intermediate_size", "0", 0, 0, 0,
      "experts that all rows take are not supported; use a model without them"},
     {"n_routed_experts", "0 1", 0, 0, 0, NO_EXPERTS},

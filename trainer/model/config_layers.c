@@ -342,7 +342,7 @@ int config_layers(const struct fields *f, const struct family *family, struct mo
     TRY(read_windowed(&r));
     if (family->rotation == ROTATION_WINDOWED)
         leave_unrotated(&r);
-    if (family->fields & FIELDS_EXPERTS)
+    if (family->mlp & FEATURE_BIT(FEATURE_EXPERTS))
         TRY(config_experts(f, family, c, &c->arch.kind[0].block[PLAIN_GLU], &r.experts, r.sparse));
     make_kinds(&r);
     return 0;

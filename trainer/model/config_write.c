@@ -91,6 +91,16 @@ static int check_layers(const struct model_config *c, json_t *root, const char *
     return rc == NJ_E_NOMEM || (rc == 0 && are_alike(c, &back)) ? rc : refuse_layers(c, path);
 }
 
+/* Refuse to write a model of a family whose files have another layout than the tensors here. */
+static int refuse_family(const struct model_config *c, const char *path)
+{
+    if (!(family_find(c->model_type)->fields & FIELDS_OSS))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: models of %s are read, not written; keep the folder that you have", path,
+                c->model_type);
+}
+
 /* Return whether each layer has attention and one MLP, of experts or not. */
 static bool are_whole(const struct model_config *c)
 {
@@ -107,6 +117,7 @@ int config_write(const char *dir, const struct model_config *c, const char *dtyp
     if (snprintf(path, sizeof path, "%s/config.json", dir) >= (int)sizeof path)
         return fail(NJ_E_IO, "%.80s...: the path is too long; use a shorter one", dir);
     TRY(config_check(c, path));
+    TRY(refuse_family(c, path));
     if (!are_whole(c))
         return refuse_layers(c, path);
     json_memory_begin();
@@ -161,6 +172,7 @@ int config_copy(const char *from, const char *to, const struct model_config *c, 
     json_t *root;
     if (snprintf(path, sizeof path, "%s/config.json", from) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", from);
+    TRY(refuse_family(c, to));
     TRY(read_source(path, &root));
     json_memory_begin();
     settle(root, c, dtype);

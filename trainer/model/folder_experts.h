@@ -7,9 +7,10 @@
 #define NOJIT_TRAINER_FOLDER_EXPERTS_H
 
 #include "formats/tensors.h"
+#include "model/config.h"
 
-/* Put the tensors of each expert, by the names of folders that have them apart, in the place of those of all experts.
- * Return 0 or NJ_E_NOMEM. */
-int folder_experts_split(const char *dir, struct tensors *w);
+/* Put the tensors of each expert, by the names of folders that have them apart, in the place of those of all experts of
+ * a model. Return 0, NJ_E_FORMAT or NJ_E_NOMEM. */
+int folder_experts_split(const char *dir, const struct model_config *c, struct tensors *w);
 
 #endif

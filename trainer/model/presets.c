@@ -48,6 +48,10 @@
     FIELD("num_experts_per_tok", J)                                                                \
     FIELD("moe_intermediate_size", I) FIELD("norm_topk_prob", true)
 
+#define OSS_ROPE                                                                                   \
+    ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32.0,\"truncate\":false,"                \
+    "\"original_max_position_embeddings\":4096}"
+
 const struct preset presets[] = {
     {.name = "nojit-tiny",
      .summary = "over bytes, for tests",
@@ -105,6 +109,14 @@ const struct preset presets[] = {
      .summary = "the shape of Qwen3-30B-A3B",
      .fields = FIELDS("qwen3_moe", 2048, 6144, 48, 32, 4, 128, 151936, 40960) EXPERTS(128, 8, 768)
          FIELD("eos_token_id", 151643) ",\"rope_theta\":1e6"},
+    {.name = "gpt-oss-20b",
+     .summary = "the shape of gpt-oss-20b, for plans",
+     .fields = FIELDS("gpt_oss", 2880, 2880, 24, 64, 8, 64, 201088, 131072)
+         FIELD("num_local_experts", 32) FIELD("eos_token_id", 200002) OSS_ROPE},
+    {.name = "gpt-oss-120b",
+     .summary = "the shape of gpt-oss-120b, for plans",
+     .fields = FIELDS("gpt_oss", 2880, 2880, 36, 64, 8, 64, 201088, 131072)
+         FIELD("num_local_experts", 128) FIELD("eos_token_id", 200002) OSS_ROPE},
     {.name = "llama-3.2-1b",
      .summary = "the shape of Llama-3.2-1B",
      .config = {SHAPE("llama", 2048, 8192, 16, 32, 8, 64, 128256, 131072, 0), .bos_id = 128000,

@@ -237,7 +237,7 @@ static int plain_tensors(const char *dir, struct tensors *out)
     if (config.tied)
         rc = folder_names_share(dir, out);
     if (rc == 0 && arch_first(&config.arch, config.layers, BLOCK_EXPERTS))
-        rc = folder_experts_split(dir, out);
+        rc = folder_experts_split(dir, &config, out);
     if (rc == 0)
         rc = folder_names_check(dir, out);
     if (rc != 0)
@@ -276,7 +276,7 @@ int folder_tensors(const char *dir, struct tensors *out)
     int rc = read_quantized(dir, path, &config, &value);
     if (rc == 0 && value)
         rc = quantized_scheme(path, value, &scheme);
-    const bool plain = !value;
+    const bool plain = !value || scheme.format == QUANTIZED_MXFP4;
     json_decref(config);
     if (rc != 0)
         return rc;

@@ -121,6 +121,13 @@ static int read_fp8(const struct reading *r, const json_t *c)
     return read_block(r, "weight_block_size", json_object_get(c, "weight_block_size"));
 }
 
+static int read_mxfp4(const struct reading *r, const json_t *c)
+{
+    (void)c;
+    r->out->format = QUANTIZED_MXFP4;
+    return 0;
+}
+
 /* Read one of config_groups. */
 static int read_weights(const struct reading *r, const json_t *w)
 {
@@ -210,7 +217,7 @@ static const struct method {
 } methods[] = {
     {"bitsandbytes", read_nf4}, {"gptq", read_gptq},
     {"awq", read_awq},          {"compressed-tensors", read_compressed},
-    {"fp8", read_fp8},
+    {"fp8", read_fp8},          {"mxfp4", read_mxfp4},
 };
 
 int quantized_scheme(const char *path, const json_t *value, struct quantized_scheme *out)
@@ -223,6 +230,7 @@ int quantized_scheme(const char *path, const json_t *value, struct quantized_sch
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (is_text(name, methods[i].name))
             return methods[i].read(&r, value);
-    return refuse(&r, "quant_method", name,
-                  "bitsandbytes (NF4), gptq, awq, compressed-tensors and fp8 are read: " OTHERWISE);
+    return refuse(
+        &r, "quant_method", name,
+        "bitsandbytes (NF4), gptq, awq, compressed-tensors, fp8 and mxfp4 are read: " OTHERWISE);
 }

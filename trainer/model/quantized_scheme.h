@@ -15,7 +15,8 @@ enum quantized_format {
     QUANTIZED_GPTQ,
     QUANTIZED_AWQ,
     QUANTIZED_PACKED,
-    QUANTIZED_FP8
+    QUANTIZED_FP8,
+    QUANTIZED_MXFP4 /* of experts, which folder_experts.h reads */
 };
 
 struct quantized_scheme {

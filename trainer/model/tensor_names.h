@@ -44,9 +44,13 @@ enum tensor_role {
     /* mixture of experts; tensors of all experts come one after another, those of a role before those of the next */
     ROLE_EXPERTS_NORM,       /* [hidden] */
     ROLE_ROUTER_WEIGHT,      /* [experts, hidden] */
+    ROLE_ROUTER_BIAS,        /* [experts]; this and the biases of the experts only with mlp_bias */
     ROLE_EXPERT_GATE_WEIGHT, /* [intermediate, hidden], for each expert */
     ROLE_EXPERT_UP_WEIGHT,   /* [intermediate, hidden] */
+    ROLE_EXPERT_GATE_BIAS,   /* [intermediate] */
+    ROLE_EXPERT_UP_BIAS,     /* [intermediate] */
     ROLE_EXPERT_DOWN_WEIGHT, /* [hidden, intermediate] */
+    ROLE_EXPERT_DOWN_BIAS,   /* [hidden] */
     ROLE_EXPERTS_POST_NORM,  /* [hidden] */
     ROLE_FINAL_NORM,         /* [hidden] */
     ROLE_HEAD,               /* [vocab, hidden]; only if not tied */

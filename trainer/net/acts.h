@@ -26,15 +26,16 @@ struct fp8_operands {
 /* Scratch of a mixture of experts: N rows, E experts, J of them chosen for a row, I the rows of one expert's gate. A place
  * is that of a pair of a row and an expert among all pairs, sorted by expert. */
 struct expert_acts {
-    float *logits;   /* [N, E] output of the router */
-    int32_t *chosen; /* [N, J] */
-    float *weight;   /* [N, J] */
-    int32_t *first;  /* [E + 1] first place of each expert, and the number of pairs */
-    int32_t *row;    /* [N J] row of the pair at a place */
-    int32_t *place;  /* [N, J] */
-    char *gate_up;   /* [N J, 2 I] by place */
-    char *act;       /* [N J, I] */
-    char *output;    /* [N J, C] */
+    float *logits;      /* [N, E] output of the router */
+    float *router_bias; /* [E] */
+    int32_t *chosen;    /* [N, J] */
+    float *weight;      /* [N, J] */
+    int32_t *first;     /* [E + 1] first place of each expert, and the number of pairs */
+    int32_t *row;       /* [N J] row of the pair at a place */
+    int32_t *place;     /* [N, J] */
+    char *gate_up;      /* [N J, 2 I] by place */
+    char *act;          /* [N J, I] */
+    char *output;       /* [N J, C] */
 };
 
 /* Modes of a pass. Only ACTS_TRAIN keeps a copy per layer of what is not recomputed; otherwise all layers use the

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * experts.c: a mixture of experts as a block: gated MLPs, of which a router chooses some for each row. Pairs of a row and
- * an expert are sorted by expert, so that each expert's rows lie together in `place` order; products with the weights of
- * all experts are one kernel each, which reads on the device how many rows an expert has. Such a block only runs
- * forward.
+ * experts.c: a mixture of experts as a block: gated MLPs, of which a router chooses some for each row. Pairs of a row
+ * and an expert are sorted by expert, so that each expert has a stretch of places; a product with the weights of all
+ * experts is one kernel, which reads on the device how many rows an expert has. Such a block only runs forward.
  */
 #include "base/checked.h"
 #include "net/activation.h"
@@ -45,6 +44,7 @@ static void carve(const struct net *n, size_t rows, struct carve *m, struct acts
     if (experts == 0)
         return;
     e->logits = take(m, rows, experts, sizeof *e->logits);
+    e->router_bias = take(m, experts, 1, sizeof *e->router_bias);
     e->chosen = take(m, rows, pairs, sizeof *e->chosen);
     e->weight = take(m, rows, pairs, sizeof *e->weight);
     e->first = take(m, experts + 1, 1, sizeof *e->first);
@@ -64,8 +64,25 @@ struct product_of_experts {
     const char *x;
     const int32_t *row; /* row of x at each place; NULL: x has them in that order */
     const char *w;
+    const void *bias;
     int rows, columns; /* sizes of the matrix of one expert */
 };
+
+/* Add the bias of the router to its logits. A bias is T, and logits are float32: the sum over its only row makes it so. */
+static void add_router_bias(struct work *r, const struct block_pass *p)
+{
+    const struct expert_acts *e = &p->a->experts;
+    const int E = p->b->experts;
+    OP(r, nj_bias_bwd(r->s, p->n->T,
+                      &(struct nj_bias_bwd){.part = e->router_bias,
+                                            .dy = block_weight(p, ROLE_ROUTER_BIAS),
+                                            .N = 1,
+                                            .C = E,
+                                            .P = 1}));
+    OP(r, nj_bias_add(r->s, NJ_F32,
+                      &(struct nj_bias_add){
+                          .y = e->logits, .b = e->router_bias, .N = acts_rows(p->a), .C = E}));
+}
 
 /* Choose the experts of each row of x, from logits in float32. What a block adds to the stream may have a factor, which
  * the weights of the experts take. */
@@ -82,6 +99,8 @@ static void route(struct work *r, const struct block_pass *p, const void *x)
                              .ldy = b->experts,
                              .wide = true};
     linear_fwd(r, &l, e->logits, x, product_weight(r, p->a, router));
+    if (block_has(b, FEATURE_MLP_BIAS))
+        add_router_bias(r, p);
     OP(r,
        nj_expert_route(r->s, NJ_F32,
                        &(struct nj_expert_route){.chosen = e->chosen,
@@ -126,7 +145,7 @@ static void multiply(struct work *r, const struct block_pass *p,
                                                               .x = of->x,
                                                               .row = of->row,
                                                               .w = of->w,
-                                                              .bias = NULL,
+                                                              .bias = of->bias,
                                                               .first = p->a->experts.first,
                                                               .P = P,
                                                               .R = of->row ? N : P,
@@ -141,7 +160,7 @@ static void multiply(struct work *r, const struct block_pass *p,
                                                       .x = of->x,
                                                       .row = of->row,
                                                       .w = of->w,
-                                                      .bias = NULL,
+                                                      .bias = of->bias,
                                                       .first = p->a->experts.first,
                                                       .P = P,
                                                       .R = of->row ? N : P,
@@ -150,6 +169,12 @@ static void multiply(struct work *r, const struct block_pass *p,
                                                       .C = of->columns,
                                                       .ld = of->ld,
                                                       .G = G}));
+}
+
+/* Return whether one kernel computes gate, up and their activation. */
+static bool is_plain(const struct block *b)
+{
+    return activation_is_silu(b) && b->glu_limit == 0 && !block_has(b, FEATURE_MLP_BIAS);
 }
 
 /* Compute the activations of all places by one kernel with their products. */
@@ -182,18 +207,34 @@ static void gate_up(struct work *r, const struct block_pass *p)
     const struct matrix *m = &p->matrix[EXPERTS_GATE_UP];
     const char *w = product_weight(r, p->a, m);
     const size_t T = dtype_bytes(p->n->T);
-    const int I = b->ffn_size;
-    struct product_of_experts of = {e->gate_up, 2 * I,     block_rows(p),     .row = e->row,
-                                    .w = w,     .rows = I, .columns = m->cols};
-    if (activation_is_silu(b) && nj_expert_gemm_swiglu_available(r->ctx, p->n->T)) {
+    const int I = b->ffn_size, P = acts_rows(p->a) * b->experts_used;
+    struct product_of_experts of = {.y = e->gate_up,
+                                    .ld = 2 * I,
+                                    .x = block_rows(p),
+                                    .row = e->row,
+                                    .w = w,
+                                    .bias = block_weight(p, ROLE_EXPERT_GATE_BIAS),
+                                    .rows = I,
+                                    .columns = m->cols};
+    if (is_plain(b) && nj_expert_gemm_swiglu_available(r->ctx, p->n->T)) {
         gate_up_fused(r, p, w);
         return;
     }
     multiply(r, p, &of);
     of.y += (size_t)I * T;
     of.w += (size_t)matrix_elements(m) / 2 * T;
+    of.bias = block_weight(p, ROLE_EXPERT_UP_BIAS);
     multiply(r, p, &of);
-    activation_rows(r, b, p->n->T, e->act, e->gate_up, acts_rows(p->a) * b->experts_used);
+    if (b->glu_limit == 0)
+        activation_rows(r, b, p->n->T, e->act, e->gate_up, P);
+    else
+        OP(r, nj_expert_glu_clamped(r->s, p->n->T,
+                                    &(struct nj_expert_glu_clamped){.act = e->act,
+                                                                    .gu = e->gate_up,
+                                                                    .P = P,
+                                                                    .I = I,
+                                                                    .limit = b->glu_limit,
+                                                                    .alpha = b->glu_alpha}));
 }
 
 static void down(struct work *r, const struct block_pass *p)
@@ -201,8 +242,13 @@ static void down(struct work *r, const struct block_pass *p)
     const struct expert_acts *e = &p->a->experts;
     const struct matrix *m = &p->matrix[EXPERTS_DOWN];
     const int C = p->n->c.hidden_size;
-    const struct product_of_experts of = {
-        e->output, C, e->act, .w = product_weight(r, p->a, m), .rows = C, .columns = m->cols};
+    const struct product_of_experts of = {.y = e->output,
+                                          .ld = C,
+                                          .x = e->act,
+                                          .w = product_weight(r, p->a, m),
+                                          .bias = block_weight(p, ROLE_EXPERT_DOWN_BIAS),
+                                          .rows = C,
+                                          .columns = m->cols};
     multiply(r, p, &of);
     OP(r,
        nj_expert_combine(r->s, p->n->T,
@@ -251,32 +297,33 @@ static void step(struct work *r, const struct block_pass *p)
                                                   .eps = n->c.rms_eps,
                                                   .offset = b->gain_offset}));
     route(r, p, p->a->y);
-    OP(r,
-       nj_expert_gemv_swiglu(r->s, n->T,
-                             &(struct nj_expert_gemv_swiglu){.act = e->act,
-                                                             .x = p->a->y,
-                                                             .w = p->matrix[EXPERTS_GATE_UP].data,
-                                                             .bias = NULL,
-                                                             .chosen = e->chosen,
-                                                             .N = M,
-                                                             .J = b->experts_used,
-                                                             .E = b->experts,
-                                                             .I = b->ffn_size,
-                                                             .C = C,
-                                                             .limit = 0,
-                                                             .alpha = 0}));
-    OP(r, nj_expert_gemv_down(r->s, n->T,
-                              &(struct nj_expert_gemv_down){.y = p->v.x,
-                                                            .act = e->act,
-                                                            .w = p->matrix[EXPERTS_DOWN].data,
-                                                            .bias = NULL,
-                                                            .chosen = e->chosen,
-                                                            .weight = e->weight,
-                                                            .N = M,
-                                                            .J = b->experts_used,
-                                                            .E = b->experts,
-                                                            .I = b->ffn_size,
-                                                            .C = C}));
+    OP(r, nj_expert_gemv_swiglu(
+              r->s, n->T,
+              &(struct nj_expert_gemv_swiglu){.act = e->act,
+                                              .x = p->a->y,
+                                              .w = p->matrix[EXPERTS_GATE_UP].data,
+                                              .bias = block_weight(p, ROLE_EXPERT_GATE_BIAS),
+                                              .chosen = e->chosen,
+                                              .N = M,
+                                              .J = b->experts_used,
+                                              .E = b->experts,
+                                              .I = b->ffn_size,
+                                              .C = C,
+                                              .limit = b->glu_limit,
+                                              .alpha = b->glu_alpha}));
+    OP(r, nj_expert_gemv_down(
+              r->s, n->T,
+              &(struct nj_expert_gemv_down){.y = p->v.x,
+                                            .act = e->act,
+                                            .w = p->matrix[EXPERTS_DOWN].data,
+                                            .bias = block_weight(p, ROLE_EXPERT_DOWN_BIAS),
+                                            .chosen = e->chosen,
+                                            .weight = e->weight,
+                                            .N = M,
+                                            .J = b->experts_used,
+                                            .E = b->experts,
+                                            .I = b->ffn_size,
+                                            .C = C}));
 }
 
 const struct block_ops experts_ops = {

@@ -13,8 +13,9 @@ enum { ALIGN_ELEMENTS = 64 };
 
 /* Roles that continue the fused parameter of the role before. */
 static const bool continues[ROLE_COUNT] = {
-    [ROLE_K_WEIGHT] = true, [ROLE_V_WEIGHT] = true,  [ROLE_K_BIAS] = true,
-    [ROLE_V_BIAS] = true,   [ROLE_UP_WEIGHT] = true, [ROLE_UP_BIAS] = true,
+    [ROLE_K_WEIGHT] = true,       [ROLE_V_WEIGHT] = true,  [ROLE_K_BIAS] = true,
+    [ROLE_V_BIAS] = true,         [ROLE_UP_WEIGHT] = true, [ROLE_UP_BIAS] = true,
+    [ROLE_EXPERT_UP_BIAS] = true,
 };
 
 int64_t params_align(int64_t n)
@@ -50,7 +51,7 @@ static int64_t place_rank(struct params *p, int rank, enum params_matrices here,
         const struct tensor_spec *spec = &p->spec[i];
         if (spec->rank != rank || !lies_here(spec, here))
             continue;
-        at = continues[spec->role] ? at : params_align(at);
+        at = continues[spec->role] || spec->expert > 0 ? at : params_align(at);
         p->first[i] = at;
         note(p, spec, at);
         at += tensor_elements(spec);

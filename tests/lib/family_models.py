@@ -71,9 +71,8 @@ NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "ministral", "exa
 TEACHERS = ("qwen3_moe", "qwen3_moe_tied")
 # llama.cpp's converter takes layers for recurrent ones whose type is not spelled as in published files.
 SPELLED = {"granite_hybrid": {"layer_types": ["attention", "attention"]}}
-# Keys that it writes for experts and recurrent layers, which the model does not have, or for positions that nojit refuses.
-OTHER_KEYS = {"granite_hybrid": ("expert", "ssm.", "head_count_kv", "finetuned"), "hunyuan": ("context_length",),
-              "ministral3": ("context_length", "temperature_scale")}  # fmt: skip
+# Keys that it writes for experts and recurrent layers, which the model does not have, or for other positions.
+OTHER_KEYS = {"granite_hybrid": ("expert", "ssm.", "head_count_kv", "finetuned"), "hunyuan": ("context_length",)}
 # A file has the base that alpha raised, in float32: off by 2^-24, which turns the last of 48 positions by 48 times that.
 ROUNDED = {"hunyuan": 48 * 2**-24}
 

@@ -35,7 +35,7 @@ static int take_positions(struct run *r)
     const int rc = source_config(r->student, &c);
     int64_t positions = r->s->seq_len;
     if (positions == 0)
-        positions = c.max_positions < POSITIONS ? c.max_positions : POSITIONS;
+        positions = config_positions(&c) < POSITIONS ? config_positions(&c) : POSITIONS;
     return rc != 0 ? rc : texts_positions(r, "a conversation of --seq-len", positions);
 }
 

@@ -100,8 +100,8 @@ static int limit_length(const char *model, int *seq_len)
 {
     struct model_config c;
     TRY(source_config(model, &c));
-    if (c.max_positions < *seq_len)
-        *seq_len = c.max_positions;
+    if (config_positions(&c) < *seq_len)
+        *seq_len = config_positions(&c);
     return 0;
 }
 

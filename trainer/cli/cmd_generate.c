@@ -57,10 +57,10 @@ static int open_prompts(struct run *r, struct prompts **out)
 {
     struct model_config c;
     const int rc = source_config(r->student, &c);
-    const bool given = r->s->seq_len > 0 && r->s->seq_len < c.max_positions;
+    const bool given = r->s->seq_len > 0 && r->s->seq_len < config_positions(&c);
     struct prompts_options o = {
         .vocab_size = c.vocab_size,
-        .room = given ? (int)r->s->seq_len : c.max_positions,
+        .room = given ? (int)r->s->seq_len : config_positions(&c),
         .room_name = given ? "--seq-len" : "the model's max_position_embeddings",
         .most = (int)r->s->max_tokens,
     };

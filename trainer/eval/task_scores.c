@@ -27,7 +27,7 @@ static int make_rows(struct run *r, const struct tasks *t, struct task_scores *s
     struct model_config c;
     int given = r->options.seq_len;
     TRY(source_config(r->student, &c));
-    const int most = c.max_positions, usual = ROW_POSITIONS < most ? ROW_POSITIONS : most;
+    const int most = config_positions(&c), usual = ROW_POSITIONS < most ? ROW_POSITIONS : most;
     if (given > most)
         return fail(NJ_E_ARG, "%s takes %d tokens at most; pass --seq-len %d or less", r->student,
                     most, most);

@@ -37,7 +37,7 @@ static int find_limit(const struct run *r, int *limit)
 {
     struct model_config c;
     const int given = (int)r->s->seq_len, rc = source_config(r->student, &c);
-    *limit = given > 0 && given < c.max_positions ? given : c.max_positions;
+    *limit = given > 0 && given < config_positions(&c) ? given : config_positions(&c);
     return rc;
 }
 

@@ -51,11 +51,11 @@ int texts_check_length(const char *model, const char *what, int64_t needed, int 
             "%s and --max-tokens make %lld token%s, more than --seq-len %d; raise the one or "
             "lower the other",
             what, (long long)needed, plural(needed), given);
-    if (needed > c.max_positions)
+    if (needed > config_positions(&c))
         return fail(NJ_E_ARG,
                     "%s and --max-tokens make %lld tokens, and %s takes %d at most; shorten the "
                     "prompt, or lower --max-tokens and max_tokens of its line",
-                    what, (long long)needed, model, c.max_positions);
+                    what, (long long)needed, model, config_positions(&c));
     return 0;
 }
 

@@ -49,7 +49,9 @@ int config_read(const char *dir, struct model_config *out);
 /* Check the relations between fields (heads % kv_heads, size of heads, ...). where: the place that the message
  * names. */
 int config_check(const struct model_config *c, const char *where);
-/* Refuse sequences longer than the positions that the model knows. where: the place that the message names. */
+/* Return the number of positions that can be computed: those of the model, or as many of the first ones. */
+int config_positions(const struct model_config *c);
+/* Refuse sequences longer than these positions. where: the place that the message names. */
 int config_check_length(const struct model_config *c, int seq_len, const char *where);
 /* Refuse two models whose vocabularies differ by more than padding. */
 int config_check_pair(const struct model_config *student, const struct model_config *teacher);

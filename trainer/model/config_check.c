@@ -186,14 +186,22 @@ int config_check(const struct model_config *c, const char *where)
     return config_check_file(c, &(struct config_file){.path = where});
 }
 
+int config_positions(const struct model_config *c)
+{
+    const struct rope *r = &c->arch.rope[0];
+    const int original = r->scaling.original_positions;
+    return r->query_beta != 0 && original < c->max_positions ? original : c->max_positions;
+}
+
 int config_check_length(const struct model_config *c, int seq_len, const char *where)
 {
-    if (seq_len <= c->max_positions)
+    const int positions = config_positions(c);
+    if (seq_len <= positions)
         return 0;
     return fail(NJ_E_ARG,
                 "%s: the model has %d positions, the sequence length is %d; pass --seq-len %d "
                 "or less",
-                where, c->max_positions, seq_len, c->max_positions);
+                where, positions, seq_len, positions);
 }
 
 /* Vocabularies of one family differ by padding at most: the next multiple of 128, or what large

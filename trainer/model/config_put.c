@@ -122,13 +122,13 @@ static double rotary_part(const struct rope *r, int head_dim)
     return part;
 }
 
-/* Set rope_parameters where transformers 4 does not know the family. Its factor of queries changes nothing within the
- * positions of the model, but its class needs its keys. */
+/* Set rope_parameters where transformers 4 does not know the family. The class needs the keys of its factor of
+ * queries. */
 static void put_parameters(json_t *root, const struct model_config *c, const struct family *family)
 {
     json_t *o = parameters_object(c, family, 0);
     if (family->fields & FIELDS_BETA) {
-        json_object_set_new(o, "llama_4_scaling_beta", json_real(0));
+        set_float(o, "llama_4_scaling_beta", c->arch.rope[0].query_beta);
         if (!json_object_get(o, "original_max_position_embeddings"))
             json_object_set_new(o, "original_max_position_embeddings",
                                 json_integer(c->max_positions));

@@ -304,11 +304,12 @@ static int read_beta(const struct reading *r)
     if (!json_is_number(beta) || r->out->rule != ROPE_YARN)
         return refuse_key(r, NJ_E_UNSUPPORTED, name, beta,
                           "it must be a number, and the type yarn; use a model without it");
-    if (original >= r->c->max_positions)
-        return 0;
-    note("%s: %s is %g, which changes nothing in the first %d positions; sequences may have these",
-         r->f->file->path, field_called(r->f->file, name).text, json_number_value(beta), original);
-    r->c->max_positions = original;
+    r->out->query_beta = (float)json_number_value(beta);
+    if (original < r->c->max_positions)
+        note("%s: %s is %g, which changes nothing in the first %d positions; sequences may have "
+             "these",
+             r->f->file->path, field_called(r->f->file, name).text, json_number_value(beta),
+             original);
     return 0;
 }
 

@@ -304,6 +304,8 @@ static void put_scaling(const struct keys *k, const struct rope *r)
         put_number(k, "rope.scaling.yarn_beta_fast", (double)r->beta_fast);
         put_number(k, "rope.scaling.yarn_beta_slow", (double)r->beta_slow);
         put_amplitude(k, r);
+        if (r->query_beta != 0)
+            put_number(k, TEMPERATURE_KEY, (double)r->query_beta);
     }
     if (r->rule == ROPE_NTK) { /* theta has it */
         put_text(k, "rope.scaling.type", rule_names[ROPE_NONE]);

@@ -142,10 +142,10 @@ const struct preset presets[] = {
                 .eos_id = 2, .rms_eps = 1e-5f, CONFIG_ROPE(1e6)}},
     {.name = "ministral-3-3b",
      .summary = "the shape of Ministral 3 3B",
-     .fields = FIELDS("ministral3", 3072, 9216, 26, 32, 8, 128, 131072, 16384)
+     .fields = FIELDS("ministral3", 3072, 9216, 26, 32, 8, 128, 131072, 262144)
          TIED TOKENS(1, 2) ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"rope_theta\":1e6,"
                            "\"factor\":16.0,\"original_max_position_embeddings\":16384,"
-                           "\"mscale\":1.0,\"mscale_all_dim\":1.0}"},
+                           "\"mscale\":1.0,\"mscale_all_dim\":1.0,\"llama_4_scaling_beta\":0.1}"},
     {.name = "gemma-3-270m",
      .summary = "the shape of Gemma 3 270M",
      .fields = FIELDS("gemma3_text", 640, 2048, 18, 4, 1, 256, 262144, 32768)

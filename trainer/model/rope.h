@@ -38,6 +38,9 @@ struct rope {
     float beta_fast, beta_slow; /* ROPE_YARN: turns within the original positions */
     bool truncate;              /* ROPE_YARN: the bounds of the blend are rounded to whole pairs */
     float alpha;                /* ROPE_NTK */
+    /* ROPE_YARN: queries at n times the original positions have the factor 1 + query_beta log(1 + n), n rounded down,
+     * which is not computed: config_positions() */
+    float query_beta;
     /* ROPE_LONGROPE: divisors for sequences within the original positions, and for longer ones */
     float short_factor[ROPE_PAIRS_MOST], long_factor[ROPE_PAIRS_MOST];
 };

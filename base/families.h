@@ -65,7 +65,8 @@ enum {
 static const struct family {
     const char *model_type, *architecture; /* names in transformers */
     const char *models;                    /* published models of the family, for people */
-    const char *listed;      /* family of a file that has layer_types; NULL: this one */
+    const char *limits; /* what models must have or lack to be read, for people; NULL: nothing */
+    const char *listed; /* family of a file that has layer_types; NULL: this one */
     unsigned attention, mlp; /* features of its blocks of either kind */
     const char *act;         /* activation; NULL: silu */
     unsigned biases;         /* features of attention that attention_bias switches */
@@ -139,6 +140,7 @@ static const struct family {
      .window = 4096},
     {.model_type = "ministral3",
      .models = "Ministral 3 (its text)",
+     .limits = "sequences within original_max_position_embeddings",
      .architecture = "Ministral3ForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE,
@@ -178,7 +180,7 @@ static const struct family {
      .window = 4096,
      .gguf = "qwen3"},
     {.model_type = "qwen3_moe",
-     .models = "Qwen3 with experts: 30B-A3B, 235B-A22B, Coder (as teachers)",
+     .models = "Qwen3 with experts: 30B-A3B, 235B-A22B, Coder",
      .architecture = "Qwen3MoeForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS),
@@ -193,7 +195,7 @@ static const struct family {
      .expert_size = 768,
      .gguf = "qwen3moe"},
     {.model_type = "gpt_oss",
-     .models = "gpt-oss 20b and 120b (as teachers)",
+     .models = "gpt-oss 20b and 120b",
      .architecture = "GptOssForCausalLM",
      .attention = NORMED_BEFORE | ALL_BIASES | FEATURE_BIT(FEATURE_SINKS),
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS) | FEATURE_BIT(FEATURE_MLP_BIAS),
@@ -219,6 +221,7 @@ static const struct family {
      .rename = {{"mlp.gate", "mlp.router"}}},
     {.model_type = "gemma3_text",
      .models = "Gemma 3 (its text)",
+     .limits = "without attn_logit_softcapping",
      .architecture = "Gemma3ForCausalLM",
      .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE | NORMED_AFTER,
@@ -320,6 +323,7 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "granitemoehybrid",
      .models = "Granite 4.0, dense ones",
+     .limits = "without experts; all layers are attention",
      .architecture = "GraniteMoeHybridForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
@@ -335,6 +339,7 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "granite_swa",
      .models = "Granite Swash",
+     .limits = "layer_rope_theta of one base, with or without 0, or of two",
      .architecture = "GraniteSWAForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_SINKS),
      .mlp = NORMED_BEFORE,
@@ -356,6 +361,7 @@ static const struct family {
      .vocab_size = 100352},
     {.model_type = "phi3",
      .models = "Phi-3, Phi-3.5, Phi-4",
+     .limits = "LongRoPE: one list of divisors for a run, by --seq-len",
      .architecture = "Phi3ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_QKV),
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_GATE_UP),
@@ -383,6 +389,7 @@ static const struct family {
      .gguf = "glm4"},
     {.model_type = "hunyuan_v1_dense",
      .models = "Hunyuan, dense",
+     .limits = "without use_cla",
      .architecture = "HunYuanDenseV1ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_QK_GAIN_LAST),
      .mlp = NORMED_BEFORE,
@@ -395,6 +402,7 @@ static const struct family {
      .gguf = "hunyuan-dense"},
     {.model_type = "minicpm",
      .models = "MiniCPM, MiniCPM4",
+     .limits = "without sparse_config",
      .architecture = "MiniCPMForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE,
@@ -407,6 +415,7 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "muse_glimmer_text",
      .models = "Muse Glimmer (its text)",
+     .limits = "layer_rope_theta of 0 and rope_theta alone",
      .architecture = "MuseGlimmerTextModel",
      .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM) |
                   FEATURE_BIT(FEATURE_QK_NO_GAIN) | FEATURE_BIT(FEATURE_GATE),
@@ -462,6 +471,12 @@ static inline const char *family_act_field(const struct family *f)
 static inline const char *family_ffn_field(const struct family *f)
 {
     return f->fields & FIELDS_HYBRID ? "shared_intermediate_size" : "intermediate_size";
+}
+
+/* Return whether models of the family have experts, and so can only be teachers. */
+static inline bool family_is_teacher_only(const struct family *f)
+{
+    return (f->fields & (FIELDS_EXPERTS | FIELDS_OSS)) != 0;
 }
 
 static inline const struct family *family_find(const char *model_type)

@@ -47,19 +47,22 @@ int cmd_models(const struct settings *s)
     const char quote = s->json ? '"' : '`';
     char types[LIST_BYTES], shapes[LIST_BYTES];
     if (!s->json)
-        puts("| models | model_type | GGUF | shapes for `nojit init --preset` |\n"
-             "|---|---|---|---|");
+        puts("| models | model_type | can be | limits | GGUF | shapes for `nojit init --preset` |\n"
+             "|---|---|---|---|---|---|");
     for (int i = 0; i < FAMILIES; i++) {
         const struct family *f = &families[i];
+        const bool student = !family_is_teacher_only(f);
         list_types(f->model_type, quote, types);
         TRY(list_presets(f->model_type, quote, shapes));
         if (s->json)
-            printf("{\"models\": \"%s\", \"model_types\": [%s], \"gguf\": \"%s\", \"presets\": "
-                   "[%s]}\n",
-                   f->models, types, f->gguf != NULL ? f->gguf : "", shapes);
+            printf("{\"models\": \"%s\", \"model_types\": [%s], \"teacher\": true, \"student\": "
+                   "%s, \"limits\": \"%s\", \"gguf\": \"%s\", \"presets\": [%s]}\n",
+                   f->models, types, student ? "true" : "false", f->limits != NULL ? f->limits : "",
+                   f->gguf != NULL ? f->gguf : "", shapes);
         else
-            printf("| %s | %s | %s | %s |\n", f->models, types, f->gguf != NULL ? f->gguf : "-",
-                   shapes[0] != '\0' ? shapes : "-");
+            printf("| %s | %s | teacher%s | %s | %s | %s |\n", f->models, types,
+                   student ? ", student" : "", f->limits != NULL ? f->limits : "-",
+                   f->gguf != NULL ? f->gguf : "-", shapes[0] != '\0' ? shapes : "-");
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * presets.c: shapes of models by name. Those of published models are in their config.json.
+ * presets.c: shapes of models by name. Those of published models are in their config.json; one called "about the
+ * shape" of a model has not been compared with that file, or with a published number of parameters.
  */
 #include "base/try.h"
 #include "io/error.h"
@@ -141,11 +142,11 @@ const struct preset presets[] = {
      .config = {SHAPE("mistral", 4096, 14336, 32, 32, 8, 128, 32768, 32768, 0), .bos_id = 1,
                 .eos_id = 2, .rms_eps = 1e-5f, CONFIG_ROPE(1e6)}},
     {.name = "ministral-3-3b",
-     .summary = "the shape of Ministral 3 3B",
-     .fields = FIELDS("ministral3", 3072, 9216, 26, 32, 8, 128, 131072, 262144)
+     .summary = "about the shape of Ministral 3 3B, within its first 16,384 positions",
+     .fields = FIELDS("ministral3", 3072, 9216, 26, 32, 8, 128, 131072, 16384)
          TIED TOKENS(1, 2) ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"rope_theta\":1e6,"
                            "\"factor\":16.0,\"original_max_position_embeddings\":16384,"
-                           "\"mscale\":1.0,\"mscale_all_dim\":1.0,\"llama_4_scaling_beta\":0.1}"},
+                           "\"mscale\":1.0,\"mscale_all_dim\":1.0}"},
     {.name = "gemma-3-270m",
      .summary = "the shape of Gemma 3 270M",
      .fields = FIELDS("gemma3_text", 640, 2048, 18, 4, 1, 256, 262144, 32768)
@@ -177,7 +178,7 @@ const struct preset presets[] = {
      ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8.0,"
      "\"original_max_position_embeddings\":8192}"},
     {.name = "exaone-4.0-1.2b",
-     .summary = "the shape of EXAONE 4.0 1.2B",
+     .summary = "about the shape of EXAONE 4.0 1.2B",
      .fields = FIELDS("exaone4", 2048, 4096, 30, 32, 8, 64, 102400, 65536)
          TIED TOKENS(1, 361) ",\"sliding_window\":null,\"rope_theta\":1e6,\"rope_scaling\":{"
                              "\"rope_type\":\"llama3\",\"factor\":16.0,\"low_freq_factor\":1.0,"
@@ -188,7 +189,7 @@ const struct preset presets[] = {
      .fields = FIELDS("granite", 2048, 8192, 40, 32, 8, 64, 49159, 131072) TIED GRANITE(0.015625)
          TOKENS(0, 0) ",\"rope_theta\":1e7"},
     {.name = "granite-4.0-1b",
-     .summary = "the shape of Granite 4.0 1B",
+     .summary = "about the shape of Granite 4.0 1B",
      .fields = FIELDS("granitemoehybrid", 2048, 4096, 40, 16, 4, 128, 100352, 131072)
          TIED GRANITE(0.0078125) TOKENS(100257, 100257) DENSE(4096, FORTY)},
     {.name = "granite-swash-2b",
@@ -208,7 +209,7 @@ const struct preset presets[] = {
      .fields = FIELDS("glm4", 4096, 13696, 40, 32, 2, 128, 151552,
                       32768) ",\"rms_norm_eps\":1e-5,\"eos_token_id\":151329"},
     {.name = "hunyuan-0.5b",
-     .summary = "the shape of Hunyuan 0.5B",
+     .summary = "about the shape of Hunyuan 0.5B",
      .fields = FIELDS("hunyuan_v1_dense", 1024, 3584, 24, 8, 4, 128, 120818, 262144)
          TIED TOKENS(1, 120020) ",\"rope_scaling\":{\"type\":\"dynamic\",\"alpha\":1000.0,"
                                 "\"factor\":1.0}"},
@@ -217,7 +218,7 @@ const struct preset presets[] = {
      .fields = FIELDS("muse_glimmer_text", 6656, 19968, 52, 32, 2, 128, 202048, 131072)
          TOKENS(200000, 200001)},
     {.name = "minicpm4-0.5b",
-     .summary = "the shape of MiniCPM4 0.5B",
+     .summary = "about the shape of MiniCPM4 0.5B",
      .fields = FIELDS("minicpm", 1024, 4096, 24, 16, 2, 64, 73448, 32768)
          TOKENS(1, 2) ",\"rms_norm_eps\":1e-5,\"scale_emb\":12,\"scale_depth\":1.4,"
                       "\"dim_model_base\":256"},

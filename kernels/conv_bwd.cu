@@ -8,7 +8,7 @@ template <typename T> struct conv_gradients {
     int rows, X;
 };
 
-// What the thread reads of a row.
+// The thread's channels of a row.
 template <typename T> struct conv_row {
     channels<T> u, dy, gate;
 

@@ -251,6 +251,16 @@ static __device__ __forceinline__ void by_columns(sums16<CHUNK> &c, const float 
     }
 }
 
+// Multiply a state by its decay. One of 0 leaves nothing, whatever the state was.
+template <int N> static __device__ __forceinline__ void decay(sums16<N> &c, float by)
+{
+#pragma unroll
+    for (int n = 0; n < N / 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            c[n][e] = by != 0 ? c[n][e] * by : 0;
+}
+
 // Make columns from `count` on zero.
 static __device__ __forceinline__ void first_columns(sums16<CHUNK> &c, int count)
 {

@@ -3,7 +3,7 @@
 
 // Sums that leave the warps, in shared memory, for one chunk of a value head.
 struct delta_dots {
-    float queries[CHUNK];            // of each row: its query with the gradient
+    float queries[CHUNK];            // the query of each row with its gradient
     float left[CHUNK], right[CHUNK]; // its key with both parts of the gradient
     float out[CHUNK];                // its key with what goes to the state behind the chunk
     float values[CHUNK];             // its value with the gradient of r
@@ -44,7 +44,7 @@ static __device__ __forceinline__ void add_scaled(sums16<D> &grad, sums16<D> &c,
 
 // One value head of a chunk, as all warps see it.
 template <typename T, int D> struct delta_head {
-    const T *q, *k, *v, *dout, *dr, *updates; // of the chunk's first row
+    const T *q, *k, *v, *dout, *dr, *updates; // the chunk's first row
     const T *state, *dstate;
     const float *gates, *logs;
     const int32_t *starts; // NULL: the document begins with the sequence
@@ -247,6 +247,78 @@ static __device__ __forceinline__ void add_pair(float (&x)[2], const float (&y)[
     x[1] += y[1];
 }
 
+// Add what the rows of a chunk give each other to the gradients of 16 rows of queries or keys.
+template <typename T, int D>
+static __device__ __forceinline__ void
+add_pairs(sums16<D> &grad, delta_sums &sums, const delta_head<T, D> &c, const T *scores,
+          const T *system, const tile<T, D> &keys, const tile<T, D> &queries, int at, bool of_keys)
+{
+    const float one[2] = {1, 1};
+    sums16<D> s;
+    left16<T, CHUNK> pairs;
+    pairs.rows(of_keys ? system : scores, at);
+    clear<D>(s);
+    add_by_columns<T, D, CHUNK>(s, pairs, keys);
+    add_scaled<D>(grad, s, one);
+    row_dots<T, D>(sums.left, s, of_keys ? c.k : c.q, c.row, at, c.rows);
+    if (!of_keys)
+        return;
+    clear<D>(s);
+    pairs.columns(system, at);
+    add_by_columns<T, D, CHUNK>(s, pairs, keys);
+    pairs.columns(scores, at);
+    add_by_columns<T, D, CHUNK>(s, pairs, queries);
+    add_scaled<D>(grad, s, one);
+    row_dots<T, D>(sums.right, s, c.k, c.row, at, c.rows);
+}
+
+// Add what goes through the states before and behind the chunk.
+template <typename T, int D>
+static __device__ __forceinline__ void
+add_states(sums16<D> &grad, delta_sums &sums, const delta_head<T, D> &c, const tile<T, D> &state,
+           const tile<T, D> &dstate, int at, bool of_keys)
+{
+    float f[2], sum[2];
+    sums16<D> s;
+    left16<T, D> left;
+    left.load(of_keys ? c.dr : c.dout, c.width, at, c.rows);
+    clear<D>(s);
+    add_by_columns<T, D, D>(s, left, state);
+    c.factors(f, of_keys ? DELTA_K_IN : DELTA_Q_IN, at);
+    if (of_keys) {
+        f[0] *= -c.factor(DELTA_BETA, at + row_of(0));
+        f[1] *= -c.factor(DELTA_BETA, at + row_of(2));
+    }
+    add_scaled<D>(grad, s, f);
+    row_dots<T, D>(sum, s, of_keys ? c.k : c.q, c.row, at, c.rows);
+    add_pair(sums.left, sum);
+    if (!of_keys)
+        return;
+    left.load(c.updates, c.width, at, c.rows);
+    clear<D>(s);
+    add_by_columns<T, D, D>(s, left, dstate);
+    c.factors(f, DELTA_K_OUT, at);
+    add_scaled<D>(grad, s, f);
+    row_dots<T, D>(sums.out, s, c.k, c.row, at, c.rows);
+    add_pair(sums.right, sums.out);
+}
+
+// Leave the sums of 16 rows to the warp that finishes the head.
+static __device__ __forceinline__ void leave_sums(delta_dots &dots, const delta_sums &sums, int at,
+                                                  bool of_keys)
+{
+    if (lane_id() % 4 == 0)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const int i = at + row_of(2 * r);
+            (of_keys ? dots.left : dots.queries)[i] = sums.left[r];
+            if (of_keys) {
+                dots.right[i] = sums.right[r];
+                dots.out[i] = sums.out[r];
+            }
+        }
+}
+
 // Block (kv, chunk, b) has a chunk of a key head. The lower half of its warps has the gradients of queries, the upper
 // half those of keys, 16 rows a warp.
 template <typename T, int D>
@@ -257,6 +329,7 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
           const T *dt_bias, const int32_t *doc_start, int B, int S, int H, int K, int ld)
 {
     constexpr bool LP = sizeof(T) == 2;
+    constexpr int EACH = CHUNK * 32 / NJ_THREADS; // rows of values of a warp
     // Layout: lp: keys, queries, updates, two matrices, then two states in the place of all; float: the matrices. At
     // the end, the sums of a head in the place of what is first.
     extern __shared__ __align__(512) uint4 nj_shared[];
@@ -270,17 +343,16 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
     const int64_t row = (int64_t)blockIdx.z * S + first, width = (int64_t)H * D;
     const int64_t part = ((int64_t)blockIdx.z * gridDim.y + chunk) * H;
     const delta_heads<D> shared(H, K, kv * group);
-    qkv += row * shared.row;
-    dqkv += row * shared.row;
+    qkv += row * shared.row, dqkv += row * shared.row;
     sums16<D> grad;
     clear<D>(grad);
-    const float *norms = nullptr;
     for (int h = kv * group; h < (kv + 1) * group; h++) {
         const int64_t of = chunk_at(blockIdx.z, h, chunk, H, S), column = row * width + h * D;
-        const delta_heads<D> heads(H, K, h);
-        const delta_head<T, D> c = {qkv + heads.q,
-                                    qkv + heads.k,
-                                    qkv + heads.v,
+        const int64_t step = row * ld + h;
+        const int v = delta_heads<D>(H, K, h).v;
+        const delta_head<T, D> c = {qkv + shared.q,
+                                    qkv + shared.k,
+                                    qkv + v,
                                     dout + column,
                                     dr + column,
                                     updates + column,
@@ -290,99 +362,50 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
                                     logs + of * DELTA_LOGS * CHUNK,
                                     doc_start ? doc_start + row : nullptr,
                                     width,
-                                    heads.row,
+                                    shared.row,
                                     first,
                                     rows};
-        norms = c.gates + (of_keys ? DELTA_K_NORM : DELTA_Q_NORM) * CHUNK;
         __syncthreads(); // the sums of the last head have been read
         if constexpr (LP) {
             tile_load<T, D, CHUNK>(keys, c.k, c.row, 0, rows);
             tile_load<T, D, CHUNK>(queries, c.q, c.row, 0, rows);
             tile_load<T, D, CHUNK>(changes, c.updates, (int)width, 0, rows);
         }
-        const float of_value = value_gradients<T, D>(dqkv + heads.v, c);
+        const float of_value = value_gradients<T, D>(dqkv + v, c);
         cp_wait();
         __syncthreads();
         pair_gradients<T, D>(of_keys ? system : scores, c,
                              tile<T, D>::of(changes, c.updates, (int)width, rows), at, !of_keys);
         __syncthreads();
-
-        const auto k = tile<T, D>::of(keys, c.k, c.row, rows);
-        const float one[2] = {1, 1};
-        float f[2], sum[2];
         delta_sums sums = {};
-        sums16<D> s;
-        left16<T, CHUNK> pairs;
-        pairs.rows(of_keys ? system : scores, at);
-        clear<D>(s);
-        add_by_columns<T, D, CHUNK>(s, pairs, k);
-        add_scaled<D>(grad, s, one);
-        row_dots<T, D>(sum, s, of_keys ? c.k : c.q, c.row, at, rows);
-        add_pair(sums.left, sum);
-        if (of_keys) {
-            clear<D>(s);
-            pairs.columns(system, at);
-            add_by_columns<T, D, CHUNK>(s, pairs, k);
-            pairs.columns(scores, at);
-            add_by_columns<T, D, CHUNK>(s, pairs, tile<T, D>::of(queries, c.q, c.row, rows));
-            add_scaled<D>(grad, s, one);
-            row_dots<T, D>(sum, s, c.k, c.row, at, rows);
-            add_pair(sums.right, sum);
-        }
-
+        add_pairs<T, D>(grad, sums, c, scores, system, tile<T, D>::of(keys, c.k, c.row, rows),
+                        tile<T, D>::of(queries, c.q, c.row, rows), at, of_keys);
+        T *state = keys, *dstate = keys + D * D;
         if constexpr (LP) {
             __syncthreads(); // the tiles of rows have been read
-            tile_load<T, D, D>(keys, c.state, D, 0, D);
-            tile_load<T, D, D>(keys + D * D, c.dstate, D, 0, D);
+            tile_load<T, D, D>(state, c.state, D, 0, D);
+            tile_load<T, D, D>(dstate, c.dstate, D, 0, D);
             cp_wait();
             __syncthreads();
         }
-        left16<T, D> left;
-        left.load(of_keys ? c.dr : c.dout, width, at, rows);
-        clear<D>(s);
-        add_by_columns<T, D, D>(s, left, tile<T, D>::of(keys, c.state, D, D));
-        c.factors(f, of_keys ? DELTA_K_IN : DELTA_Q_IN, at);
-        if (of_keys) {
-            f[0] *= -c.factor(DELTA_BETA, at + row_of(0));
-            f[1] *= -c.factor(DELTA_BETA, at + row_of(2));
-        }
-        add_scaled<D>(grad, s, f);
-        row_dots<T, D>(sum, s, of_keys ? c.k : c.q, c.row, at, rows);
-        add_pair(sums.left, sum);
-        if (of_keys) {
-            left.load(c.updates, width, at, rows);
-            clear<D>(s);
-            add_by_columns<T, D, D>(s, left, tile<T, D>::of(keys + D * D, c.dstate, D, D));
-            c.factors(f, DELTA_K_OUT, at);
-            add_scaled<D>(grad, s, f);
-            row_dots<T, D>(sums.out, s, c.k, c.row, at, rows);
-            add_pair(sums.right, sums.out);
-        }
-        const float of_states = warp_sum(LP ? state_share<T, D>(keys, keys + D * D)
-                                            : state_share<T, D>(c.state, c.dstate));
+        add_states<T, D>(grad, sums, c, tile<T, D>::of(state, c.state, D, D),
+                         tile<T, D>::of(dstate, c.dstate, D, D), at, of_keys);
+        const float of_states =
+            warp_sum(LP ? state_share<T, D>(state, dstate) : state_share<T, D>(c.state, c.dstate));
         __syncthreads(); // the states, or matrices, have been read
+        leave_sums(dots, sums, at, of_keys);
         if (lane_id() == 0)
             dots.states[warp] = of_states;
-        if (lane_id() < CHUNK * 32 / NJ_THREADS)
-            dots.values[warp * (CHUNK * 32 / NJ_THREADS) + lane_id()] = of_value;
-        if (lane_id() % 4 == 0)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int i = at + row_of(2 * r);
-                (of_keys ? dots.left : dots.queries)[i] = sums.left[r];
-                if (of_keys) {
-                    dots.right[i] = sums.right[r];
-                    dots.out[i] = sums.out[r];
-                }
-            }
+        if (lane_id() < EACH)
+            dots.values[warp * EACH + lane_id()] = of_value;
         __syncthreads();
         if (warp == 0)
             step_gradients<T, D>(da_log_part + part + h, ddt_bias_part + part + h,
-                                 {b + row * ld + h, a + row * ld + h, db + row * ld + h,
-                                  da + row * ld + h, ld, exp_fast(to_f32(a_log[h])),
-                                  to_f32(dt_bias[h])},
+                                 {b + step, a + step, db + step, da + step, ld,
+                                  exp_fast(to_f32(a_log[h])), to_f32(dt_bias[h])},
                                  dots, c);
     }
-    const int of = of_keys ? shared.k : shared.q;
-    norm_gradients<T, D>(dqkv + of, grad, qkv + of, norms, shared.row, at, rows);
+    const int of = of_keys ? shared.k : shared.q, norm = of_keys ? DELTA_K_NORM : DELTA_Q_NORM;
+    gates += (chunk_at(blockIdx.z, kv * group, chunk, H, S) * DELTA_FACTORS + norm) * CHUNK;
+    norm_gradients<T, D>(dqkv + of, grad, qkv + of, gates, shared.row, at, rows);
 }

@@ -58,12 +58,7 @@ delta_bwd_state(T *dr, T *dstates, const T *dout, const T *qkv, const float *gat
         first_columns(r, rows);
         store_columns(dr + row * width + out, width, rows, r);
 
-        const float carry = f[DELTA_CARRY * CHUNK];
-#pragma unroll
-        for (int n = 0; n < D / 8; n++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                now[n][e] = carry != 0 ? now[n][e] * carry : 0;
+        decay<D>(now, f[DELTA_CARRY * CHUNK]);
         by_columns(from, f + DELTA_Q_IN * CHUNK);
         left.take(from, scratch_chunk);
         add_by_columns<T, D, CHUNK>(now, left,

@@ -19,7 +19,6 @@ static __device__ __forceinline__ uint32_t stored_rows(const int32_t *doc_start,
 template <typename T, int D> struct delta_chunk {
     tile<T, D> keys;
     const float *gates, *logs;
-    int first, rows;
     float *scratch;
 
     // Return the state behind row e, whose document begins at `begin`.
@@ -49,6 +48,26 @@ template <typename T, int D> struct delta_chunk {
         left.take(u, scratch);
         add_by_columns<T, D, CHUNK>(out, left, keys);
     }
+    // Store the states behind the last rows of documents, `apart` elements from slot to slot.
+    __device__ __forceinline__ void store_states(float *to, int64_t apart, const int32_t *doc_start,
+                                                 const int32_t *slot, const sums16<D> &state,
+                                                 const sums16<CHUNK> &updates, int first,
+                                                 int S) const
+    {
+#pragma unroll 1
+        for (int half = 0; half < CHUNK; half += 32) {
+            const uint32_t found = stored_rows(doc_start, slot, first + half, S);
+#pragma unroll 1
+            for (int e = half; e < half + 32; e++) {
+                if ((found >> (e - half) & 1) == 0)
+                    continue;
+                sums16<D> behind;
+                state_behind(behind, state, updates, e,
+                             (doc_start ? doc_start[first + e] : 0) - first);
+                store_rows<float, D>(to + slot[first + e] * apart, D, behind);
+            }
+        }
+    }
 };
 
 // A warp has 16 columns of values of a head, which are rows of the state, and goes through the sequence with that part
@@ -76,7 +95,7 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
         const int rows = min(CHUNK, S - first);
         const T *in = qkv + row * heads.row;
         const T *t = solve + at * CHUNK * CHUNK, *p = scores + at * CHUNK * CHUNK;
-        const float *f = gates + at * DELTA_FACTORS * CHUNK;
+        const float *f = gates + at * DELTA_FACTORS * CHUNK, *l = logs + at * DELTA_LOGS * CHUNK;
         if constexpr (sizeof(T) == 2) {
             __syncthreads(); // no warp reads the last chunk's tiles any more
             tile_load<T, D, CHUNK>(keys, in + heads.k, heads.row, 0, rows);
@@ -93,11 +112,7 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
         cp_wait();
         if constexpr (sizeof(T) == 2)
             __syncthreads();
-        const delta_chunk<T, D> c = {tile<T, D>::of(keys, in + heads.k, heads.row, rows),
-                                     f,
-                                     logs + at * DELTA_LOGS * CHUNK,
-                                     first,
-                                     rows,
+        const delta_chunk<T, D> c = {tile<T, D>::of(keys, in + heads.k, heads.row, rows), f, l,
                                      scratch + 16 * D};
         clear<CHUNK>(u);
         add_by_rows<T, CHUNK, D>(u, before, c.keys);
@@ -126,29 +141,11 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
                                      tile<T, CHUNK>::of(matrices + CHUNK * CHUNK, p, CHUNK, CHUNK));
         store_columns(o + row * width + out, width, rows, y);
 
-        if (state) {
-            const int32_t *starts = doc_start ? doc_start + (int64_t)b * S : nullptr;
-            const int32_t *slots = slot + (int64_t)b * S;
-#pragma unroll 1
-            for (int half = 0; half < CHUNK; half += 32) {
-                const uint32_t found = stored_rows(starts, slots, first + half, S);
-                for (int e = half; e < half + 32 && found >> (e - half); e++) {
-                    if ((found >> (e - half) & 1) == 0)
-                        continue;
-                    const int begin = (starts ? starts[first + e] : 0) - first;
-                    sums16<D> behind;
-                    c.state_behind(behind, now, u, e, begin);
-                    store_rows<float, D>(
-                        state + (((int64_t)slots[first + e] * H + h) * D + column) * D, D, behind);
-                }
-            }
-        }
-        const float carry = f[DELTA_CARRY * CHUNK];
-#pragma unroll
-        for (int n = 0; n < D / 8; n++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                now[n][e] = carry != 0 ? now[n][e] * carry : 0;
+        if (state)
+            c.store_states(state + ((int64_t)h * D + column) * D, (int64_t)H * D * D,
+                           doc_start ? doc_start + (int64_t)b * S : nullptr, slot + (int64_t)b * S,
+                           now, u, first, S);
+        decay<D>(now, f[DELTA_CARRY * CHUNK]);
         by_columns(u, f + DELTA_K_OUT * CHUNK);
         left.take(u, c.scratch);
         add_by_columns<T, D, CHUNK>(now, left, c.keys);

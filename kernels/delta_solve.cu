@@ -3,7 +3,7 @@
 
 constexpr int SYSTEM_LD = CHUNK + 4; // elements of a row of the system
 
-// What all warps know of the rows of a chunk.
+// The rows of a chunk, as all warps know them.
 struct delta_chunk {
     float beta[CHUNK], k_norm[CHUNK], q_norm[CHUNK], log[CHUNK], rest[CHUNK];
     int begin
@@ -17,7 +17,7 @@ struct delta_chunk {
 };
 
 // Return the sum over the rows of a document up to the lane's, for a row a lane. The sums are those of double
-// precision, so that differences of large logarithms keep their digits. `begin` is the lane of the document's first row.
+// precision, so that differences of large logarithms keep their digits. `begin` is the lane of the first row.
 static __device__ __forceinline__ double sum_of_document(double x, int begin)
 {
     const int lane = lane_id();

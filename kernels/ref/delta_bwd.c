@@ -3,7 +3,7 @@
 
 /* A chunk of a value head. */
 struct chunk {
-    const real *q, *k, *v, *dout, *u, *dr; /* of the first row */
+    const real *q, *k, *v, *dout, *u, *dr; /* the first row */
     int64_t row, width; /* elements from a row of q, k, v to the next; of the others */
     int32_t first, rows;
     int D;

@@ -3,7 +3,7 @@
 
 /* The rows of a chunk for a head, and their updates. */
 struct rows {
-    const real *q, *k, *v; /* of the first row */
+    const real *q, *k, *v; /* the first row */
     int64_t row;           /* elements from a row to the next */
     int32_t count;
     int D;

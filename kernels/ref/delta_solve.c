@@ -2,7 +2,7 @@
 #include "delta.h"
 
 struct chunk {
-    const real *q, *k; /* of the chunk's first row */
+    const real *q, *k; /* the chunk's first row */
     int64_t row;       /* elements from a row to the next */
     int32_t first, rows;
     int D;

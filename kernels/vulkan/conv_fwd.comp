@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv.glsl"
 
-const int ROWS = 32, COLUMNS = 1024; // of a block
+const int ROWS = 32, COLUMNS = 1024; // in a block
 
 void nj_conv_fwd()
 {

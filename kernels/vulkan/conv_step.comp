@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-const int COLUMNS = 1024; // of a block
+const int COLUMNS = 1024; // in a block
 
 void nj_conv_step()
 {

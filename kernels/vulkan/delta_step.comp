@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 const int COLUMNS = 32; // columns of values of a block
-const int WIDTH = NJ_THREADS / COLUMNS, MOST = D / WIDTH; // threads of a column, elements of a thread
+const int WIDTH = NJ_THREADS / COLUMNS,
+          MOST = D / WIDTH; // threads of a column, elements of a thread
 
 float softplus(float x)
 {
@@ -20,7 +21,8 @@ void nj_delta_step()
     const int64_t at = int64_t(r) * ld;
     const float step = get(from_t(a, at), h) + get(dt_bias, h);
     const float keep = nj_exp(-nj_exp(get(a_log, h)) * softplus(step));
-    NJ_UNROLL for (int i = 0; i < MOST; i++) {
+    NJ_UNROLL
+    for (int i = 0; i < MOST; i++) {
         const int d = lane + i * WIDTH;
         q[i] = get(row, kv * D + d);
         k[i] = get(row, (K + kv) * D + d);
@@ -35,7 +37,8 @@ void nj_delta_step()
     const float v = get(row, (2 * K + h) * D + column);
     const float update = sigmoid(get(from_t(b, at), h)) * (v - seen) * of_k;
     float read = 0.0;
-    NJ_UNROLL for (int i = 0; i < MOST; i++) {
+    NJ_UNROLL
+    for (int i = 0; i < MOST; i++) {
         s[i] += update * k[i];
         from_state.v[lane + i * WIDTH] = s[i];
         read += s[i] * q[i];

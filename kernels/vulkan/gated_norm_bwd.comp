@@ -10,7 +10,8 @@ void nj_gated_norm_bwd()
     const int heads = N * H, each = ceil_div(heads, P), first = block_x() * each;
     const int end = min(first + each, heads), lane = thread() % WIDTH, group = thread() / WIDTH;
     float dw[MOST];
-    NJ_UNROLL for (int k = 0; k < MOST; k++)
+    NJ_UNROLL
+    for (int k = 0; k < MOST; k++)
         dw[k] = 0.0;
     for (int from_head = first; from_head < end; from_head += GROUPS) {
         const int i = from_head + group;
@@ -24,7 +25,8 @@ void nj_gated_norm_bwd()
         }
         const float r = 1.0 / sqrt(group_sum(squares, WIDTH) / float(D) + eps);
         const float mean = group_sum(along, WIDTH) * r / float(D);
-        NJ_UNROLL for (int k = 0; k < MOST; k++) {
+        NJ_UNROLL
+        for (int k = 0; k < MOST; k++) {
             const int d = lane + k * WIDTH;
             if (!live)
                 continue;
@@ -38,7 +40,8 @@ void nj_gated_norm_bwd()
             put(from_t(dout, at), d, r * (g * gain * t - normed * mean));
         }
     }
-    NJ_UNROLL for (int k = 0; k < MOST; k++)
+    NJ_UNROLL
+    for (int k = 0; k < MOST; k++)
         nj_gains[group * D + lane + k * WIDTH] = dw[k];
     barrier();
     for (int d = thread(); d < D; d += NJ_THREADS) {

@@ -81,7 +81,7 @@ static struct delta_args inputs(struct shape s, double rate)
     return x;
 }
 
-/* What the passes compute, with random numbers where they must write. */
+/* Results of the passes, which overwrite random numbers. */
 struct pass {
     double *gates, *logs, *solve, *scores, *o, *states, *updates;
 };

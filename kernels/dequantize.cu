@@ -13,13 +13,6 @@ template <typename T> static __device__ __forceinline__ void store8(T *dst, cons
     }
 }
 
-template <int TYPE> static __device__ __forceinline__ place place_of(const int *data, int64_t n)
-{
-    const int odd = block<TYPE>::BYTES % 4 ? int(n) & 1 : 0;
-    const uint8_t *b = reinterpret_cast<const uint8_t *>(data) + n * block<TYPE>::BYTES;
-    return {b, b - 2 * odd, odd};
-}
-
 // Expand the same eight elements of each of TIMES blocks per thread. If the blocks lie in the order of dst, all are
 // read before the first is written, and from one address; otherwise, and at the end, one after another.
 template <typename T, int TYPE>

@@ -391,4 +391,12 @@ template <> struct block<NJ_TYPE_MXFP4> : whole_numbers<12> {
     }
 };
 
+// Return where block n begins.
+template <int TYPE> static __device__ __forceinline__ place place_of(const int *data, int64_t n)
+{
+    const int odd = block<TYPE>::BYTES % 4 ? int(n) & 1 : 0;
+    const uint8_t *b = reinterpret_cast<const uint8_t *>(data) + n * block<TYPE>::BYTES;
+    return {b, b - 2 * odd, odd};
+}
+
 #endif

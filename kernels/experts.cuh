@@ -18,6 +18,7 @@ template <int ROWS, int COLUMNS> struct expert_tiles {
     const int *first;
     int experts, across; // tiles side by side
     int expert = 0;
+    int start = 0; // its first place
     int begin = 0; // tiles of the experts before it
 
     __device__ __forceinline__ expert_tiles(const int *starts, int E, int columns)
@@ -30,10 +31,10 @@ template <int ROWS, int COLUMNS> struct expert_tiles {
     {
         constexpr int GROUP = 16;
         for (; expert < experts; expert++) {
-            const int start = first[expert], rows = first[expert + 1] - start;
-            const int down = (rows + ROWS - 1) / ROWS;
+            const int rows = first[expert + 1] - start, down = (rows + ROWS - 1) / ROWS;
             if (i - begin >= down * across) {
                 begin += down * across;
+                start += rows;
                 continue;
             }
             i -= begin;

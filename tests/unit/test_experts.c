@@ -6,6 +6,7 @@
 #include "gradients.h"
 
 #include "base/route.h"
+#include "base/tensor_type.h"
 
 void nj_ref_expert_route_f64(int32_t *chosen, double *weight, const double *logits,
                              const double *bias, int32_t N, int32_t E, int32_t J, int32_t G,
@@ -33,6 +34,17 @@ void nj_ref_expert_gemv_swiglu_f64(double *act, const double *x, const double *w
 void nj_ref_expert_gemv_down_f64(double *y, const double *act, const double *w, const double *bias,
                                  const int32_t *chosen, const double *weight, int32_t N, int32_t J,
                                  int32_t E, int32_t I, int32_t C);
+void nj_ref_dequantize_f64(int TYPE, double *dst, const int32_t *data, const int32_t *index,
+                           int32_t M, int32_t R, int32_t C);
+void nj_ref_expert_gemv_swiglu_blocks_f64(int TYPE, double *act, const double *x,
+                                          const int32_t *gate, const int32_t *up,
+                                          const double *bias, const int32_t *chosen, int32_t N,
+                                          int32_t J, int32_t E, int32_t I, int32_t C, float limit,
+                                          float alpha);
+void nj_ref_expert_gemv_down_blocks_f64(int TYPE, double *y, const double *act, const int32_t *w,
+                                        const double *bias, const int32_t *chosen,
+                                        const double *weight, int32_t N, int32_t J, int32_t E,
+                                        int32_t I, int32_t C);
 
 enum { N = 9, E = 12, J = 4, P = N * J, C = 16, M = 8, LD = 24 };
 
@@ -341,6 +353,46 @@ static void decoded_rows_equal_those_of_gemms(void **state)
     }
 }
 
+/* Fill blocks whose float16 numbers are below 2, and whose bytes are no exponents that overflow. */
+static void fill_blocks(int32_t *data, size_t words)
+{
+    for (size_t i = 0; i < words; i++)
+        data[i] = (int32_t)((uint32_t)(uniform() * 4294967296.0) & 0xbfbfbfbf);
+}
+
+static void quantized_experts_equal_expanded_ones(void **state)
+{
+    (void)state;
+    static const int types[] = {NJ_TYPE_Q8_0, NJ_TYPE_Q4_K, NJ_TYPE_Q5_K, NJ_TYPE_Q6_K,
+                                NJ_TYPE_MXFP4};
+    enum { ROWS = 2, USED = 3, WIDE = 256, OF = 4, I = 256, WORDS = OF * I * WIDE / 128 * 34 };
+    static int32_t gate[WORDS], up[WORDS], down[WORDS];
+    const int32_t chosen[ROWS * USED] = {3, 0, 1, 2, -1, 3};
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        reset(NULL);
+        const double *x = random_values(ROWS * WIDE), *weight = random_values(ROWS * USED);
+        const double *bias = random_values(2 * OF * I), *plus = random_values(OF * WIDE);
+        double *w = zeros((size_t)2 * OF * I * WIDE), *act = zeros(ROWS * USED * I);
+        double *got = zeros(ROWS * USED * I), *y = random_values(ROWS * WIDE);
+        fill_blocks(gate, WORDS);
+        fill_blocks(up, WORDS);
+        fill_blocks(down, WORDS);
+        nj_ref_dequantize_f64(types[k], w, gate, NULL, OF * I, OF * I, WIDE);
+        nj_ref_dequantize_f64(types[k], w + OF * I * WIDE, up, NULL, OF * I, OF * I, WIDE);
+        nj_ref_expert_gemv_swiglu_f64(act, x, w, bias, chosen, ROWS, USED, OF, I, WIDE, 7, 1.5f);
+        nj_ref_expert_gemv_swiglu_blocks_f64(types[k], got, x, gate, up, bias, chosen, ROWS, USED,
+                                             OF, I, WIDE, 7, 1.5f);
+        assert_all_close(got, act, ROWS * USED * I, 1e-12);
+
+        double *again = copy(y, ROWS * WIDE);
+        nj_ref_dequantize_f64(types[k], w, down, NULL, OF * WIDE, OF * WIDE, I);
+        nj_ref_expert_gemv_down_f64(y, act, w, plus, chosen, weight, ROWS, USED, OF, I, WIDE);
+        nj_ref_expert_gemv_down_blocks_f64(types[k], again, act, down, plus, chosen, weight, ROWS,
+                                           USED, OF, I, WIDE);
+        assert_all_close(again, y, ROWS * WIDE, 1e-12);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +408,7 @@ int main(void)
         cmocka_unit_test_setup(outputs_are_weighted_and_added, reset),
         cmocka_unit_test_setup(the_bounded_activation_equals_its_formula, reset),
         cmocka_unit_test_setup(decoded_rows_equal_those_of_gemms, reset),
+        cmocka_unit_test_setup(quantized_experts_equal_expanded_ones, reset),
     };
     return cmocka_run_group_tests_name("experts", tests, NULL, NULL);
 }

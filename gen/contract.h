@@ -42,6 +42,7 @@ enum fill_kind {
     FILL_HALVES,
     FILL_WHOLE,
     FILL_STARTS,
+    FILL_LOW_BYTES,
     FILL_REF
 };
 

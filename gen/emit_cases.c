@@ -124,6 +124,7 @@ static void put_arg(struct text *t, const struct key *k, const struct test *test
         [FILL_HALVES] = "CASE_FILL_HALVES",
         [FILL_WHOLE] = "CASE_FILL_WHOLE",
         [FILL_STARTS] = "CASE_FILL_STARTS",
+        [FILL_LOW_BYTES] = "CASE_FILL_LOW_BYTES",
         [FILL_REF] = "CASE_FILL_REF",
     };
     const struct arg *a = &k->c->args[i];

@@ -217,6 +217,7 @@ static const char *const fill_names[] = {
     [FILL_HALVES] = "halves",
     [FILL_WHOLE] = "whole",
     [FILL_STARTS] = "starts",
+    [FILL_LOW_BYTES] = "low_bytes",
     [FILL_REF] = "ref",
 };
 static const struct fill_rule {
@@ -240,6 +241,7 @@ static const struct fill_rule {
     [FILL_HALVES] = {TAKES_NOTHING, WANTS_I32},
     [FILL_WHOLE] = {TAKES_EXPR, WANTS_FLOAT},
     [FILL_STARTS] = {TAKES_EXPR, WANTS_I32},
+    [FILL_LOW_BYTES] = {TAKES_NOTHING, WANTS_I32},
     [FILL_REF] = {TAKES_NAME, WANTS_ANY},
 };
 

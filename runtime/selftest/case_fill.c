@@ -154,6 +154,9 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
         case CASE_FILL_HALVES:
             out[i] = finite_halves((uint32_t)bits_at(stream, (uint64_t)i));
             break;
+        case CASE_FILL_LOW_BYTES:
+            out[i] = finite_halves((uint32_t)bits_at(stream, (uint64_t)i) & 0x7f7f7f7f);
+            break;
         default:
             out[i] = 0;
         }

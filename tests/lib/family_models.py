@@ -18,6 +18,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 TESTS = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(TESTS / "golden"))
@@ -61,14 +62,16 @@ MODELS = {
     "hunyuan": changed("hunyuan", max_position_embeddings=32768),
     "qwen3_moe": changed("qwen3_moe"),
     "qwen3_moe_tied": changed("qwen3_moe_tied", intermediate_size=120),
+    "gpt_oss": changed("gpt_oss", intermediate_size=64),
     "minicpm": changed("minicpm"),
     "minicpm_tied": changed("minicpm_tied", rope_parameters=PLAIN_ROPE),
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
-NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "ministral", "exaone4", "qwen3_moe")
+NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "ministral", "exaone4", "qwen3_moe", "gpt_oss")
 # Families that only run forward here.
-TEACHERS = ("qwen3_moe", "qwen3_moe_tied")
+TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")
+READ = ("gpt_oss",)  # and are not written
 # llama.cpp's converter takes layers for recurrent ones whose type is not spelled as in published files.
 SPELLED = {"granite_hybrid": {"layer_types": ["attention", "attention"]}}
 # Keys that it writes for experts and recurrent layers, which the model does not have, or for other positions.
@@ -185,6 +188,29 @@ def stack(folder, out):
         (out / file.name).write_bytes(file.read_bytes())
 
 
+def quantize_experts(folder, packed, expanded):
+    """Two folders: experts of random 4-bit numbers, and the same as transformers expands them."""
+    tensors, numbers, floats = load_file(folder / "model.safetensors"), {}, {}
+    random = torch.Generator().manual_seed(3)
+    for name, x in tensors.items():
+        if not name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+            numbers[name] = floats[name] = x.bfloat16()
+            continue
+        experts, columns, rows = x.shape
+        blocks = torch.randint(0, 256, (experts, rows, columns // 32, 16), generator=random, dtype=torch.uint8)
+        scales = torch.randint(122, 126, (experts, rows, columns // 32), generator=random, dtype=torch.uint8)
+        numbers[name + "_blocks"], numbers[name + "_scales"] = blocks, scales
+        floats[name] = convert_moe_packed_tensors(blocks, scales, dtype=torch.bfloat16).contiguous()
+        expect(floats[name].shape == x.shape, f"{name}: {floats[name].shape}")
+    for out, stored in ((packed, numbers), (expanded, floats)):
+        out.mkdir()
+        for file in folder.glob("*.json"):
+            (out / file.name).write_bytes(file.read_bytes())
+        save_file(stored, out / "model.safetensors", metadata={"format": "pt"})
+    said = json.loads((packed / "config.json").read_text())
+    (packed / "config.json").write_text(json.dumps(said | {"quantization_config": {"quant_method": "mxfp4"}}))
+
+
 def convert(folder, out):
     said = json.loads((folder / "config.json").read_text())["architectures"][0]
     done = subprocess.run([sys.executable, "-c", CONVERTER, said, folder, "--outtype", "f32", "--outfile", out], capture_output=True, text=True)
@@ -251,6 +277,10 @@ def round_trip(name, d):
     here = lambda folder: expect_equal(our_logits(folder), their_logits(folder, family, fields))
     check(f"{name} is made", make, name, theirs)
     check(f"{name} has its logits here", here, theirs)
+    if name in READ:
+        check(f"{name} is quantized", quantize_experts, theirs, d / "packed", d / "expanded")
+        check(f"{name}, quantized: its losses are those of the expanded weights", same_eval, d / "packed", d / "expanded", 0)
+        return
     if name in TEACHERS:
         check(f"{name} is stacked", stack, theirs, d / "stacked")
         check(f"{name}, stacked: its losses are the folder's", same_eval, d / "stacked", theirs, 0)

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RENAMES_MOST = 4 };
+enum { RENAMES_MOST = 9 };
 
 #define ALL_BIASES (FEATURE_BIT(FEATURE_QKV_BIAS) | FEATURE_BIT(FEATURE_O_BIAS))
 
@@ -59,6 +59,7 @@ enum {
     FIELDS_EXPERTS = 1 << 12,  /* num_experts and others */
     FIELDS_MUSE = 1 << 13,     /* qk_scale_factor, output_multiplier, post_norm_eps */
     FIELDS_OSS = 1 << 14,      /* swiglu_limit and others; models that are read, not written */
+    FIELDS_CONV = 1 << 15,     /* conv_L_cache, block_ff_dim, norm_eps and others */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -68,6 +69,7 @@ static const struct family {
     const char *limits; /* what models must have or lack to be read, for people; NULL: nothing */
     const char *listed; /* family of a file that has layer_types; NULL: this one */
     unsigned attention, mlp; /* features of its blocks of either kind */
+    unsigned recurrent;      /* features of blocks in the place of attention; 0: it has none */
     const char *act;         /* activation; NULL: silu */
     unsigned biases;         /* features of attention that attention_bias switches */
     unsigned fields;         /* FIELDS_* that it has */
@@ -92,7 +94,7 @@ static const struct family {
     /* Sizes of a model whose file leaves them out; 0: it must have them. */
     int hidden_size, ffn_size, layers, heads, vocab_size;
     int experts, experts_used, expert_size;
-    /* Parts of the names of tensors in a layer that differ from those of tensor_names.c. */
+    /* Parts of the names of tensors that differ from those of tensor_names.c. */
     struct tensor_rename {
         const char *from, *to;
     } rename[RENAMES_MOST];
@@ -441,6 +443,33 @@ static const struct family {
      .rename = {{"post_self_attn_layernorm", "post_attention_layernorm"},
                 {"post_attention_layernorm", "pre_feedforward_layernorm"},
                 {"post_mlp_layernorm", "post_feedforward_layernorm"}}},
+    {.model_type = "lfm2",
+     .models = "LFM2, LFM2.5, dense",
+     .limits = "without adapters",
+     .architecture = "Lfm2ForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
+     .mlp = NORMED_BEFORE,
+     .recurrent = NORMED_BEFORE | FEATURE_BIT(FEATURE_CONV),
+     .fields = FIELDS_CONV,
+     .kv_heads = 8,
+     .max_positions = 128000,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e6,
+     .tied = true,
+     .hidden_size = 2560,
+     .ffn_size = 12288,
+     .layers = 32,
+     .heads = 32,
+     .vocab_size = 65536,
+     .rename = {{"input_layernorm", "operator_norm"},
+                {"post_attention_layernorm", "ffn_norm"},
+                {"self_attn.q_norm", "self_attn.q_layernorm"},
+                {"self_attn.k_norm", "self_attn.k_layernorm"},
+                {"self_attn.o_proj", "self_attn.out_proj"},
+                {"mlp.gate_proj", "feed_forward.w1"},
+                {"mlp.up_proj", "feed_forward.w3"},
+                {"mlp.down_proj", "feed_forward.w2"},
+                {"model.norm", "model.embedding_norm"}}},
 };
 
 /* Values of hidden_act, and the kernels that compute each. The first is the default of a config.json without it. */
@@ -463,7 +492,8 @@ enum {
     NAMES_BYTES = 256
 };
 
-/* Return the field of config.json that names the activation, and the one with the width of the MLP. */
+/* Return the field of config.json that names the activation, the one with the width of the MLP, and the one with the
+ * number that is added to mean squares. */
 static inline const char *family_act_field(const struct family *f)
 {
     return f->fields & (FIELDS_GEMMA | FIELDS_MUSE) ? "hidden_activation" : "hidden_act";
@@ -471,6 +501,10 @@ static inline const char *family_act_field(const struct family *f)
 static inline const char *family_ffn_field(const struct family *f)
 {
     return f->fields & FIELDS_HYBRID ? "shared_intermediate_size" : "intermediate_size";
+}
+static inline const char *family_eps_field(const struct family *f)
+{
+    return f->fields & FIELDS_CONV ? "norm_eps" : "rms_norm_eps";
 }
 
 /* Return whether models of the family have experts, and so can only be teachers. */

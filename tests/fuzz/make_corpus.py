@@ -614,6 +614,8 @@ write_all("config", {
     "valid_phi3": config(model_type="phi3", partial_rotary_factor=0.5, sliding_window=16),
     "valid_glm4": config(model_type="glm4", head_dim=64),
     "valid_hunyuan": config(model_type="hunyuan_v1_dense", rope_scaling={"type": "dynamic", "alpha": 1000, "factor": 1}),
+    "valid_lfm2": config(model_type="lfm2", conv_L_cache=3, full_attn_idxs=[1], block_ff_dim=96, block_multiple_of=8),
+    "convolutions_alone": config(model_type="lfm2", layer_types=["conv"] * 2),
     "valid_minicpm": config(model_type="minicpm", scale_emb=12, scale_depth=1.4, dim_model_base=32),
     "experts_by_default": config(model_type="granitemoehybrid", shared_intermediate_size=64, layer_types=["attention"] * 2),
     "text_config_is_a_list": json.dumps({"model_type": "gemma3", "text_config": [1]}),

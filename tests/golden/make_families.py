@@ -48,6 +48,11 @@ def sizes(hidden, heads, kv_heads, layers, **more):
                 pad_token_id=None) | more  # fmt: skip
 
 
+def with_convolutions(hidden, layer_types, **more):
+    fields = sizes(hidden, 2, 1, len(layer_types), layer_types=layer_types, rope_parameters=PLAIN_ROPE, **more)
+    return {name: x for name, x in fields.items() if name != "rms_norm_eps"} | dict(norm_eps=1e-3)
+
+
 def longrope(pairs, original):
     return {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": original,
             "short_factor": [1 + 0.05 * i for i in range(pairs)], "long_factor": [1.5 + 0.25 * i for i in range(pairs)]}  # fmt: skip
@@ -119,6 +124,11 @@ MODELS = {
     # a router and experts with biases, the latter with bounds that are often reached; sinks; windows; frequencies of which none is rounded
     "gpt_oss": ("GptOss", sizes(64, 2, 1, 3, head_dim=64, intermediate_size=40, sliding_window=9, layer_types=MIXED, num_local_experts=8,
                                 num_experts_per_tok=3, swiglu_limit=1.25, rope_parameters=YARN | {"truncate": False})),
+    # gated convolutions in the place of attention; a width that a rule makes of the one in the file
+    "lfm2": ("Lfm2", with_convolutions(128, ["conv", FULL, "conv"], block_multiple_of=40, block_ffn_dim_multiplier=1.1,
+                                       tie_word_embeddings=True)),
+    "lfm2_taps": ("Lfm2", with_convolutions(128, [FULL, "conv"], conv_L_cache=5, block_auto_adjust_ff_dim=False,
+                                            tie_word_embeddings=False)),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
@@ -138,6 +148,8 @@ FORMS = {
     "glm4_published": ("glm4", ["rope_parameters"], dict(rope_theta=1e4, partial_rotary_factor=0.5)),
     "exaone4_published": ("exaone4", ["layer_types", "rope_parameters"], dict(
         sliding_window_pattern=2, rope_theta=1e5, rope_scaling={name: x for name, x in LLAMA3.items() if name != "rope_theta"})),
+    "lfm2_published": ("lfm2", ["layer_types", "intermediate_size", "rope_parameters", "tie_word_embeddings"], dict(
+        full_attn_idxs=[1], block_ff_dim=96, block_dim=128, block_norm_eps=1e-3, conv_dim=128, rope_theta=1e4, tie_embedding=True)),
     "hunyuan_published": ("hunyuan", ["rope_parameters"], dict(
         rope_theta=1e4, rope_scaling={"alpha": 50.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
                                       "type": "dynamic"})),
@@ -172,6 +184,8 @@ CASES = {
     "qwen3_moe": ("qwen3", "qwen3_moe", {}),
     "qwen3_moe_tied": ("qwen3", "qwen3_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
     "gpt_oss": ("qwen3", "gpt_oss", {}),
+    "lfm2": ("lfm2", "lfm2_taps", {}),
+    "lfm2_taps": ("lfm2_taps", "lfm2", dict(grad_accum=2)),
     "minicpm": ("minicpm", "minicpm_tied", {}),
     "minicpm_tied": ("minicpm_tied", "minicpm", {}),
 }
@@ -257,6 +271,8 @@ def spread(name, tensor):
     rounding to 16 bits changes the choice of some rows."""
     if tensor.dim() == 1 or name.endswith("_bias"):
         return float(tensor.float().mean().round()), 1.0 if "sinks" in name else 0.03 if "down_proj_bias" in name else 0.3
+    if tensor.dim() == 3 and ".experts." not in name:  # taps
+        return 0.0, 0.5
     size = 2.5 if "embed" in name or "lm_head" in name else 0.1 if ".experts." in name and "down_proj" in name else 1.0
     return 0.0, round(size / tensor.shape[1] ** 0.5, 6)
 

@@ -83,7 +83,23 @@ def masks_of(config, batch):
     return masks if getattr(config, "layer_types", None) else masks["sliding_attention"]
 
 
+def is_recurrent(config):
+    return any(not kind.endswith("_attention") or kind.startswith("linear") for kind in getattr(config, "layer_types", None) or [])
+
+
+def logits_of_documents(model, batch):
+    """The logits of the rows with targets, of each document alone."""
+    found = []
+    for ids, target, start in zip(batch["ids"], batch["target"], batch["doc_start"]):
+        for document in start.unique():
+            here = start == document
+            found.append(model(ids[here][None], use_cache=False).logits[0][target[here] != IGNORED])
+    return torch.cat(found)
+
+
 def logits_of(model, batch):
+    if is_recurrent(model.config):  # no mask keeps documents apart
+        return logits_of_documents(model, batch)
     mask = masks_of(model.config, batch)
     logits = model(batch["ids"], attention_mask=mask, position_ids=batch["pos"], use_cache=False).logits
     return logits[batch["target"] != IGNORED]
@@ -91,12 +107,7 @@ def logits_of(model, batch):
 
 def check_masks(model, batch):
     """The masks give what every document gives that runs alone."""
-    found = []
-    for ids, target, start in zip(batch["ids"], batch["target"], batch["doc_start"]):
-        for document in start.unique():
-            here = start == document
-            found.append(model(ids[here][None], use_cache=False).logits[0][target[here] != IGNORED])
-    assert torch.allclose(torch.cat(found), logits_of(model, batch), rtol=1e-12, atol=1e-12)
+    assert torch.allclose(logits_of_documents(model, batch), logits_of(model, batch), rtol=1e-12, atol=1e-12)
 
 
 # ---- objective ----

@@ -63,12 +63,14 @@ MODELS = {
     "qwen3_moe": changed("qwen3_moe"),
     "qwen3_moe_tied": changed("qwen3_moe_tied", intermediate_size=120),
     "gpt_oss": changed("gpt_oss", intermediate_size=64),
+    "lfm2": changed("lfm2"),
+    "lfm2_taps": changed("lfm2_taps"),
     "minicpm": changed("minicpm"),
     "minicpm_tied": changed("minicpm_tied", rope_parameters=PLAIN_ROPE),
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
-NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "ministral", "exaone4", "qwen3_moe", "gpt_oss")
+NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "ministral", "exaone4", "qwen3_moe", "gpt_oss")
 # Families that only run forward here.
 TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")
 READ = ("gpt_oss",)  # and are not written

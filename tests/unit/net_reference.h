@@ -179,6 +179,29 @@ static inline void reference_glu(const struct reference *f, reference_rows x, re
     }
 }
 
+static inline void reference_conv(const struct reference *f, reference_rows x, reference_rows y)
+{
+    static reference_rows thirds;
+    static double out[REFERENCE_WIDEST];
+    const int X = f->b->channels, L = f->b->taps, C = f->n->c.hidden_size;
+    const float *taps = reference_weight(f, ROLE_CONV_TAPS);
+    for (int i = 0; i < ROWS; i++)
+        reference_product(thirds[i], x[i], reference_weight(f, ROLE_CONV_IN_WEIGHT), NULL,
+                          3 * (int64_t)X, C);
+    for (int i = 0; i < ROWS; i++) {
+        for (int c = 0; c < X; c++) {
+            double sum = 0;
+            for (int t = 0; t < L; t++) {
+                const int j = i - L + 1 + t;
+                if (j >= f->rows->doc_start[i])
+                    sum += (double)taps[c * L + t] * thirds[j][c] * thirds[j][2 * X + c];
+            }
+            out[c] = sum * thirds[i][X + c];
+        }
+        reference_product(y[i], out, reference_weight(f, ROLE_CONV_OUT_WEIGHT), NULL, C, X);
+    }
+}
+
 /* Add a block to the stream s. */
 static inline void reference_block(const struct reference *f, reference_rows s)
 {
@@ -191,7 +214,13 @@ static inline void reference_block(const struct reference *f, reference_rows s)
     memcpy(x, s, sizeof x);
     for (int i = 0; i < ROWS && block_has(f->b, FEATURE_NORM_BEFORE); i++)
         reference_norm(eps, x[i], s[i], reference_weight(f, all->norm), offset, C);
-    (f->b->kind == BLOCK_ATTENTION ? reference_attention : reference_glu)(f, x, y);
+    static void (*const block[BLOCK_KINDS])(const struct reference *, reference_rows,
+                                            reference_rows) = {
+        [BLOCK_ATTENTION] = reference_attention,
+        [BLOCK_GLU] = reference_glu,
+        [BLOCK_CONV] = reference_conv,
+    };
+    block[f->b->kind](f, x, y);
     for (int i = 0; i < ROWS; i++) {
         if (block_has(f->b, FEATURE_NORM_AFTER))
             reference_norm(after, y[i], y[i], reference_weight(f, all->norm_after), offset, C);

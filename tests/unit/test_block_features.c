@@ -347,6 +347,61 @@ static void some_layers_do_not_rotate(void **state)
     check_model(&c);
 }
 
+/* A layer with a convolution in the place of attention, before one with attention. */
+static struct model_config with_convolution(void)
+{
+    struct model_config c = plain();
+    c.arch.kind[1] = c.arch.kind[0];
+    c.arch.kind[1].block[0] = (struct block){BLOCK_CONV, NORMED_BEFORE | FEATURE_BIT(FEATURE_CONV),
+                                             .channels = NET_HIDDEN, .taps = 4};
+    c.arch.kind_of[0] = 1;
+    return c;
+}
+
+static void convolutions_take_the_place_of_attention(void **state)
+{
+    (void)state;
+    struct model_config c = with_convolution();
+    check_model(&c);
+    c.residual_scale = 0.6f;
+    check_model(&c);
+}
+
+/* Check that a model computes the same bits for a document whatever comes before it, and that a slot begins anew with
+ * another sequence. */
+static void check_memory(const struct model_config *c)
+{
+    enum { SAME = (ROWS - SECOND) * NET_HIDDEN };
+    static reference_rows hidden;
+    float before[SAME];
+    double want[VOCABULARY];
+    struct model m;
+    open_model(&m, c, RECOMPUTE_NONE);
+    const float *got = (const float *)(const void *)m.a.y + (ptrdiff_t)SECOND * NET_HIDDEN;
+    loss(&m);
+    memcpy(before, got, sizeof before);
+    for (int i = 0; i < SECOND; i++)
+        m.rows.ids[i] = (m.rows.ids[i] + 1 + i) % VOCABULARY;
+    loss(&m);
+    assert_memory_equal(got, before, sizeof before);
+    reference_hidden(&m.n, &m.rows, hidden);
+    prefill(&m);
+    for (int i = SECOND + PROMPT; i < ROWS; i++)
+        step_row(&m, i);
+    for (int i = SECOND; i < ROWS; i++) {
+        reference_logits(&m.n, hidden[i], want);
+        compare("logits in a slot that was used", i, step_row(&m, i), want, VOCABULARY);
+    }
+    close_model(&m);
+}
+
+static void recurrent_layers_begin_anew_with_a_document(void **state)
+{
+    (void)state;
+    const struct model_config c = with_convolution();
+    check_memory(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +427,8 @@ int main(void)
         cmocka_unit_test(rotated_heads_have_an_amplitude),
         cmocka_unit_test(scores_have_a_factor_of_their_own),
         cmocka_unit_test(some_layers_do_not_rotate),
+        cmocka_unit_test(convolutions_take_the_place_of_attention),
+        cmocka_unit_test(recurrent_layers_begin_anew_with_a_document),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
 }

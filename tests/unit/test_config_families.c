@@ -14,13 +14,18 @@
     "\"full_attention\"]"
 #define DENSE HYBRID ",\"num_local_experts\":0,\"position_embedding_type\":\"rope\""
 
-/* Write a letter for each layer: w has a window, f has none; upper case does not rotate; 2 follows the other table. */
+/* Write a letter for each layer: w has a window, f has none, c is a convolution; upper case does not rotate; 2 follows
+ * the other table. */
 static const char *layers_text(const struct model_config *c)
 {
     static char text[4 * LAYERS_MOST];
     char *at = text;
     for (int l = 0; l < c->layers; l++) {
         const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
+        if (!b) {
+            *at++ = 'c';
+            continue;
+        }
         const bool still = c->arch.rope[b->rope].rule == ROPE_NONE;
         *at++ = (char)((b->window > 0 ? 'w' : 'f') - (still ? 'a' - 'A' : 0));
         if (b->rope == 1 && !still)
@@ -75,6 +80,9 @@ static void layers_have_the_windows_of_their_family(void **state)
         {OF("granite_swa") ",\"layer_rope_theta\":[0,0],\"sliding_window\":null,"
                            "\"layer_types\":[\"full_attention\",\"full_attention\"]",
          "FF"},
+        {EIGHT("lfm2"), "ffffffff"},
+        {EIGHT("lfm2") ",\"full_attn_idxs\":[2,5,9]", "ccfccfcc"},
+        {OF("lfm2") ",\"full_attn_idxs\":[0],\"layer_types\":[\"conv\",\"full_attention\"]", "cf"},
         {DENSE, "ff"},
         {HYBRID ",\"num_local_experts\":0", "FF"},
         {HYBRID ",\"num_local_experts\":0,\"position_embedding_type\":\"nope\"", "FF"},
@@ -361,6 +369,20 @@ static const struct refused_fields refused[] = {
      "attention_bias is true"},
     {OF("granite") ",\"layer_rope_theta\":[1,1]", NJ_E_UNSUPPORTED,
      "layer_rope_theta is [1,1]; this"},
+    {OF("lfm2") ",\"conv_bias\":true", NJ_E_UNSUPPORTED, "conv_bias is true; biases"},
+    {OF("lfm2") ",\"conv_L_cache\":9,\"full_attn_idxs\":[0]", NJ_E_UNSUPPORTED,
+     "conv_L_cache is 9; 2 to 8"},
+    {OF("lfm2") ",\"full_attn_idxs\":[]", NJ_E_UNSUPPORTED, "no layer has attention"},
+    {OF("lfm2") ",\"full_attn_idxs\":1", NJ_E_FORMAT, "full_attn_idxs is 1; it must be a list"},
+    {OF("lfm2") ",\"full_attn_idxs\":[-1]", NJ_E_FORMAT, "full_attn_idxs is -1; it must be the"},
+    {OF("lfm2") ",\"layer_types\":[\"conv\",\"mamba\"]", NJ_E_UNSUPPORTED,
+     "layer_types is \"mamba\"; full_attention and conv are"},
+    {OF("lfm2") ",\"block_ffn_dim_multiplier\":1e9", NJ_E_FORMAT,
+     "block_ffn_dim_multiplier is 1000000000.0; the width"},
+    {OF("lfm2") ",\"rms_norm_eps\":0.5", NJ_E_UNSUPPORTED, "rms_norm_eps is 0.5; this"},
+    {OF("llama") ",\"norm_eps\":0.5", NJ_E_UNSUPPORTED, "norm_eps is 0.5; this"},
+    {OF("llama") ",\"layer_types\":[\"conv\",\"full_attention\"]", NJ_E_UNSUPPORTED,
+     "only full_attention is supported"},
     {OF("olmo2") ",\"attention_multiplier\":1", NJ_E_UNSUPPORTED,
      "attention_multiplier is 1; this"},
 };
@@ -369,6 +391,32 @@ static void other_values_are_refused(void **state)
 {
     (void)state;
     check_fields_refused(refused, sizeof refused / sizeof *refused);
+}
+
+static void widths_of_lfm2_follow_its_rule(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        int width;
+    } rows[] = {
+        {OF("lfm2") ",\"block_ff_dim\":6656", 4608},
+        {OF("lfm2") ",\"block_ff_dim\":12288", 8192},
+        {OF("lfm2") ",\"block_ff_dim\":6656,\"block_auto_adjust_ff_dim\":false", 6656},
+        {OF("lfm2") ",\"block_ff_dim\":6656,\"block_multiple_of\":8", 4440},
+        {OF("lfm2") ",\"block_ff_dim\":6656,\"block_multiple_of\":8,\"block_ffn_dim_multiplier\":1."
+                    "5",
+         6656},
+        {OF("lfm2") ",\"block_ff_dim\":768,\"block_ffn_dim_multiplier\":null", 512},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct model_config c;
+        char json[1024];
+        snprintf(json, sizeof json, "{%s}", rows[i].json);
+        check_ok(read_json(json, &c), json);
+        assert_int_equal(arch_mlp(&c.arch, 0)->ffn_size, rows[i].width);
+        check_written(&c, json);
+    }
 }
 
 int main(void)
@@ -382,6 +430,7 @@ int main(void)
         cmocka_unit_test(kept_layers_keep_their_factor),
         cmocka_unit_test(missing_fields_are_those_of_the_class),
         cmocka_unit_test(features_that_exclude_each_other_are_refused),
+        cmocka_unit_test(widths_of_lfm2_follow_its_rule),
         cmocka_unit_test(other_values_are_refused),
     };
     return cmocka_run_group_tests_name("config_families", tests, scratch_begin, scratch_end);

@@ -308,6 +308,8 @@ int main(void)
         OF_FAMILY("qwen3_moe"),
         OF_FAMILY("qwen3_moe_tied"),
         OF_FAMILY("gpt_oss"),
+        OF_FAMILY("lfm2"),
+        OF_FAMILY("lfm2_taps"),
         OF_FAMILY("minicpm"),
         OF_FAMILY("minicpm_tied"),
         OF_FORM("gemma3_published"),
@@ -318,6 +320,7 @@ int main(void)
         OF_FORM("glm4_published"),
         OF_FORM("exaone4_published"),
         OF_FORM("hunyuan_published"),
+        OF_FORM("lfm2_published"),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -59,7 +59,7 @@ static unsigned features_of(const json_t *config, const struct family *family, b
     const double given = json_number_value(json_object_get(config, "partial_rotary_factor"));
     const double part = given > 0 ? given : family->rotary > 0 ? family->rotary : 1;
     const unsigned biases = biased ? family->biases : 0;
-    return (family->attention & ~family->biases) | biases | family->mlp |
+    return (family->attention & ~family->biases) | biases | family->mlp | family->recurrent |
            (mlp_bias ? FEATURE_BIT(FEATURE_MLP_BIAS) : 0) |
            (capped ? FEATURE_BIT(FEATURE_SOFTCAP) : 0) |
            (padding || family->neighbors || part != 1 ? FEATURE_BIT(FEATURE_HEAD_MAP) : 0);

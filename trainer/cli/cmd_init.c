@@ -129,7 +129,7 @@ static int check_option(const struct settings *s, const struct model_config *c,
 /* Fit the heads: if they made up the width, they still do, unless --head-dim sets another size. */
 static int fit_heads(const struct settings *s, bool filled, struct model_config *c)
 {
-    const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
+    const struct block *b = arch_attention(&c->arch, c->layers);
     if (s->head_dim == 0 && filled) {
         const int size = c->hidden_size / b->heads;
         set_in_blocks(c, BLOCK_ATTENTION, offsetof(struct block, head_dim), size);
@@ -160,13 +160,14 @@ static void set_shape(const struct settings *s, struct model_config *c)
         else if (value != 0)
             set_in_blocks(c, o->kind, o->to, value);
     }
+    set_in_blocks(c, BLOCK_CONV, offsetof(struct block, channels), c->hidden_size);
     if (s->tie_embeddings != TIE_AUTO)
         c->tied = s->tie_embeddings == TIE_TRUE;
 }
 
 static int change_shape(const struct settings *s, struct model_config *c)
 {
-    const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
+    const struct block *b = arch_attention(&c->arch, c->layers);
     const bool filled = b->heads * b->head_dim == c->hidden_size;
     const int layers = c->layers;
     if (shape_given(s) == NULL)

@@ -29,6 +29,17 @@ const struct block *arch_first(const struct arch *a, int layers, enum block_kind
     return NULL;
 }
 
+const struct block *arch_attention(const struct arch *a, int layers)
+{
+    return arch_first(a, layers, BLOCK_ATTENTION);
+}
+
+const struct block *arch_mixer(const struct arch *a, int layer)
+{
+    const struct block *b = arch_block(a, layer, BLOCK_ATTENTION);
+    return b ? b : arch_block(a, layer, BLOCK_CONV);
+}
+
 const struct block *arch_mlp(const struct arch *a, int layer)
 {
     const struct block *b = arch_block(a, layer, BLOCK_GLU);
@@ -43,7 +54,7 @@ static bool blocks_are_alike(const struct block *a, const struct block *b)
            a->ffn_size == b->ffn_size && a->act == b->act && a->experts == b->experts &&
            a->experts_used == b->experts_used && a->router == b->router &&
            a->renormalized == b->renormalized && a->glu_limit == b->glu_limit &&
-           a->glu_alpha == b->glu_alpha;
+           a->glu_alpha == b->glu_alpha && a->channels == b->channels && a->taps == b->taps;
 }
 
 bool layers_are_alike(const struct layer *a, const struct layer *b)

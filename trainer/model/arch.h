@@ -24,6 +24,7 @@ enum block_kind {
     BLOCK_ATTENTION,
     BLOCK_GLU,     /* gated MLP: down(act(gate x) * up x) */
     BLOCK_EXPERTS, /* gated MLPs, of which a router chooses some for each row; their weighted sum */
+    BLOCK_CONV, /* gated short convolution: out(c * conv(b * x)), where b, c and x are thirds of a product */
     BLOCK_KINDS
 };
 
@@ -45,6 +46,8 @@ struct block {
     bool renormalized;
     /* bound of gate and up, and factor of the gate within its sigmoid, as expert_glu_clamped has them; 0: a plain MLP */
     float glu_limit, glu_alpha;
+    /* BLOCK_CONV: number of channels, and of rows that a row of a channel is computed from, its own among them */
+    int channels, taps;
 };
 
 enum { LAYERS_MOST = 1024, LAYER_KINDS_MOST = 8, LAYER_BLOCKS_MOST = BLOCK_KINDS, ROPES_MOST = 2 };
@@ -80,6 +83,10 @@ const struct layer *arch_layer(const struct arch *a, int layer);
 const struct block *arch_block(const struct arch *a, int layer, enum block_kind kind);
 /* Return the first block of a kind in the first `layers` layers; NULL: none has one. */
 const struct block *arch_first(const struct arch *a, int layers, enum block_kind kind);
+/* Return the first block with attention, which every model that passes config_check() has. */
+const struct block *arch_attention(const struct arch *a, int layers);
+/* Return the block of a layer that mixes rows: attention, or one in its place; NULL: it has none. */
+const struct block *arch_mixer(const struct arch *a, int layer);
 /* Return the MLP of a layer, of either kind; NULL: it has none. */
 const struct block *arch_mlp(const struct arch *a, int layer);
 /* Return whether two layers have the same blocks, with the same sizes. */

@@ -17,6 +17,7 @@
 #include "model/config_known.h"
 #include "model/config_layers.h"
 #include "model/config_numbers.h"
+#include "model/config_recurrent.h"
 #include "model/quantized_scheme.h"
 #include "model/tensor_names.h"
 
@@ -169,10 +170,11 @@ static int read_fields(const struct fields *f, struct model_config *c)
     struct block *blocks = config_plain_layers(c, family->model_type);
     TRY(read_hidden_act(f, family, &blocks[PLAIN_GLU]));
     TRY(read_sizes(f, family, c, blocks));
+    TRY(config_recurrent_sizes(f, family, &blocks[PLAIN_GLU]));
     TRY(read_biases(f, family, blocks));
     TRY(config_numbers(f, family, c, &blocks[PLAIN_ATTENTION]));
-    TRY(field_number(f, "rms_norm_eps", family->rms_eps, &eps));
-    TRY(field_bool(f, "tie_word_embeddings", family->tied, &c->tied));
+    TRY(field_number(f, family_eps_field(family), family->rms_eps, &eps));
+    TRY(config_tied(f, family, &c->tied));
     TRY(field_token(f, "bos_token_id", &c->bos_id));
     TRY(field_token(f, "eos_token_id", &c->eos_id));
     TRY(config_layers(f, family, c));

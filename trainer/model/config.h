@@ -12,7 +12,7 @@
 
 /* The largest sizes that config_check() accepts. */
 enum { CONFIG_SIZE_MOST = 1 << 24, CONFIG_LAYERS_MOST = LAYERS_MOST, CONFIG_HEADS_MOST = 1024 };
-enum { CONFIG_HEAD_DIM_MOST = 256 };
+enum { CONFIG_HEAD_DIM_MOST = 256, CONFIG_CHANNELS_MOST = 1 << 18, CONFIG_TAPS_MOST = 8 };
 
 struct model_config {
     char model_type[32]; /* "qwen2", "llama", ...: a row of families.h */

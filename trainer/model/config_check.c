@@ -117,11 +117,27 @@ static int check_experts(const struct block *b, const struct config_file *f)
     return 0;
 }
 
+/* Check the sizes of a convolution, which its kernels take. */
+static int check_conv(const struct block *b, const struct config_file *f)
+{
+    if (b->taps < 2 || b->taps > CONFIG_TAPS_MOST)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; 2 to %d are supported: use another model",
+                    f->path, field_called(f, "conv_L_cache").text, b->taps, (int)CONFIG_TAPS_MOST);
+    if (b->channels < 8 || b->channels > CONFIG_CHANNELS_MOST || b->channels % 8 != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is %d; convolutions of 8 to %d channels, multiples of 8, are "
+                    "supported: use another model",
+                    f->path, field_called(f, "hidden_size").text, b->channels,
+                    (int)CONFIG_CHANNELS_MOST);
+    return 0;
+}
+
 /* Check the sizes of the model and of one layer. */
 static int check_layer(const struct model_config *c, int layer, const struct config_file *f)
 {
     static const struct block neutral = {.heads = 1, .kv_heads = 1, .head_dim = 64, .ffn_size = 8};
     const struct block *experts = arch_block(&c->arch, layer, BLOCK_EXPERTS);
+    const struct block *conv = arch_block(&c->arch, layer, BLOCK_CONV);
     const struct block *b = block_or(c, layer, BLOCK_ATTENTION, &neutral);
     const int ffn_size = block_or(c, layer, BLOCK_GLU, &neutral)->ffn_size;
     const double theta = c->arch.rope[b->rope].theta;
@@ -164,10 +180,12 @@ static int check_layer(const struct model_config *c, int layer, const struct con
                     ffn_size);
     if (experts)
         TRY(check_experts(experts, f));
+    if (conv)
+        TRY(check_conv(conv, f));
     TRY(check_tokens(c, f));
     if (!(c->rms_eps > 0) || !(theta > 0))
         return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,
-                    field_called(f, "rms_norm_eps").text, (double)c->rms_eps,
+                    field_called(f, family_eps_field(family)).text, (double)c->rms_eps,
                     field_called(f, "rope_theta").text, theta);
     return 0;
 }
@@ -178,7 +196,10 @@ int config_check_file(const struct model_config *c, const struct config_file *f)
     for (int l = 1; l < c->layers; l++)
         if (c->arch.kind_of[l] != c->arch.kind_of[l - 1])
             TRY(check_layer(c, l, f));
-    return 0;
+    if (arch_attention(&c->arch, c->layers))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: no layer has attention; use a model in which at least one has it", f->path);
 }
 
 int config_check(const struct model_config *c, const char *where)

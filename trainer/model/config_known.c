@@ -31,7 +31,6 @@ static const char *const read_fields[] = {
     "original_max_position_embeddings",
     "partial_rotary_factor",
     "quantization_config",
-    "rms_norm_eps",
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
@@ -91,6 +90,22 @@ static const struct group_field {
     {FIELDS_OSS, "initial_context_length"}, /* rope_scaling has it, too */
     {FIELDS_OSS, "swiglu_alpha"},
     {FIELDS_OSS, "swiglu_limit"},
+    {FIELDS_CONV, "block_auto_adjust_ff_dim"},
+    {FIELDS_CONV, "block_dim"}, /* the class takes hidden_size and norm_eps */
+    {FIELDS_CONV, "block_ff_dim"},
+    {FIELDS_CONV, "block_ffn_dim_multiplier"},
+    {FIELDS_CONV, "block_mlp_init_scale"},
+    {FIELDS_CONV, "block_multiple_of"},
+    {FIELDS_CONV, "block_norm_eps"},
+    {FIELDS_CONV, "block_out_init_scale"},
+    {FIELDS_CONV, "block_use_xavier_init"},
+    {FIELDS_CONV, "conv_L_cache"},
+    {FIELDS_CONV, "conv_dim"},
+    {FIELDS_CONV, "conv_dim_out"},
+    {FIELDS_CONV, "conv_use_xavier_init"},
+    {FIELDS_CONV, "full_attn_idxs"},
+    {FIELDS_CONV, "num_heads"},
+    {FIELDS_CONV, "tie_embedding"},
     {FIELDS_HYBRID, "init_method"},
     {FIELDS_HYBRID, "mamba_chunk_size"},
     {FIELDS_HYBRID, "mamba_conv_bias"},
@@ -234,6 +249,10 @@ static const struct neutral_field {
      "biases of this family are not supported; use a model without them"},
     {"mlp_bias", "false", FIELDS_MLP_BIAS, 0, 0,
      "biases in the MLP are not supported in this family; use a model without them"},
+    {"conv_bias", "false", 0, 0, 0,
+     "biases of convolutions are not supported; use a model without them"},
+    {"block_use_swiglu", "true", 0, 0, 0, "MLPs must be gated; use a model whose MLPs are"},
+    {"use_pos_enc", "true", 0, 0, 0, "heads must rotate; use a model that does"},
     {"is_causal", "true", 0, 0, 0, "only causal models are supported; use a language model"},
     {"use_bidirectional_attention", "false", 0, 0, 0,
      "only causal models are supported; use a language model"},
@@ -342,7 +361,8 @@ static bool is_known(const struct family *family, const char *name)
             return true;
     return is_listed(read_fields, READ_FIELDS, name) ||
            is_listed(unused_fields, UNUSED_FIELDS, name) ||
-           strcmp(name, family_act_field(family)) == 0;
+           strcmp(name, family_act_field(family)) == 0 ||
+           strcmp(name, family_eps_field(family)) == 0;
 }
 
 int config_refuse_unknown(const struct fields *f, const struct family *family)

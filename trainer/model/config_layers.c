@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "io/error.h"
 #include "model/config_experts.h"
+#include "model/config_recurrent.h"
 #include "model/config_rope.h"
 
 #include <math.h>
@@ -28,7 +29,8 @@ struct reading {
     bool unrotated[LAYERS_MOST]; /* whether it does not rotate */
     bool other[LAYERS_MOST];     /* whether it follows the second table */
     bool sparse[LAYERS_MOST];    /* whether it has `experts` in place of its MLP */
-    struct block experts;
+    bool recurrent[LAYERS_MOST]; /* whether it has `mixer` in place of attention */
+    struct block experts, mixer;
 };
 
 /* ---- windows ---- */
@@ -36,6 +38,12 @@ struct reading {
 static bool is_switched(const struct family *family)
 {
     return family->windows == WINDOW_FROM || family->windows == WINDOW_UNROTATED;
+}
+
+/* Return whether some layers may have a window, and others not. */
+static bool can_have_window(const struct reading *r)
+{
+    return r->family->windows != WINDOW_NONE && r->family->windows != WINDOW_ALL;
 }
 
 /* Refuse a window of a family that has none, unless it is switched off. */
@@ -132,10 +140,25 @@ static int follow_rule(struct reading *r)
     return 0;
 }
 
+static int refuse_type(const struct reading *r, const char *name, const json_t *type)
+{
+    const char *recurrent = config_recurrent_type(r->family);
+    char remedy[REMEDY_BYTES];
+    if (can_have_window(r) || recurrent)
+        snprintf(remedy, sizeof remedy,
+                 "full_attention and %s are supported; use a model of such layers",
+                 recurrent ? recurrent : "sliding_attention");
+    else
+        snprintf(remedy, sizeof remedy,
+                 "only full_attention is supported in this family; use a model of such layers");
+    return field_refuse(r->f, NJ_E_UNSUPPORTED, name, type, remedy);
+}
+
 static int read_listed(struct reading *r, json_t *types)
 {
     static const char name[] = "layer_types";
-    const bool can = r->family->windows != WINDOW_NONE && r->family->windows != WINDOW_ALL;
+    const char *recurrent = config_recurrent_type(r->family);
+    const bool can = can_have_window(r);
     size_t l;
     json_t *type;
     if (!json_is_array(types) || json_array_size(types) != (size_t)r->c->layers)
@@ -149,15 +172,14 @@ static int read_listed(struct reading *r, json_t *types)
             return field_refuse(r->f, NJ_E_FORMAT, name, type,
                                 "no window is given, or it is switched off; correct sliding_window "
                                 "or use_sliding_window");
+        r->recurrent[l] = text && recurrent && strcmp(text, recurrent) == 0;
+        r->windowed[l] = windowed;
+        if (r->recurrent[l])
+            continue;
         if (!text ||
             !(windowed ? can
                        : strcmp(text, "full_attention") == 0 || strcmp(text, "attention") == 0))
-            return field_refuse(r->f, NJ_E_UNSUPPORTED, name, type,
-                                can ? "full_attention and sliding_attention are supported; use a "
-                                      "model of such layers"
-                                    : "only full_attention is supported in this family; use a "
-                                      "model of such layers");
-        r->windowed[l] = windowed;
+            return refuse_type(r, name, type);
     }
     if (r->family->windows != WINDOW_ALL || r->window == 0)
         return 0;
@@ -170,6 +192,8 @@ static int read_windowed(struct reading *r)
     json_t *types = field_get(r->f, "layer_types");
     if (types)
         return read_listed(r, types);
+    if (r->family->recurrent != 0)
+        return config_recurrent_layers(r->f, r->family, r->c, r->recurrent);
     if (r->family->fields & FIELDS_HYBRID)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: layer_types is missing, so all layers are recurrent; use a model whose "
@@ -320,6 +344,8 @@ static void make_kinds(const struct reading *r)
         b->rope = r->unrotated[l] || r->other[l] || (two && r->windowed[l]) ? ROPE_OTHER : 0;
         if (r->unrotated[l])
             a->rope[ROPE_OTHER] = (struct rope){.theta = a->rope[0].theta, .rule = ROPE_NONE};
+        if (r->recurrent[l])
+            layer.block[PLAIN_ATTENTION] = r->mixer;
         if (r->sparse[l])
             layer.block[PLAIN_GLU] = r->experts;
         a->kind_of[l] = (uint8_t)kind_of(a, &layer, &kinds);
@@ -344,6 +370,8 @@ int config_layers(const struct fields *f, const struct family *family, struct mo
         leave_unrotated(&r);
     if (family->mlp & FEATURE_BIT(FEATURE_EXPERTS))
         TRY(config_experts(f, family, c, &c->arch.kind[0].block[PLAIN_GLU], &r.experts, r.sparse));
+    if (family->recurrent != 0)
+        TRY(config_recurrent(f, family, c, &r.mixer));
     make_kinds(&r);
     return 0;
 }

@@ -4,6 +4,8 @@
  */
 #include "model/config_put.h"
 
+#include "model/config_recurrent.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +20,9 @@ json_t *real_of_float(float value)
     return json_real(strtod(text, NULL));
 }
 
-static const struct block *attention_of(const struct model_config *c, int layer)
+static const struct block *attention_in(const struct model_config *c)
 {
-    return arch_block(&c->arch, layer, BLOCK_ATTENTION);
+    return arch_attention(&c->arch, c->layers);
 }
 
 /* ---- rotations ---- */
@@ -73,7 +75,7 @@ static json_t *scaling_object(const struct model_config *c, const struct family 
     const struct rope *r = &c->arch.rope[table];
     const struct rope_scaling *s = &r->scaling;
     const bool few = (family->fields & FIELDS_LONGROPE) != 0;
-    const int pairs = rope_rotary(r, attention_of(c, 0)->head_dim) / 2;
+    const int pairs = rope_rotary(r, attention_in(c)->head_dim) / 2;
     if (!types[r->rule])
         return json_null();
     json_t *o = json_pack("{s:s}", few ? "type" : "rope_type", types[r->rule]);
@@ -143,13 +145,13 @@ void config_put_ropes(json_t *root, const struct model_config *c, const struct f
     const struct rope *r = c->arch.rope;
     if (family->fields & FIELDS_ROTARY)
         json_object_set_new(root, "partial_rotary_factor",
-                            json_real(rotary_part(r, attention_of(c, 0)->head_dim)));
+                            json_real(rotary_part(r, attention_in(c)->head_dim)));
     if ((family->fields & FIELDS_LONGROPE) && r->scaling.original_positions > 0)
         json_object_set_new(root, "original_max_position_embeddings",
                             json_integer(r->scaling.original_positions));
     if (family->rotation == ROTATION_NAMED)
         json_object_set_new(root, "position_embedding_type",
-                            json_string(attention_of(c, 0)->rope == 0 ? "rope" : "nope"));
+                            json_string(attention_in(c)->rope == 0 ? "rope" : "nope"));
     if (family->rope_needed) {
         put_parameters(root, c, family);
         return;
@@ -174,7 +176,7 @@ static float factor_of(float scale)
 
 static void put_gemma(json_t *root, const struct model_config *c)
 {
-    const double scale = (double)block_score_scale(attention_of(c, 0));
+    const double scale = (double)block_score_scale(attention_in(c));
     json_object_set_new(root, "query_pre_attn_scalar", json_integer(lround(1 / (scale * scale))));
     json_object_set_new(root, "final_logit_softcapping",
                         c->logit_cap > 0 ? real_of_float(c->logit_cap) : json_null());
@@ -214,7 +216,7 @@ static void put_hybrid(json_t *root)
 
 void config_put_numbers(json_t *root, const struct model_config *c, const struct family *family)
 {
-    const struct block *attention = attention_of(c, 0);
+    const struct block *attention = attention_in(c);
     if (family->biases != 0)
         json_object_set_new(root, "attention_bias",
                             json_boolean((attention->features & family->biases) != 0));
@@ -244,15 +246,24 @@ void config_put_numbers(json_t *root, const struct model_config *c, const struct
 static bool is_windowed(const json_t *root, const struct model_config *c,
                         const struct family *family, int layer)
 {
-    const struct block *b = attention_of(c, layer);
+    const struct block *b = arch_block(&c->arch, layer, BLOCK_ATTENTION);
     const bool there = !json_is_null(json_object_get(root, "sliding_window"));
+    if (!b)
+        return false;
     return b->window > 0 || (family->rotation == ROTATION_BY_WINDOW && b->rope == 1) ||
            (family->rotation == ROTATION_WINDOWED && b->rope == 0 && there);
 }
 
+/* Return the table of a layer's rotation; that of layers without attention is not used. */
+static const struct rope *table_of(const struct model_config *c, int layer)
+{
+    const struct block *b = arch_block(&c->arch, layer, BLOCK_ATTENTION);
+    return &c->arch.rope[b ? b->rope : 0];
+}
+
 static bool rotates(const struct model_config *c, int layer)
 {
-    return c->arch.rope[attention_of(c, layer)->rope].rule != ROPE_NONE;
+    return table_of(c, layer)->rule != ROPE_NONE;
 }
 
 void config_put_window(json_t *root, const struct model_config *c, const struct family *family)
@@ -260,7 +271,8 @@ void config_put_window(json_t *root, const struct model_config *c, const struct 
     int window = 0, first = c->layers;
     bool all_rotate = true;
     for (int l = c->layers - 1; l >= 0; l--) {
-        const int own = attention_of(c, l)->window;
+        const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
+        const int own = b ? b->window : 0;
         window = own > window ? own : window;
         first = own > 0 ? l : first;
         all_rotate = all_rotate && rotates(c, l);
@@ -277,22 +289,30 @@ void config_put_window(json_t *root, const struct model_config *c, const struct 
         json_object_set_new(root, "max_window_layers", json_integer(first));
 }
 
+/* Return the word of layer_types for a layer. */
+static const char *type_of(const struct model_config *c, const struct family *family, int layer,
+                           bool windowed)
+{
+    if (!arch_block(&c->arch, layer, BLOCK_ATTENTION))
+        return config_recurrent_type(family);
+    return windowed                         ? "sliding_attention"
+           : family->fields & FIELDS_HYBRID ? "attention"
+                                            : "full_attention";
+}
+
 void config_put_layers(json_t *root, const struct model_config *c, const struct family *family)
 {
-    const bool hybrid = (family->fields & FIELDS_HYBRID) != 0;
-    bool listed = json_is_array(json_object_get(root, "layer_types")) || hybrid ||
+    bool listed = json_is_array(json_object_get(root, "layer_types")) ||
+                  (family->fields & FIELDS_HYBRID) || family->recurrent != 0 ||
                   family->windows == WINDOW_EACH || family->windows == WINDOW_BUT_LAST ||
                   family->windows == WINDOW_BUT_FIRST || family->windows == WINDOW_TO_LAST;
     json_t *types = json_array(), *rotating = json_array(), *bases = json_array();
     for (int l = 0; l < c->layers; l++) {
         const bool windowed = family->windows != WINDOW_ALL && is_windowed(root, c, family, l);
         listed = listed || windowed;
-        json_array_append_new(types, json_string(windowed ? "sliding_attention"
-                                                 : hybrid ? "attention"
-                                                          : "full_attention"));
+        json_array_append_new(types, json_string(type_of(c, family, l, windowed)));
         json_array_append_new(rotating, json_integer(rotates(c, l)));
-        const double base = c->arch.rope[attention_of(c, l)->rope].theta;
-        json_array_append_new(bases, json_real(rotates(c, l) ? base : 0));
+        json_array_append_new(bases, json_real(rotates(c, l) ? table_of(c, l)->theta : 0));
     }
     if (listed)
         json_object_set(root, "layer_types", types);

@@ -11,6 +11,7 @@
 #include "model/config_experts.h"
 #include "model/config_from.h"
 #include "model/config_put.h"
+#include "model/config_recurrent.h"
 
 #include <stdio.h>
 
@@ -23,7 +24,7 @@ static json_t *token_or_null(int id)
 static json_t *config_object(const struct model_config *c, const struct family *family,
                              const char *dtype)
 {
-    const struct block *attention = arch_block(&c->arch, 0, BLOCK_ATTENTION);
+    const struct block *attention = arch_attention(&c->arch, c->layers);
     const int ffn_size = config_dense_size(c);
     json_t *root =
         json_pack("{s:[s], s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "architectures",
@@ -35,7 +36,7 @@ static json_t *config_object(const struct model_config *c, const struct family *
                   "max_position_embeddings", c->max_positions);
     json_object_set_new(root, family_ffn_field(family), json_integer(ffn_size));
     json_object_set_new(root, "dtype", json_string(dtype));
-    json_object_set_new(root, "rms_norm_eps", real_of_float(c->rms_eps));
+    json_object_set_new(root, family_eps_field(family), real_of_float(c->rms_eps));
     json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
     json_object_set_new(root, "bos_token_id", token_or_null(c->bos_id));
     json_object_set_new(root, "eos_token_id", token_or_null(c->eos_id));
@@ -46,6 +47,7 @@ static json_t *config_object(const struct model_config *c, const struct family *
     config_put_window(root, c, family);
     config_put_layers(root, c, family);
     config_put_experts(root, c, family);
+    config_put_recurrent(root, c, family);
     return root;
 }
 
@@ -101,11 +103,11 @@ static int refuse_family(const struct model_config *c, const char *path)
                 c->model_type);
 }
 
-/* Return whether each layer has attention and one MLP, of experts or not. */
+/* Return whether each layer has attention, or a block in its place, and one MLP, of experts or not. */
 static bool are_whole(const struct model_config *c)
 {
     for (int l = 0; l < c->layers; l++)
-        if (!arch_block(&c->arch, l, BLOCK_ATTENTION) || !arch_mlp(&c->arch, l) ||
+        if (!arch_mixer(&c->arch, l) || !arch_mlp(&c->arch, l) ||
             arch_layer(&c->arch, l)->blocks != 2)
             return false;
     return true;
@@ -150,6 +152,7 @@ static void settle(json_t *root, const struct model_config *c, const char *dtype
     json_object_set_new(root, "num_hidden_layers", json_integer(c->layers));
     config_put_layers(root, c, family);
     config_put_experts(root, c, family);
+    config_put_recurrent(root, c, family);
 }
 
 /* Read the config.json of a folder; of a composite one, what its language model would have alone. */

@@ -20,7 +20,7 @@ static const char *const before[] = {"module.", "base_model.model."};
 static const char *const within[] = {"_orig_mod.", "_fsdp_wrapped_module.",
                                      "_checkpoint_wrapped_module."};
 /* First words of the names of the base model, saved without its head. */
-static const char *const bare[] = {"embed_tokens.", "layers.", "norm."};
+static const char *const bare[] = {"embed_tokens.", "layers.", "norm.", "embedding_norm."};
 /* Ends of names of buffers: positions and rotations are computed, masked_bias is a constant. */
 static const char *const buffers[] = {"rotary_emb.inv_freq",   "rotary_emb.original_inv_freq",
                                       "rotary_emb.cos_cached", "rotary_emb.sin_cached",

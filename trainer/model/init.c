@@ -67,6 +67,8 @@ static const enum fill fills[ROLE_COUNT] = {
     [ROLE_EXPERT_UP_BIAS] = FILL_ZERO,
     [ROLE_EXPERT_DOWN_BIAS] = FILL_ZERO,
     [ROLE_EXPERTS_POST_NORM] = FILL_GAIN,
+    [ROLE_CONV_NORM] = FILL_GAIN,
+    [ROLE_CONV_POST_NORM] = FILL_GAIN,
 };
 
 /* Return what the model adds to the gain that a tensor holds. */
@@ -137,7 +139,7 @@ static int declare(const struct source *s, const struct tensor_spec *spec, size_
         out[i] = (struct st_declared){spec[i].name,
                                       t && s->as_they_are ? tensor_expanded(t) : s->dtype,
                                       spec[i].rank,
-                                      {spec[i].shape[0], spec[i].shape[1]}};
+                                      {spec[i].shape[0], spec[i].shape[1], spec[i].shape[2]}};
     }
     return 0;
 }

@@ -95,7 +95,7 @@ static enum tensor_role role_in(const struct model_config *model, int target)
         [BLOCK_ATTENTION] = FEATURE_FUSED_QKV, [BLOCK_GLU] = FEATURE_FUSED_GATE_UP};
     const enum block_kind kind =
         fused_of[target] == ROLE_GATE_UP_WEIGHT ? BLOCK_GLU : BLOCK_ATTENTION;
-    const struct block *b = arch_block(&model->arch, 0, kind);
+    const struct block *b = arch_first(&model->arch, model->layers, kind);
     const bool fused = fused_of[target] != ROLE_COUNT && b && block_has(b, fuses[kind]);
     return fused ? fused_of[target] : role_of[target];
 }

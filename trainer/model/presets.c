@@ -52,6 +52,9 @@
 #define OSS_ROPE                                                                                   \
     ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32.0,\"truncate\":false,"                \
     "\"original_max_position_embeddings\":4096}"
+#define MIXED(attention)                                                                           \
+    FIELD("norm_eps", 1e-5)                                                                        \
+    FIELD("block_auto_adjust_ff_dim", false) ",\"full_attn_idxs\":[" attention "]"
 
 const struct preset presets[] = {
     {.name = "nojit-tiny",
@@ -70,6 +73,10 @@ const struct preset presets[] = {
      .summary = "over bytes, Qwen3 form with experts, for tests",
      .fields = FIELDS("qwen3_moe", 128, 256, 2, 2, 1, 64, 264, 512) EXPERTS(8, 2, 64)
          FIELD("eos_token_id", 256)},
+    {.name = "nojit-tiny-lfm2",
+     .summary = "over bytes, LFM2 form with convolutions",
+     .fields = FIELDS("lfm2", 128, 256, 3, 2, 1, 64, 264, 512) MIXED("1")
+         FIELD("bos_token_id", null) FIELD("eos_token_id", 256)},
     {.name = "nojit-demo-teacher",
      .summary = "over bytes, for `make demo`",
      .config = {SHAPE("qwen2", 128, 448, 4, 2, 1, 64, 264, 512, BIASED), .eos_id = 256,
@@ -222,6 +229,14 @@ const struct preset presets[] = {
      .fields = FIELDS("minicpm", 1024, 4096, 24, 16, 2, 64, 73448, 32768)
          TOKENS(1, 2) ",\"rms_norm_eps\":1e-5,\"scale_emb\":12,\"scale_depth\":1.4,"
                       "\"dim_model_base\":256"},
+    {.name = "lfm2-350m",
+     .summary = "the shape of LFM2-350M",
+     .fields = FIELDS("lfm2", 1024, 4608, 16, 16, 8, 64, 65536, 128000) MIXED("2,5,8,10,12,14")
+         TOKENS(1, 7)},
+    {.name = "lfm2-1.2b",
+     .summary = "the shape of LFM2-1.2B",
+     .fields = FIELDS("lfm2", 2048, 8192, 16, 32, 8, 64, 65536, 128000) MIXED("2,5,8,10,12,14")
+         TOKENS(1, 7)},
     {.name = NULL},
 };
 

@@ -26,7 +26,10 @@ enum dim {
     DIM_KV,
     DIM_QKV,
     DIM_Q_NORM,
-    DIM_K_NORM
+    DIM_K_NORM,
+    DIM_CHANNELS,
+    DIM_CONV_IN,
+    DIM_TAPS
 };
 /* The condition under which a tensor is present: a feature of its block, the lack of one, or one of these. */
 enum presence { ALWAYS = -1, UNTIED = -2, QK_NORMED = -3, WITHOUT = 64 };
@@ -86,6 +89,12 @@ static const struct role_row {
     [ROLE_EXPERT_DOWN_WEIGHT] = {"mlp.experts.*.down_proj.weight", 2, DIM_HIDDEN, DIM_FFN, ALWAYS},
     [ROLE_EXPERTS_POST_NORM] = {"post_mlp_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
                                 FEATURE_NORM_AFTER},
+    [ROLE_CONV_NORM] = {"input_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, FEATURE_NORM_BEFORE},
+    [ROLE_CONV_IN_WEIGHT] = {"conv.in_proj.weight", 2, DIM_CONV_IN, DIM_HIDDEN, ALWAYS},
+    [ROLE_CONV_TAPS] = {"conv.conv.weight", 3, DIM_CHANNELS, DIM_TAPS, ALWAYS},
+    [ROLE_CONV_OUT_WEIGHT] = {"conv.out_proj.weight", 2, DIM_HIDDEN, DIM_CHANNELS, ALWAYS},
+    [ROLE_CONV_POST_NORM] = {"post_self_attn_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
+                             FEATURE_NORM_AFTER},
     [ROLE_FINAL_NORM] = {"model.norm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
     [ROLE_HEAD] = {"lm_head.weight", 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
 };
@@ -98,11 +107,15 @@ static const struct role_run {
       [BLOCK_ATTENTION] = {ROLE_INPUT_NORM, ROLE_ATTENTION_POST_NORM},
       [BLOCK_GLU] = {ROLE_FFN_NORM, ROLE_FFN_POST_NORM},
       [BLOCK_EXPERTS] = {ROLE_EXPERTS_NORM, ROLE_EXPERTS_POST_NORM},
+      [BLOCK_CONV] = {ROLE_CONV_NORM, ROLE_CONV_POST_NORM},
 };
 
-/* The matrices of all layers, the embedding and the LM head; all experts of a layer have at most as many rows as one MLP
- * may have (config_check()), and a router fewer than NJ_EXPERTS_MAX; norms and biases fit in the rest up to 2^60. So neither
- * the number of elements of a model nor of their bytes overflows 64 bits, and place_rank() need not check. */
+/* The matrices of all layers, the embedding and the LM head; all experts of a layer have at most as many rows as one
+ * MLP may have (config_check()), and a router fewer than NJ_EXPERTS_MAX; a convolution has as many channels as all heads
+ * have elements, at most; norms, biases and taps fit in the rest up to 2^60. So neither the number of elements of a
+ * model nor of their bytes overflows 64 bits, and place() need not check. */
+_Static_assert((int)CONFIG_CHANNELS_MOST <= CONFIG_HEADS_MOST * CONFIG_HEAD_DIM_MOST,
+               "a convolution is no larger than attention");
 _Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(3LL * CONFIG_SIZE_MOST +
                                                                NJ_EXPERTS_MAX +
                                                                4LL * CONFIG_HEADS_MOST *
@@ -128,6 +141,9 @@ static int64_t dim_size(const struct model_config *c, const struct block *b, enu
         [DIM_QKV] = q + 2 * kv,
         [DIM_Q_NORM] = row ? q : b->head_dim,
         [DIM_K_NORM] = row ? kv : b->head_dim,
+        [DIM_CHANNELS] = b->channels,
+        [DIM_CONV_IN] = 3 * (int64_t)b->channels,
+        [DIM_TAPS] = b->taps,
     };
     return size[d];
 }
@@ -192,12 +208,16 @@ static void name_in_layer(const struct family *family, int layer, int expert, co
 static void list_tensor(struct listing *l, const struct block *b, int role, int layer, int expert)
 {
     const struct role_row *row = &roles[role];
-    const struct tensor_spec spec = {
+    struct tensor_spec spec = {
         .rank = row->rank,
         .shape = {dim_size(l->c, b, row->rows), dim_size(l->c, b, row->columns)},
         .role = (enum tensor_role)role,
         .layer = layer,
         .expert = expert};
+    if (spec.rank == 3) {
+        spec.shape[2] = spec.shape[1];
+        spec.shape[1] = 1;
+    }
     l->elements += tensor_elements(&spec);
     if (l->to) {
         struct tensor_spec *to = &l->to[l->count];
@@ -205,7 +225,7 @@ static void list_tensor(struct listing *l, const struct block *b, int role, int 
         if (layer >= 0)
             name_in_layer(l->family, layer, expert, row->name, to->name);
         else
-            snprintf(to->name, sizeof to->name, "%s", row->name);
+            name_in_family(l->family, "", row->name, to->name);
     }
     l->count++;
 }
@@ -287,7 +307,10 @@ void tensor_module_of(const char *model_type, enum tensor_role role, char out[TE
 
 int64_t tensor_elements(const struct tensor_spec *s)
 {
-    return s->shape[0] * s->shape[1];
+    int64_t elements = 1;
+    for (int i = 0; i < s->rank; i++)
+        elements *= s->shape[i];
+    return elements;
 }
 
 static void shape_text(int rank, const int64_t *shape, char out[64])

@@ -52,16 +52,22 @@ enum tensor_role {
     ROLE_EXPERT_DOWN_WEIGHT, /* [hidden, intermediate] */
     ROLE_EXPERT_DOWN_BIAS,   /* [hidden] */
     ROLE_EXPERTS_POST_NORM,  /* [hidden] */
-    ROLE_FINAL_NORM,         /* [hidden] */
-    ROLE_HEAD,               /* [vocab, hidden]; only if not tied */
+    /* gated short convolution */
+    ROLE_CONV_NORM, /* [hidden] */
+    ROLE_CONV_IN_WEIGHT, /* [3 channels, hidden]: gates before and behind the convolution, and its input */
+    ROLE_CONV_TAPS,       /* [channels, 1, taps] */
+    ROLE_CONV_OUT_WEIGHT, /* [hidden, channels] */
+    ROLE_CONV_POST_NORM,  /* [hidden] */
+    ROLE_FINAL_NORM,      /* [hidden] */
+    ROLE_HEAD,            /* [vocab, hidden]; only if not tied */
     ROLE_COUNT
 };
 
 enum { TENSOR_NAME_BYTES = 128 };
 struct tensor_spec {
     char name[TENSOR_NAME_BYTES];
-    int rank;         /* 1 or 2 */
-    int64_t shape[2]; /* row-major; shape[1] is 1 for rank 1 */
+    int rank;         /* 2: a matrix; 1; or 3: the taps of a convolution, which are no matrix */
+    int64_t shape[3]; /* row-major; sizes beyond the rank are not used */
     enum tensor_role role;
     int layer;  /* number of the layer; -1 outside the layers */
     int expert; /* number of the expert; 0 for other tensors */

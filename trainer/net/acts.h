@@ -38,6 +38,13 @@ struct expert_acts {
     char *output;       /* [N J, C] */
 };
 
+/* Scratch of a gated short convolution of X channels, and of its backward pass. */
+struct conv_acts {
+    char *y;       /* [N, X] output */
+    char *dy;      /* [N, X] its gradient */
+    char *dthirds; /* [N, 3 X] gradients of gates and input */
+};
+
 /* Modes of a pass. Only ACTS_TRAIN keeps a copy per layer of what is not recomputed; otherwise all layers use the
  * same memory. In ACTS_DECODE each row is the next one of a sequence in the cache. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
@@ -66,6 +73,7 @@ struct acts {
     char *branch;
     char *act; /* [N, I] gated activation of gate and up */
     struct expert_acts experts;
+    struct conv_acts conv;
     /* Rows of heads as products have them, where attention has another layout, or gated ones; or their gradients. */
     char *heads;
     struct fp8_matrix x; /* FP8: operand of the next product, in place of y and act */

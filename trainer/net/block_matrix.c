@@ -54,6 +54,18 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
                                             X_OTHER, true),
                 },
         },
+    [BLOCK_CONV] =
+        {
+            .norm = ROLE_CONV_NORM,
+            .norm_after = ROLE_CONV_POST_NORM,
+            .count = 2,
+            .matrix =
+                {
+                    [CONV_IN] = MATRIX("conv_in", CONV_IN_WEIGHT, CONV_IN_WEIGHT, X_NORM, false),
+                    [CONV_OUT] =
+                        MATRIX("conv_out", CONV_OUT_WEIGHT, CONV_OUT_WEIGHT, X_OTHER, true),
+                },
+        },
 };
 
 int block_matrix_count(const struct block *b)

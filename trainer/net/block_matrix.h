@@ -31,6 +31,7 @@ struct block_matrices {
 enum { ATTENTION_QKV, ATTENTION_O, ATTENTION_GATE };
 enum { GLU_GATE_UP, GLU_DOWN };
 enum { EXPERTS_ROUTER, EXPERTS_GATE_UP, EXPERTS_DOWN };
+enum { CONV_IN, CONV_OUT };
 
 extern const struct block_matrices block_matrices[BLOCK_KINDS];
 

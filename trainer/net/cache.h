@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cache.h: the KV cache of a decoder.
+ * cache.h: what a decoder keeps of its sequences: the KV cache, and the states of recurrent blocks.
  */
 #ifndef NOJIT_TRAINER_CACHE_H
 #define NOJIT_TRAINER_CACHE_H
@@ -16,6 +16,9 @@ struct cache {
     int slots, positions; /* number of slots, and of positions of a sequence */
     char *keys, *values;  /* keys and values of the layers, one layer after another */
     size_t element;       /* bytes of an element */
+    /* States of the layers with a convolution, [slots, L - 1, X] each, as conv_step reads them: the rows before the
+     * next one. A step overwrites its sequence's; at position 0 it reads nothing, so that a slot begins anew. */
+    char *states;
     float *
         scales; /* [slots, K, places, 2] scales of keys and values of each layer; NULL: they are T */
 };
@@ -26,6 +29,7 @@ struct layer_cache {
     void *keys, *values;
     float *scales; /* scales of the layer; NULL: there are none */
     int places;    /* number of positions that a slot of the layer keeps */
+    float *conv;   /* state of the layer's convolution */
 };
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer);
 

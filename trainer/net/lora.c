@@ -100,6 +100,10 @@ int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters
     n->trained = &n->p;
     if (o->rank == 0)
         return 0;
+    if (arch_first(&n->c.arch, n->c.layers, BLOCK_CONV))
+        return fail(NJ_E_UNSUPPORTED,
+                    "adapters are not supported for models with convolutions; leave --lora-rank "
+                    "out to train all weights");
     TRY(layout(n, o, adapters));
     n->lora = adapters;
     n->trained = &adapters->p;

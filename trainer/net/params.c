@@ -23,9 +23,12 @@ int64_t params_align(int64_t n)
     return (n + ALIGN_ELEMENTS - 1) / ALIGN_ELEMENTS * ALIGN_ELEMENTS;
 }
 
+/* Kinds of tensors by their number of sizes. */
+enum rank { VECTOR = 1, MATRIX, TAPS };
+
 static bool lies_here(const struct tensor_spec *spec, enum params_matrices here)
 {
-    return spec->rank == 1 || here == PARAMS_ALL ||
+    return spec->rank != MATRIX || here == PARAMS_ALL ||
            (here == PARAMS_EMBEDDING && spec->role == ROLE_EMBED);
 }
 
@@ -40,16 +43,16 @@ static void note(struct params *p, const struct tensor_spec *spec, int64_t at)
         p->norm = at;
     else if (spec->expert == 0)
         p->layer[spec->layer][spec->role] = at;
-    if (spec->layer >= 0 && spec->rank == 2 && p->begin[spec->layer] < 0)
+    if (spec->layer >= 0 && spec->rank == MATRIX && p->begin[spec->layer] < 0)
         p->begin[spec->layer] = at;
 }
 
-/* Place every tensor of one rank after the others. */
-static int64_t place_rank(struct params *p, int rank, enum params_matrices here, int64_t at)
+/* Place every tensor of one kind after the others. */
+static int64_t place(struct params *p, enum rank rank, enum params_matrices here, int64_t at)
 {
     for (size_t i = 0; i < p->specs; i++) {
         const struct tensor_spec *spec = &p->spec[i];
-        if (spec->rank != rank || !lies_here(spec, here))
+        if (spec->rank != (int)rank || !lies_here(spec, here))
             continue;
         at = continues[spec->role] || spec->expert > 0 ? at : params_align(at);
         p->first[i] = at;
@@ -80,9 +83,10 @@ int params_layout(const struct model_config *c, enum params_matrices here, struc
         params_free(out);
         return fail(NJ_E_NOMEM, "no host memory for the list of %d layers; free some", c->layers);
     }
-    out->decayed = place_rank(out, 2, here, 0);
-    out->count = place_rank(out, 1, here, out->decayed);
-    out->begin[c->layers] = out->head > out->begin[0] ? out->head : out->decayed;
+    out->matrices = place(out, MATRIX, here, 0);
+    out->decayed = place(out, TAPS, here, out->matrices);
+    out->count = place(out, VECTOR, here, out->decayed);
+    out->begin[c->layers] = out->head > out->begin[0] ? out->head : out->matrices;
     if (c->tied)
         out->head = out->embed;
     return 0;

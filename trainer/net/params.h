@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Layout of every arena (weights, master weights, moments, gradients): matrices first, which decay; then norms and
- * biases. Each fused parameter starts at a multiple of 64 elements; gaps stay zero. */
+/* Layout of every arena (weights, master weights, moments, gradients): matrices first, then taps of convolutions, which
+ * decay as they do; then norms and biases. Each fused parameter starts at a multiple of 64 elements; gaps stay zero. */
 struct params {
     struct tensor_spec *spec; /* Hugging Face tensors, in canonical order */
     int64_t *first;           /* first element of each spec: a row range of a fused parameter */
@@ -26,9 +26,10 @@ struct params {
     int64_t *begin;
     int64_t embed, head, norm; /* head == embed if tied */
     int64_t count, decayed;    /* number of elements in all, and of those that decay */
+    int64_t matrices;          /* number of elements of matrices, which are the first ones */
 };
 
-/* Matrices that lie in the arenas; the first element of the others is -1. Norms and biases always lie there. */
+/* Matrices that lie in the arenas; the first element of the others is -1. Other tensors always lie there. */
 enum params_matrices { PARAMS_ALL, PARAMS_EMBEDDING, PARAMS_VECTORS };
 int params_layout(const struct model_config *c, enum params_matrices here, struct params *out);
 void params_free(struct params *p);

@@ -89,9 +89,10 @@ static double recomputed_weights(const struct net *n)
             const int64_t out = (int64_t)b->heads * b->head_dim;
             const int64_t attention =
                 block_qkv_size(b) + (block_has(b, FEATURE_GATE) ? 2 : 1) * out;
-            elements +=
-                (double)c->hidden_size *
-                (double)(n->recompute == RECOMPUTE_MLP ? gate_up : gate_up + down + attention);
+            const int64_t conv = 3 * (int64_t)b->channels;
+            elements += (double)c->hidden_size * (double)(n->recompute == RECOMPUTE_MLP
+                                                              ? gate_up
+                                                              : gate_up + down + attention + conv);
         }
     }
     return elements;
@@ -109,7 +110,7 @@ static void add_recomputed(const struct net *n, double tokens, double seq_len,
 }
 
 /* Return the bytes that kernels between the GEMMs of all layers move per token, forward and (of a student) back: 16-bit
- * elements of the MLP's width, of the residual stream, of queries, keys and values. */
+ * elements of the MLP's width, of the residual stream, of queries, keys and values, of convolutions and their gates. */
 static double layers_bytes(const struct model_config *c, bool train)
 {
     const double stream = (train ? 20.0 : 8.0) * c->hidden_size;
@@ -119,7 +120,9 @@ static double layers_bytes(const struct model_config *c, bool train)
         for (int i = 0; i < layer->blocks; i++) {
             const struct block *b = &layer->block[i];
             const double ffn = (double)block_ffn_used(b), qkv = (double)block_qkv_size(b);
+            const double channels = (double)b->channels;
             sum += stream + (train ? 18 * ffn + 8 * qkv : 6 * ffn + 4 * qkv);
+            sum += (train ? 34 : 8) * channels;
         }
     }
     return sum;

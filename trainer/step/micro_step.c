@@ -8,7 +8,7 @@
 #include "net/forward.h"
 #include "step/head.h"
 
-/* Clear the gradients that no GEMM of the first micro-batch writes: gains and biases, rows of the
+/* Clear the gradients that no GEMM of the first micro-batch writes: gains, biases and taps, rows of the
  * head beyond the shared vocabulary, an embedding that is not the head. Nothing here is in the
  * layers' matrices, where the head's logits may lie until the backward pass. */
 static void clear_gradients(struct work *r, const struct engine *e, int chunks)
@@ -20,7 +20,7 @@ static void clear_gradients(struct work *r, const struct engine *e, int chunks)
     const struct {
         int64_t first, count;
     } part[] = {
-        {p->decayed, p->count - p->decayed},
+        {p->matrices, p->count - p->matrices},
         {p->head + written, table - written},
         {p->embed, p->embed == p->head ? 0 : table},
     };

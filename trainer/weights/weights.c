@@ -331,6 +331,6 @@ void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct s
             .name = p->spec[i].name,
             .dtype = dtype,
             .rank = p->spec[i].rank,
-            .shape = {p->spec[i].shape[0], p->spec[i].shape[1]},
+            .shape = {p->spec[i].shape[0], p->spec[i].shape[1], p->spec[i].shape[2]},
         };
 }

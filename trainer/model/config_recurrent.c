@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * config_recurrent.c: see config_recurrent.h. Defaults and the order in which fields count are those of the classes of
+ * transformers 5.24.
+ */
+#include "model/config_recurrent.h"
+
+#include "base/try.h"
+#include "io/error.h"
+
+#include <math.h>
+
+static bool has_conv(const struct family *family)
+{
+    return (family->recurrent & FEATURE_BIT(FEATURE_CONV)) != 0;
+}
+
+const char *config_recurrent_type(const struct family *family)
+{
+    return has_conv(family) ? "conv" : NULL;
+}
+
+/* ---- reading ---- */
+
+/* Return the width that a rule makes of the one in the file. multiplier 0: there is none, and no multiple either. */
+static double adjusted(int size, double multiplier, int multiple)
+{
+    const double part = floor(2.0 * size / 3);
+    if (multiplier == 0)
+        return part;
+    return ceil(floor(multiplier * part) / multiple) * multiple;
+}
+
+int config_recurrent_sizes(const struct fields *f, const struct family *family, struct block *mlp)
+{
+    static const char factor[] = "block_ffn_dim_multiplier";
+    int multiple;
+    double multiplier = 0;
+    bool adjust;
+    if (!has_conv(family))
+        return 0;
+    TRY(field_int(f, "block_ff_dim", mlp->ffn_size, &mlp->ffn_size));
+    TRY(field_bool(f, "block_auto_adjust_ff_dim", true, &adjust));
+    TRY(field_int(f, "block_multiple_of", 256, &multiple));
+    if (!json_is_null(json_object_get(f->object, factor)))
+        TRY(field_number(f, factor, 1, &multiplier));
+    const double size = adjust ? adjusted(mlp->ffn_size, multiplier, multiple) : mlp->ffn_size;
+    if (size > CONFIG_SIZE_MOST)
+        return field_refuse(f, NJ_E_FORMAT, factor, field_get(f, factor),
+                            "the width of the MLP becomes too large");
+    mlp->ffn_size = (int)size;
+    return 0;
+}
+
+int config_tied(const struct fields *f, const struct family *family, bool *out)
+{
+    TRY(field_bool(f, "tie_word_embeddings", family->tied, out));
+    return family->fields & FIELDS_CONV ? field_bool(f, "tie_embedding", *out, out) : 0;
+}
+
+int config_recurrent(const struct fields *f, const struct family *family,
+                     const struct model_config *c, struct block *out)
+{
+    *out = (struct block){
+        .kind = BLOCK_CONV, .features = family->recurrent, .gain_offset = family->gain_offset};
+    out->channels = c->hidden_size;
+    return field_int(f, "conv_L_cache", 3, &out->taps);
+}
+
+int config_recurrent_layers(const struct fields *f, const struct family *family,
+                            const struct model_config *c, bool *recurrent)
+{
+    static const char name[] = "full_attn_idxs";
+    json_t *list = field_get(f, name), *value;
+    size_t i;
+    if (list && !json_is_array(list))
+        return field_refuse(f, NJ_E_FORMAT, name, list, "it must be a list of layers");
+    for (int l = 0; l < c->layers; l++)
+        recurrent[l] = has_conv(family) && list;
+    json_array_foreach(list, i, value)
+    {
+        const json_int_t layer = json_integer_value(value);
+        if (!json_is_integer(value) || layer < 0)
+            return field_refuse(f, NJ_E_FORMAT, name, value, "it must be the number of a layer");
+        if (layer < c->layers)
+            recurrent[layer] = false;
+    }
+    return 0;
+}
+
+/* ---- writing ---- */
+
+static void put_conv(json_t *root, const struct model_config *c)
+{
+    static const char *const removed[] = {"tie_embedding", "full_attn_idxs", "block_ff_dim"};
+    const struct block *b = arch_first(&c->arch, c->layers, BLOCK_CONV);
+    for (size_t i = 0; i < sizeof removed / sizeof *removed; i++)
+        json_object_del(root, removed[i]);
+    json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
+    json_object_set_new(root, "intermediate_size", json_integer(arch_mlp(&c->arch, 0)->ffn_size));
+    json_object_set_new(root, "block_auto_adjust_ff_dim", json_false());
+    json_object_set_new(root, "conv_bias", json_false());
+    if (b)
+        json_object_set_new(root, "conv_L_cache", json_integer(b->taps));
+}
+
+void config_put_recurrent(json_t *root, const struct model_config *c, const struct family *family)
+{
+    if (has_conv(family))
+        put_conv(root, c);
+}

@@ -60,6 +60,7 @@ enum {
     FIELDS_MUSE = 1 << 13,     /* qk_scale_factor, output_multiplier, post_norm_eps */
     FIELDS_OSS = 1 << 14,      /* swiglu_limit and others; models that are read, not written */
     FIELDS_CONV = 1 << 15,     /* conv_L_cache, block_ff_dim, norm_eps and others */
+    FIELDS_DELTA = 1 << 16,    /* linear_num_value_heads and others */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -470,6 +471,28 @@ static const struct family {
                 {"mlp.up_proj", "feed_forward.w3"},
                 {"mlp.down_proj", "feed_forward.w2"},
                 {"model.norm", "model.embedding_norm"}}},
+    {.model_type = "qwen3_5_text",
+     .models = "Qwen3.5, dense (its text)",
+     .limits = "without adapters",
+     .architecture = "Qwen3_5ForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_GATE) |
+                  FEATURE_BIT(FEATURE_GATED_Q),
+     .mlp = NORMED_BEFORE,
+     .recurrent = NORMED_BEFORE | FEATURE_BIT(FEATURE_CONV) | FEATURE_BIT(FEATURE_DELTA),
+     .fields = FIELDS_DELTA | FIELDS_ROTARY,
+     .gain_offset = 1,
+     .head_dim = 256,
+     .kv_heads = 4,
+     .max_positions = 32768,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .rotary = 0.25,
+     .period = 4,
+     .hidden_size = 4096,
+     .ffn_size = 12288,
+     .layers = 32,
+     .heads = 16,
+     .vocab_size = 248320},
 };
 
 /* Values of hidden_act, and the kernels that compute each. The first is the default of a config.json without it. */
@@ -530,6 +553,7 @@ static const struct composite {
     {"gemma3", "gemma3_text", true},
     {"mistral3", "mistral", true},
     {"muse_glimmer", "muse_glimmer_text", false},
+    {"qwen3_5", "qwen3_5_text", false},
 };
 
 static inline const struct composite *composite_find(const char *model_type)

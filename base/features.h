@@ -26,6 +26,9 @@ enum feature {
     FEATURE_GATE,         /* the output is multiplied by the sigmoid of a product with the input */
     FEATURE_HEAD_MAP,     /* heads are padded or reordered for the kernels */
     FEATURE_FUSED_QKV,    /* files hold queries, keys and values as one tensor */
+    /* With output_gate: files hold the gate's rows of each head behind its queries. The rows of heads are read in the
+     * order of kernels, of which a part may rotate. */
+    FEATURE_GATED_Q,
     /* recurrent layers */
     FEATURE_CONV,  /* causal convolution over the rows of a document, each channel by itself */
     FEATURE_DELTA, /* the gated delta rule */
@@ -57,6 +60,7 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_GATE] = "output_gate",
     [FEATURE_HEAD_MAP] = "head_map",
     [FEATURE_FUSED_QKV] = "fused_qkv",
+    [FEATURE_GATED_Q] = "gated_q",
     [FEATURE_CONV] = "conv",
     [FEATURE_DELTA] = "delta_rule",
     [FEATURE_MLP_BIAS] = "mlp_bias",

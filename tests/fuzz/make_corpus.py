@@ -615,6 +615,8 @@ write_all("config", {
     "valid_glm4": config(model_type="glm4", head_dim=64),
     "valid_hunyuan": config(model_type="hunyuan_v1_dense", rope_scaling={"type": "dynamic", "alpha": 1000, "factor": 1}),
     "valid_lfm2": config(model_type="lfm2", conv_L_cache=3, full_attn_idxs=[1], block_ff_dim=96, block_multiple_of=8),
+    "valid_qwen3_5": config(model_type="qwen3_5_text", head_dim=64, full_attention_interval=2, linear_num_value_heads=4, linear_num_key_heads=2, linear_key_head_dim=64, linear_value_head_dim=64),
+    "heads_of_two_sizes": config(model_type="qwen3_5_text", full_attention_interval=2, linear_key_head_dim=64),
     "convolutions_alone": config(model_type="lfm2", layer_types=["conv"] * 2),
     "valid_minicpm": config(model_type="minicpm", scale_emb=12, scale_depth=1.4, dim_model_base=32),
     "experts_by_default": config(model_type="granitemoehybrid", shared_intermediate_size=64, layer_types=["attention"] * 2),

@@ -37,7 +37,7 @@ HERE = pathlib.Path(__file__).parent
 VOCAB, END_OF_TEXT = 300, 299
 KEPT = Kept(steps=(5,), row_stride=40, whole=64)
 
-SLIDING, FULL = "sliding_attention", "full_attention"
+SLIDING, FULL, LINEAR = "sliding_attention", "full_attention", "linear_attention"
 MIXED = [SLIDING, FULL, SLIDING]
 PLAIN_ROPE = {"rope_type": "default", "rope_theta": 1e4}
 
@@ -51,6 +51,12 @@ def sizes(hidden, heads, kv_heads, layers, **more):
 def with_convolutions(hidden, layer_types, **more):
     fields = sizes(hidden, 2, 1, len(layer_types), layer_types=layer_types, rope_parameters=PLAIN_ROPE, **more)
     return {name: x for name, x in fields.items() if name != "rms_norm_eps"} | dict(norm_eps=1e-3)
+
+
+def with_delta(value_heads, key_heads, size, layer_types, head_dim, rotary, **more):
+    return sizes(64, 2, 1, len(layer_types), head_dim=head_dim, layer_types=layer_types, linear_num_value_heads=value_heads,
+                 linear_num_key_heads=key_heads, linear_key_head_dim=size, linear_value_head_dim=size,
+                 rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": rotary}, **more)  # fmt: skip
 
 
 def longrope(pairs, original):
@@ -129,6 +135,9 @@ MODELS = {
                                        tie_word_embeddings=True)),
     "lfm2_taps": ("Lfm2", with_convolutions(128, [FULL, "conv"], conv_L_cache=5, block_auto_adjust_ff_dim=False,
                                             tie_word_embeddings=False)),
+    # the gated delta rule in the place of attention; queries and gates of each head in one tensor, and heads of which a part rotates
+    "qwen3_5": ("Qwen3_5", with_delta(4, 2, 64, [LINEAR, FULL, LINEAR], 64, 0.25)),
+    "qwen3_5_tied": ("Qwen3_5", with_delta(4, 4, 128, [FULL, LINEAR], 128, 0.5, linear_conv_kernel_dim=3, tie_word_embeddings=True)),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
@@ -150,6 +159,9 @@ FORMS = {
         sliding_window_pattern=2, rope_theta=1e5, rope_scaling={name: x for name, x in LLAMA3.items() if name != "rope_theta"})),
     "lfm2_published": ("lfm2", ["layer_types", "intermediate_size", "rope_parameters", "tie_word_embeddings"], dict(
         full_attn_idxs=[1], block_ff_dim=96, block_dim=128, block_norm_eps=1e-3, conv_dim=128, rope_theta=1e4, tie_embedding=True)),
+    "qwen3_5_published": ("qwen3_5", ["layer_types"], dict(
+        full_attention_interval=2, attn_output_gate=True, mamba_ssm_dtype="float32", mtp_num_hidden_layers=1,
+        rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 0.25, "mrope_interleaved": True, "mrope_section": [4, 2, 2]})),
     "hunyuan_published": ("hunyuan", ["rope_parameters"], dict(
         rope_theta=1e4, rope_scaling={"alpha": 50.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
                                       "type": "dynamic"})),
@@ -186,6 +198,8 @@ CASES = {
     "gpt_oss": ("qwen3", "gpt_oss", {}),
     "lfm2": ("lfm2", "lfm2_taps", {}),
     "lfm2_taps": ("lfm2_taps", "lfm2", dict(grad_accum=2)),
+    "qwen3_5": ("qwen3_5", "qwen3_5_tied", {}),
+    "qwen3_5_tied": ("qwen3_5_tied", "qwen3_5", dict(grad_accum=2)),
     "minicpm": ("minicpm", "minicpm_tied", {}),
     "minicpm_tied": ("minicpm_tied", "minicpm", {}),
 }
@@ -231,7 +245,7 @@ def granite_of_minicpm(fields):
 def config_of(family, fields):
     if family == "MiniCPM":
         return granite_of_minicpm(fields)
-    return getattr(transformers, ("Gemma3Text" if family == "Gemma3" else family) + "Config")(**fields)
+    return getattr(transformers, family + ("Text" if family in ("Gemma3", "Qwen3_5") else "") + "Config")(**fields)
 
 
 EAGER = dict(attn_implementation="eager", experts_implementation="eager")
@@ -269,6 +283,8 @@ def value(name, shape, mean, deviation):
 def spread(name, tensor):
     """Sizes that give logits of order 1, gains and biases that differ from each other: mean and deviation. Experts add little, as
     rounding to 16 bits changes the choice of some rows."""
+    if "A_log" in name:  # states that last for some documents
+        return -3.0, 1.0
     if tensor.dim() == 1 or name.endswith("_bias"):
         return float(tensor.float().mean().round()), 1.0 if "sinks" in name else 0.03 if "down_proj_bias" in name else 0.3
     if tensor.dim() == 3 and ".experts." not in name:  # taps

@@ -65,12 +65,14 @@ MODELS = {
     "gpt_oss": changed("gpt_oss", intermediate_size=64),
     "lfm2": changed("lfm2"),
     "lfm2_taps": changed("lfm2_taps"),
+    "qwen3_5": changed("qwen3_5", num_hidden_layers=4, layer_types=None),
+    "qwen3_5_tied": changed("qwen3_5_tied"),
     "minicpm": changed("minicpm"),
     "minicpm_tied": changed("minicpm_tied", rope_parameters=PLAIN_ROPE),
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
-NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "ministral", "exaone4", "qwen3_moe", "gpt_oss")
+NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "qwen3_5", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe", "gpt_oss")
 # Families that only run forward here.
 TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")
 READ = ("gpt_oss",)  # and are not written

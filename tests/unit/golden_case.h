@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "golden_answers.h"
 #include "io/random.h"
+#include "model/file_rows.h"
 #include "net/forward.h"
 #include "net/logits.h"
 #include "nojit_ops.h"
@@ -293,23 +294,45 @@ static double rounding_of(const float *x, int64_t n, int times)
     return times * 0x1p-24 * (double)largest;
 }
 
+/* Return the elements of an arena that a tensor of a folder consists of, in its order. */
+static float *in_file(const struct golden *g, const struct file_tensor *f, const float *arena)
+{
+    const struct params *p = &g->e->student.p;
+    const int64_t columns = file_columns(&f->spec);
+    float *out = calloc((size_t)tensor_elements(&f->spec), sizeof *out);
+    struct file_run run;
+    assert_non_null(out);
+    for (int64_t row = 0; row < f->spec.shape[0]; row += run.count) {
+        run = file_run(&g->e->student.c, f, p->spec, row);
+        memcpy(out + row * columns, arena + p->first[run.spec] + run.row * columns,
+               (size_t)(run.count * columns) * sizeof *out);
+    }
+    return out;
+}
+
 /* Check every trained tensor of an arena, which must be all tensors whose names start with prefix. `weights` has what
  * was rounded, several times, to get there. */
 static void check_tensors(struct golden *g, const char *prefix, const float *arena,
                           struct bound bound, const float *weights, int roundings)
 {
     const struct params *p = &g->e->student.p;
-    size_t stored = 0;
+    size_t stored = 0, files;
+    struct file_tensor *file;
     char name[256];
-    for (size_t i = 0; i < p->specs; i++) {
-        snprintf(name, sizeof name, "%s%s", prefix, p->spec[i].name);
-        const int64_t n = tensor_elements(&p->spec[i]), at = p->first[i];
-        bound.rounding = rounding_of(weights + at, n, roundings);
-        check_summary(g, name, arena + at, n, bound);
+    check_ok(file_tensors(&g->e->student.c, p->spec, p->specs, &file, &files), "tensors");
+    for (size_t i = 0; i < files; i++) {
+        snprintf(name, sizeof name, "%s%s", prefix, file[i].spec.name);
+        const int64_t n = tensor_elements(&file[i].spec);
+        float *x = in_file(g, &file[i], arena), *w = in_file(g, &file[i], weights);
+        bound.rounding = rounding_of(w, n, roundings);
+        check_summary(g, name, x, n, bound);
+        free(x);
+        free(w);
     }
+    free(file);
     for (size_t i = 0; i < g->want.count; i++)
         stored += strncmp(g->want.tensor[i].name, prefix, strlen(prefix)) == 0;
-    assert_int_equal(stored, p->specs);
+    assert_int_equal(stored, files);
 }
 
 /* ---- from the device ---- */

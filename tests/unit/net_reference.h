@@ -202,6 +202,84 @@ static inline void reference_conv(const struct reference *f, reference_rows x, r
     }
 }
 
+/* Compute the rows of queries, keys and values of a delta rule from those of its product. */
+static inline void reference_delta_conv(const struct reference *f, reference_rows in,
+                                        reference_rows out)
+{
+    const int X = block_channels(f->b), L = f->b->taps;
+    const float *taps = reference_weight(f, ROLE_DELTA_TAPS);
+    for (int i = 0; i < ROWS; i++)
+        for (int c = 0; c < X; c++) {
+            double sum = 0;
+            for (int t = 0; t < L; t++)
+                if (i - L + 1 + t >= f->rows->doc_start[i])
+                    sum += (double)taps[c * L + t] * in[i - L + 1 + t][c];
+            out[i][c] = sum / (1 + exp(-sum));
+        }
+}
+
+static inline double reference_length(const double *x, int count)
+{
+    double squares = 0;
+    for (int d = 0; d < count; d++)
+        squares += x[d] * x[d];
+    return sqrt(squares + 1e-6);
+}
+
+/* Compute the output of value head h in row i from its state, [D of values, D of keys], which is updated. */
+static inline void reference_delta_row(const struct reference *f, const double *row,
+                                       const double *steps, int h, double (*state)[64], double *out)
+{
+    const struct block *b = f->b;
+    const int D = b->head_dim, H = b->heads, K = b->kv_heads, key = h / (H / K);
+    const double *q = row + (ptrdiff_t)key * D, *k = q + (ptrdiff_t)K * D;
+    const double *v = row + (ptrdiff_t)(2 * K + h) * D;
+    const double rate = exp((double)reference_weight(f, ROLE_DELTA_LOG)[h]);
+    const double step = steps[H + h] + (double)reference_weight(f, ROLE_DELTA_STEP)[h];
+    const double beta = 1 / (1 + exp(-steps[h])), decay = exp(-rate * log1p(exp(step)));
+    const double of_q = reference_length(q, D) * sqrt(D), of_k = reference_length(k, D);
+    for (int d = 0; d < D; d++) {
+        double seen = 0;
+        for (int e = 0; e < D; e++) {
+            state[d][e] *= decay;
+            seen += state[d][e] * k[e] / of_k;
+        }
+        out[d] = 0;
+        for (int e = 0; e < D; e++) {
+            state[d][e] += beta * (v[d] - seen) * k[e] / of_k;
+            out[d] += state[d][e] * q[e] / of_q;
+        }
+    }
+}
+
+static inline void reference_delta(const struct reference *f, reference_rows x, reference_rows y)
+{
+    static reference_rows in, qkv, steps, o;
+    static double state[64][64];
+    const struct block *b = f->b;
+    const int D = b->head_dim, H = b->heads, X = block_channels(b), C = f->n->c.hidden_size;
+    for (int i = 0; i < ROWS; i++) {
+        reference_product(in[i], x[i], reference_weight(f, ROLE_DELTA_QKV_WEIGHT), NULL,
+                          X + (int64_t)H * D, C);
+        reference_product(steps[i], x[i], reference_weight(f, ROLE_DELTA_B_WEIGHT), NULL,
+                          2 * (int64_t)H, C);
+    }
+    reference_delta_conv(f, in, qkv);
+    for (int h = 0; h < H; h++)
+        for (int i = 0; i < ROWS; i++) {
+            double *head = o[i] + (ptrdiff_t)h * D;
+            const double *z = in[i] + X + (ptrdiff_t)h * D;
+            if (i == f->rows->doc_start[i])
+                memset(state, 0, sizeof state);
+            reference_delta_row(f, qkv[i], steps[i], h, state, head);
+            reference_norm(f->n->c.rms_eps, head, head, reference_weight(f, ROLE_DELTA_GAIN), 0, D);
+            for (int d = 0; d < D; d++)
+                head[d] *= z[d] / (1 + exp(-z[d]));
+        }
+    for (int i = 0; i < ROWS; i++)
+        reference_product(y[i], o[i], reference_weight(f, ROLE_DELTA_OUT_WEIGHT), NULL, C, H * D);
+}
+
 /* Add a block to the stream s. */
 static inline void reference_block(const struct reference *f, reference_rows s)
 {
@@ -219,6 +297,7 @@ static inline void reference_block(const struct reference *f, reference_rows s)
         [BLOCK_ATTENTION] = reference_attention,
         [BLOCK_GLU] = reference_glu,
         [BLOCK_CONV] = reference_conv,
+        [BLOCK_DELTA] = reference_delta,
     };
     block[f->b->kind](f, x, y);
     for (int i = 0; i < ROWS; i++) {

@@ -367,6 +367,28 @@ static void convolutions_take_the_place_of_attention(void **state)
     check_model(&c);
 }
 
+/* A layer with the gated delta rule, before one with attention. */
+static struct model_config with_delta_rule(void)
+{
+    struct model_config c = plain();
+    c.arch.kind[1] = c.arch.kind[0];
+    c.arch.kind[1].block[0] =
+        (struct block){BLOCK_DELTA,    NORMED_BEFORE | FEATURE_BIT(FEATURE_DELTA),
+                       .heads = 4,     .kv_heads = 2,
+                       .head_dim = 64, .taps = 4};
+    c.arch.kind_of[0] = 1;
+    return c;
+}
+
+static void delta_rules_take_the_place_of_attention(void **state)
+{
+    (void)state;
+    struct model_config c = with_delta_rule();
+    check_model(&c);
+    c.arch.kind[1].block[0].gain_offset = 1; /* the norm of heads has none */
+    check_model(&c);
+}
+
 /* Check that a model computes the same bits for a document whatever comes before it, and that a slot begins anew with
  * another sequence. */
 static void check_memory(const struct model_config *c)
@@ -398,8 +420,9 @@ static void check_memory(const struct model_config *c)
 static void recurrent_layers_begin_anew_with_a_document(void **state)
 {
     (void)state;
-    const struct model_config c = with_convolution();
-    check_memory(&c);
+    const struct model_config conv = with_convolution(), delta = with_delta_rule();
+    check_memory(&conv);
+    check_memory(&delta);
 }
 
 int main(void)
@@ -428,6 +451,7 @@ int main(void)
         cmocka_unit_test(scores_have_a_factor_of_their_own),
         cmocka_unit_test(some_layers_do_not_rotate),
         cmocka_unit_test(convolutions_take_the_place_of_attention),
+        cmocka_unit_test(delta_rules_take_the_place_of_attention),
         cmocka_unit_test(recurrent_layers_begin_anew_with_a_document),
     };
     return cmocka_run_group_tests(tests, scratch_begin, scratch_end);

@@ -55,6 +55,31 @@ static void the_language_model_is_read(void **state)
     assert_false(c.tied); /* as in MuseGlimmerConfig */
 }
 
+/* The form of published files of Qwen3.5, but for the sizes. */
+static void files_of_qwen3_5_are_read(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"model_type\":\"qwen3_5\",\"architectures\":[\"Qwen3_5ForConditionalGeneration\"],"
+        "\"image_token_id\":248056,\"video_token_id\":248057,\"vision_start_token_id\":248053,"
+        "\"vision_end_token_id\":248054,\"vision_config\":{\"model_type\":\"qwen3_5\"},"
+        "\"text_config\":{" ONE ",\"model_type\":\"qwen3_5_text\",\"attn_output_gate\":true,"
+        "\"full_attention_interval\":2,\"linear_num_value_heads\":16,"
+        "\"linear_num_key_heads\":16,\"linear_key_head_dim\":128,\"linear_value_head_dim\":128,"
+        "\"linear_conv_kernel_dim\":4,\"mamba_ssm_dtype\":\"float32\",\"mtp_num_hidden_layers\":1,"
+        "\"mtp_use_dedicated_embeddings\":false,\"rope_parameters\":{\"mrope_interleaved\":true,"
+        "\"mrope_section\":[11,11,10],\"rope_type\":\"default\",\"rope_theta\":10000000,"
+        "\"partial_rotary_factor\":0.25}}}";
+    struct model_config c;
+    check_ok(read_json(json, &c), "qwen3_5");
+    assert_string_equal(c.model_type, "qwen3_5_text");
+    assert_false(c.tied); /* as in Qwen3_5Config */
+    assert_int_equal(rope_rotary(&c.arch.rope[0], 256), 64);
+    assert_true(c.arch.rope[0].theta == 1e7);
+    assert_int_equal(arch_block(&c.arch, 0, BLOCK_DELTA)->heads, 16);
+    assert_int_equal(arch_block(&c.arch, 1, BLOCK_ATTENTION)->head_dim, 256);
+}
+
 static void the_language_model_is_saved(void **state)
 {
     (void)state;
@@ -111,6 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_language_model_is_read),
+        cmocka_unit_test(files_of_qwen3_5_are_read),
         cmocka_unit_test(the_language_model_is_saved),
         cmocka_unit_test(other_composites_are_refused),
     };

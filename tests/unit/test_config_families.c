@@ -14,7 +14,7 @@
     "\"full_attention\"]"
 #define DENSE HYBRID ",\"num_local_experts\":0,\"position_embedding_type\":\"rope\""
 
-/* Write a letter for each layer: w has a window, f has none, c is a convolution; upper case does not rotate; 2 follows
+/* Write a letter for each layer: w has a window, f has none, c is a convolution, d a delta rule; upper case does not rotate; 2 follows
  * the other table. */
 static const char *layers_text(const struct model_config *c)
 {
@@ -23,7 +23,7 @@ static const char *layers_text(const struct model_config *c)
     for (int l = 0; l < c->layers; l++) {
         const struct block *b = arch_block(&c->arch, l, BLOCK_ATTENTION);
         if (!b) {
-            *at++ = 'c';
+            *at++ = arch_block(&c->arch, l, BLOCK_CONV) ? 'c' : 'd';
             continue;
         }
         const bool still = c->arch.rope[b->rope].rule == ROPE_NONE;
@@ -83,6 +83,9 @@ static void layers_have_the_windows_of_their_family(void **state)
         {EIGHT("lfm2"), "ffffffff"},
         {EIGHT("lfm2") ",\"full_attn_idxs\":[2,5,9]", "ccfccfcc"},
         {OF("lfm2") ",\"full_attn_idxs\":[0],\"layer_types\":[\"conv\",\"full_attention\"]", "cf"},
+        {EIGHT("qwen3_5_text"), "dddfdddf"},
+        {EIGHT("qwen3_5_text") ",\"full_attention_interval\":3", "ddfddfdd"},
+        {OF("qwen3_5_text") ",\"layer_types\":[\"full_attention\",\"linear_attention\"]", "fd"},
         {DENSE, "ff"},
         {HYBRID ",\"num_local_experts\":0", "FF"},
         {HYBRID ",\"num_local_experts\":0,\"position_embedding_type\":\"nope\"", "FF"},
@@ -383,6 +386,23 @@ static const struct refused_fields refused[] = {
     {OF("llama") ",\"norm_eps\":0.5", NJ_E_UNSUPPORTED, "norm_eps is 0.5; this"},
     {OF("llama") ",\"layer_types\":[\"conv\",\"full_attention\"]", NJ_E_UNSUPPORTED,
      "only full_attention is supported"},
+    {OF("qwen3_5_text"), NJ_E_UNSUPPORTED, "no layer has attention"},
+    {EIGHT("qwen3_5_text") ",\"attn_output_gate\":false", NJ_E_UNSUPPORTED,
+     "attn_output_gate is false; the"},
+    {EIGHT("qwen3_5_text") ",\"attention_bias\":true", NJ_E_UNSUPPORTED,
+     "attention_bias is true; biases"},
+    {EIGHT("qwen3_5_text") ",\"linear_value_head_dim\":64", NJ_E_UNSUPPORTED,
+     "linear_value_head_dim is 64; it must be linear_key_head_dim, which is 128"},
+    {EIGHT("qwen3_5_text") ",\"linear_value_head_dim\":96,\"linear_key_head_dim\":96",
+     NJ_E_UNSUPPORTED, "linear_key_head_dim is 96; 64 and 128"},
+    {EIGHT("qwen3_5_text") ",\"linear_num_value_heads\":6", NJ_E_UNSUPPORTED,
+     "linear_num_value_heads is 6; multiples of 4"},
+    {EIGHT("qwen3_5_text") ",\"linear_num_key_heads\":5", NJ_E_FORMAT,
+     "linear_num_value_heads is 32, no multiple of linear_num_key_heads 5"},
+    {EIGHT("qwen3_5_text") ",\"linear_conv_kernel_dim\":1", NJ_E_UNSUPPORTED,
+     "linear_conv_kernel_dim is 1; 2 to 8"},
+    {EIGHT("qwen3_5_text") ",\"mamba_ssm_dtype\":\"bfloat16\"", NJ_E_UNSUPPORTED,
+     "mamba_ssm_dtype is \"bfloat16\"; states"},
     {OF("olmo2") ",\"attention_multiplier\":1", NJ_E_UNSUPPORTED,
      "attention_multiplier is 1; this"},
 };

@@ -310,6 +310,8 @@ int main(void)
         OF_FAMILY("gpt_oss"),
         OF_FAMILY("lfm2"),
         OF_FAMILY("lfm2_taps"),
+        OF_FAMILY("qwen3_5"),
+        OF_FAMILY("qwen3_5_tied"),
         OF_FAMILY("minicpm"),
         OF_FAMILY("minicpm_tied"),
         OF_FORM("gemma3_published"),
@@ -321,6 +323,7 @@ int main(void)
         OF_FORM("exaone4_published"),
         OF_FORM("hunyuan_published"),
         OF_FORM("lfm2_published"),
+        OF_FORM("qwen3_5_published"),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

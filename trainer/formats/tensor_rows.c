@@ -16,9 +16,16 @@ static int64_t columns_of(const struct tensor *t)
     return t->rank == 2 ? t->shape[1] : 1;
 }
 
+static bool is_ordered(const struct tensor *t)
+{
+    return t->pairs > 0 || t->order.heads > 0;
+}
+
 /* Return the index of a row in the file. */
 static int64_t place_of(const struct tensor *t, int64_t row)
 {
+    if (t->order.heads > 0)
+        return head_order_row(&t->order, row);
     const int64_t head_dim = t->shape[0] / t->pairs, at = row % head_dim;
     const int64_t half = at / (head_dim / 2), place = at % (head_dim / 2);
     return row - at + 2 * place + half;
@@ -29,7 +36,7 @@ static int64_t place_of(const struct tensor *t, int64_t row)
 static int64_t run_of(const struct tensor *t, int64_t first, int64_t count, int64_t *from)
 {
     *from = first;
-    if (t->pairs == 0)
+    if (!is_ordered(t))
         return count;
     const int64_t columns = columns_of(t), column = first % columns;
     *from = place_of(t, first / columns) * columns + column;
@@ -45,14 +52,14 @@ static void packed_rows(const struct tensor *t, int64_t first, int64_t count, un
     for (int64_t column = 0; column < p->columns; column += p->elements) {
         const size_t at = tensor_type_bytes(t->dtype, column);
         for (int64_t r = 0; r < count; r++)
-            p->block(p, t->pairs ? place_of(t, first + r) : first + r, column,
+            p->block(p, is_ordered(t) ? place_of(t, first + r) : first + r, column,
                      to + (size_t)r * row_bytes + at);
     }
 }
 
 bool tensor_is_as_stored(const struct tensor *t)
 {
-    return t->pairs == 0 && t->added == 0 && !t->packed;
+    return !is_ordered(t) && t->added == 0 && !t->packed;
 }
 
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst)

@@ -6,6 +6,7 @@
 #ifndef NOJIT_TRAINER_TENSORS_H
 #define NOJIT_TRAINER_TENSORS_H
 
+#include "base/head_rows.h"
 #include "base/tensor_type.h"
 
 #include <stdbool.h>
@@ -24,6 +25,8 @@ struct tensor {
     /* number of heads in each of which the rows of the two halves alternate (query and key of
      * GGUF's llama, which rotates neighbors); 0: rows are in Hugging Face's order */
     int pairs;
+    struct head_order
+        order; /* order of the rows of heads in the file, and which of its rows these are */
     /* number added to each element of an unquantized tensor (-1: GGUF files hold the gain of a norm
      * where folders hold the gain - 1) */
     float added;

@@ -2,6 +2,7 @@
  *
  * arch.c: see arch.h.
  */
+#include "base/delta.h"
 #include "model/config.h"
 
 #include <math.h>
@@ -34,10 +35,16 @@ const struct block *arch_attention(const struct arch *a, int layers)
     return arch_first(a, layers, BLOCK_ATTENTION);
 }
 
+const struct block *arch_recurrent(const struct arch *a, int layer)
+{
+    const struct block *b = arch_block(a, layer, BLOCK_CONV);
+    return b ? b : arch_block(a, layer, BLOCK_DELTA);
+}
+
 const struct block *arch_mixer(const struct arch *a, int layer)
 {
     const struct block *b = arch_block(a, layer, BLOCK_ATTENTION);
-    return b ? b : arch_block(a, layer, BLOCK_CONV);
+    return b ? b : arch_recurrent(a, layer);
 }
 
 const struct block *arch_mlp(const struct arch *a, int layer)
@@ -107,6 +114,11 @@ int64_t block_qkv_size(const struct block *b)
     return ((int64_t)b->heads + 2 * (int64_t)b->kv_heads) * b->head_dim;
 }
 
+int block_channels(const struct block *b)
+{
+    return b->kind == BLOCK_DELTA ? (int)block_qkv_size(b) : b->channels;
+}
+
 int64_t block_ffn_used(const struct block *b)
 {
     return (int64_t)b->ffn_size * (b->kind == BLOCK_EXPERTS ? b->experts_used : 1);
@@ -117,8 +129,17 @@ float block_score_scale(const struct block *b)
     return b->score_scale > 0 ? b->score_scale : 1.0f / sqrtf((float)b->head_dim);
 }
 
+/* Return the operations of delta_solve and delta_fwd for a row (their contracts' cost). */
+static double delta_flops(const struct block *b)
+{
+    const double D = b->head_dim, chunk = DELTA_CHUNK;
+    return b->heads * (4 * chunk * D + chunk * chunk / 3 + 2 * D * (3 * D + 2 * chunk));
+}
+
 double block_attention_flops(const struct block *b, double seq_len)
 {
+    if (b->kind == BLOCK_DELTA)
+        return delta_flops(b);
     /* Query i of those from 1 on sees min(i, most) keys. */
     const double most = b->window > 0 && b->window < seq_len ? b->window : seq_len;
     const double keys = most - most * (most - 1) / 2 / seq_len;
@@ -138,7 +159,8 @@ bool arch_maps_heads(const struct arch *a, const struct block *b)
 {
     const struct rope *r = &a->rope[b->rope];
     const int rotary = rope_rotary(r, b->head_dim);
-    const bool other = rotary > 0 && (r->neighbors || rotary != b->head_dim);
+    const bool ordered = block_has(b, FEATURE_GATED_Q); /* when it is read */
+    const bool other = rotary > 0 && !ordered && (r->neighbors || rotary != b->head_dim);
     return b->kind == BLOCK_ATTENTION && (other || block_padded_dim(b) != b->head_dim);
 }
 

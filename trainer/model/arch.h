@@ -25,6 +25,7 @@ enum block_kind {
     BLOCK_GLU,     /* gated MLP: down(act(gate x) * up x) */
     BLOCK_EXPERTS, /* gated MLPs, of which a router chooses some for each row; their weighted sum */
     BLOCK_CONV, /* gated short convolution: out(c * conv(b * x)), where b, c and x are thirds of a product */
+    BLOCK_DELTA, /* gated delta rule: out(norm(delta(silu(conv(q, k, v)), b, a)) * silu(z)) */
     BLOCK_KINDS
 };
 
@@ -32,9 +33,11 @@ struct block {
     enum block_kind kind;
     unsigned features; /* FEATURE_BIT() of each feature that it has */
     float gain_offset; /* number added to the gains of its norms: 1 where files hold gain - 1 */
-    /* BLOCK_ATTENTION: number of query heads and of key heads, and their size; number of keys that a query sees, its
-     * own among them (0: all); table of its rotation, a row of arch.rope; factor of the scores (0: 1 / sqrt(D)) */
+    /* BLOCK_ATTENTION: number of query heads and of key heads, and their size; BLOCK_DELTA: number of value heads and of
+     * key heads, which are queries' as well, and the size of all */
     int heads, kv_heads, head_dim;
+    /* BLOCK_ATTENTION: number of keys that a query sees, its own among them (0: all); table of its rotation, a row of
+     * arch.rope; factor of the scores (0: 1 / sqrt(D)) */
     int window, rope;
     float score_scale;
     /* BLOCK_GLU, and each of BLOCK_EXPERTS: number of rows of gate and of up; activation, a row of families.h (0: silu) */
@@ -46,7 +49,8 @@ struct block {
     bool renormalized;
     /* bound of gate and up, and factor of the gate within its sigmoid, as expert_glu_clamped has them; 0: a plain MLP */
     float glu_limit, glu_alpha;
-    /* BLOCK_CONV: number of channels, and of rows that a row of a channel is computed from, its own among them */
+    /* BLOCK_CONV: number of channels. BLOCK_CONV and BLOCK_DELTA: number of rows that a row of a convolution is computed
+     * from, its own among them */
     int channels, taps;
 };
 
@@ -85,7 +89,9 @@ const struct block *arch_block(const struct arch *a, int layer, enum block_kind 
 const struct block *arch_first(const struct arch *a, int layers, enum block_kind kind);
 /* Return the first block with attention, which every model that passes config_check() has. */
 const struct block *arch_attention(const struct arch *a, int layers);
-/* Return the block of a layer that mixes rows: attention, or one in its place; NULL: it has none. */
+/* Return the recurrent block of a layer, which stands in the place of attention; NULL: it has none. */
+const struct block *arch_recurrent(const struct arch *a, int layer);
+/* Return the block of a layer that mixes rows: attention, or a recurrent one; NULL: it has none. */
 const struct block *arch_mixer(const struct arch *a, int layer);
 /* Return the MLP of a layer, of either kind; NULL: it has none. */
 const struct block *arch_mlp(const struct arch *a, int layer);
@@ -103,12 +109,14 @@ int64_t arch_most(const struct arch *a, int layers, int64_t (*size)(const struct
 bool block_has(const struct block *b, enum feature feature);
 /* Return the number of rows of the product of queries, keys and values, (H + 2K) D; 0 for a block without one. */
 int64_t block_qkv_size(const struct block *b);
+/* Return the number of channels of its convolution; 0 for a block without one. */
+int block_channels(const struct block *b);
 /* Return the number of rows of gate that a token takes, of all its experts; 0 for a block without an MLP. */
 int64_t block_ffn_used(const struct block *b);
 /* Return the factor of the scores of its attention. */
 float block_score_scale(const struct block *b);
 /* Return the number of operations that attention takes on average for a query of a sequence, a score and a sum of
- * values for each head and key that it sees; 0 for a block without attention. */
+ * values for each head and key that it sees; or that the delta rule takes for a row; 0 for other blocks. */
 double block_attention_flops(const struct block *b, double seq_len);
 /* Return the size of the heads that the kernels compute with: 64, 128 or 256 elements, of which those behind the first
  * head_dim are zeros. */

@@ -132,12 +132,36 @@ static int check_conv(const struct block *b, const struct config_file *f)
     return 0;
 }
 
+/* Check the sizes of a gated delta rule, which its kernels take; rows of its products come in multiples of 8. */
+static int check_delta(const struct block *b, const struct config_file *f)
+{
+    const char *where = f->path;
+    const struct config_name values = field_called(f, "linear_num_value_heads");
+    const struct config_name keys = field_called(f, "linear_num_key_heads");
+    if (b->taps < 2 || b->taps > CONFIG_TAPS_MOST)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; 2 to %d are supported: use another model",
+                    where, field_called(f, "linear_conv_kernel_dim").text, b->taps,
+                    (int)CONFIG_TAPS_MOST);
+    if (b->head_dim != 64 && b->head_dim != 128)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; 64 and 128 are supported: use another model",
+                    where, field_called(f, "linear_key_head_dim").text, b->head_dim);
+    if (b->heads < 4 || b->heads > CONFIG_HEADS_MOST || b->heads % 4 != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is %d; multiples of 4 up to %d are supported: use another model", where,
+                    values.text, b->heads, (int)CONFIG_HEADS_MOST);
+    if (b->kv_heads < 1 || b->heads % b->kv_heads != 0)
+        return fail(NJ_E_FORMAT, "%s: %s is %d, no multiple of %s %d; correct the file", where,
+                    values.text, b->heads, keys.text, b->kv_heads);
+    return 0;
+}
+
 /* Check the sizes of the model and of one layer. */
 static int check_layer(const struct model_config *c, int layer, const struct config_file *f)
 {
     static const struct block neutral = {.heads = 1, .kv_heads = 1, .head_dim = 64, .ffn_size = 8};
     const struct block *experts = arch_block(&c->arch, layer, BLOCK_EXPERTS);
     const struct block *conv = arch_block(&c->arch, layer, BLOCK_CONV);
+    const struct block *delta = arch_block(&c->arch, layer, BLOCK_DELTA);
     const struct block *b = block_or(c, layer, BLOCK_ATTENTION, &neutral);
     const int ffn_size = block_or(c, layer, BLOCK_GLU, &neutral)->ffn_size;
     const double theta = c->arch.rope[b->rope].theta;
@@ -182,6 +206,8 @@ static int check_layer(const struct model_config *c, int layer, const struct con
         TRY(check_experts(experts, f));
     if (conv)
         TRY(check_conv(conv, f));
+    if (delta)
+        TRY(check_delta(delta, f));
     TRY(check_tokens(c, f));
     if (!(c->rms_eps > 0) || !(theta > 0))
         return fail(NJ_E_FORMAT, "%s: %s is %g, %s is %g; both must be above 0", where,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * config_composite.c: see config_composite.h. The fields of a file itself that are known are those of Gemma3Config,
- * Mistral3Config and MuseGlimmerConfig in transformers 5.24 and of their base classes.
+ * Mistral3Config, MuseGlimmerConfig and Qwen3_5Config in transformers 5.24 and of their base classes.
  */
 #include "model/config_composite.h"
 
@@ -46,7 +46,9 @@ static const char *const other_fields[] = {
     "use_cache",
     "video_token_id",
     "vision_config",
+    "vision_end_token_id",
     "vision_feature_layer",
+    "vision_start_token_id",
 };
 
 #define ROWS(table) (sizeof(table) / sizeof *(table))

@@ -12,12 +12,17 @@
 
 static bool has_conv(const struct family *family)
 {
-    return (family->recurrent & FEATURE_BIT(FEATURE_CONV)) != 0;
+    return (family->fields & FIELDS_CONV) != 0;
+}
+
+static bool has_delta(const struct family *family)
+{
+    return (family->fields & FIELDS_DELTA) != 0;
 }
 
 const char *config_recurrent_type(const struct family *family)
 {
-    return has_conv(family) ? "conv" : NULL;
+    return has_conv(family) ? "conv" : has_delta(family) ? "linear_attention" : NULL;
 }
 
 /* ---- reading ---- */
@@ -58,13 +63,44 @@ int config_tied(const struct fields *f, const struct family *family, bool *out)
     return family->fields & FIELDS_CONV ? field_bool(f, "tie_embedding", *out, out) : 0;
 }
 
+static int read_delta(const struct fields *f, struct block *out)
+{
+    static const char name[] = "linear_value_head_dim";
+    int values;
+    out->kind = BLOCK_DELTA;
+    TRY(field_int(f, "linear_num_value_heads", 32, &out->heads));
+    TRY(field_int(f, "linear_num_key_heads", 16, &out->kv_heads));
+    TRY(field_int(f, "linear_key_head_dim", 128, &out->head_dim));
+    TRY(field_int(f, name, 128, &values));
+    TRY(field_int(f, "linear_conv_kernel_dim", 4, &out->taps));
+    if (values == out->head_dim)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s: %s is %d; it must be %s, which is %d: use a model whose heads have one size",
+                f->file->path, field_called(f->file, name).text, values,
+                field_called(f->file, "linear_key_head_dim").text, out->head_dim);
+}
+
 int config_recurrent(const struct fields *f, const struct family *family,
                      const struct model_config *c, struct block *out)
 {
     *out = (struct block){
         .kind = BLOCK_CONV, .features = family->recurrent, .gain_offset = family->gain_offset};
+    if (has_delta(family))
+        return read_delta(f, out);
     out->channels = c->hidden_size;
     return field_int(f, "conv_L_cache", 3, &out->taps);
+}
+
+/* Set that all layers but the last of each period are recurrent. */
+static int follow_interval(const struct fields *f, const struct family *family,
+                           const struct model_config *c, bool *recurrent)
+{
+    int interval;
+    TRY(field_int(f, "full_attention_interval", family->period, &interval));
+    for (int l = 0; l < c->layers; l++)
+        recurrent[l] = (l + 1) % interval != 0;
+    return 0;
 }
 
 int config_recurrent_layers(const struct fields *f, const struct family *family,
@@ -73,10 +109,12 @@ int config_recurrent_layers(const struct fields *f, const struct family *family,
     static const char name[] = "full_attn_idxs";
     json_t *list = field_get(f, name), *value;
     size_t i;
+    if (has_delta(family))
+        return follow_interval(f, family, c, recurrent);
     if (list && !json_is_array(list))
         return field_refuse(f, NJ_E_FORMAT, name, list, "it must be a list of layers");
     for (int l = 0; l < c->layers; l++)
-        recurrent[l] = has_conv(family) && list;
+        recurrent[l] = list != NULL;
     json_array_foreach(list, i, value)
     {
         const json_int_t layer = json_integer_value(value);
@@ -104,8 +142,23 @@ static void put_conv(json_t *root, const struct model_config *c)
         json_object_set_new(root, "conv_L_cache", json_integer(b->taps));
 }
 
+static void put_delta(json_t *root, const struct model_config *c)
+{
+    const struct block *b = arch_first(&c->arch, c->layers, BLOCK_DELTA);
+    json_object_del(root, "full_attention_interval"); /* layer_types says more */
+    if (!b)
+        return;
+    json_object_set_new(root, "linear_num_value_heads", json_integer(b->heads));
+    json_object_set_new(root, "linear_num_key_heads", json_integer(b->kv_heads));
+    json_object_set_new(root, "linear_key_head_dim", json_integer(b->head_dim));
+    json_object_set_new(root, "linear_value_head_dim", json_integer(b->head_dim));
+    json_object_set_new(root, "linear_conv_kernel_dim", json_integer(b->taps));
+}
+
 void config_put_recurrent(json_t *root, const struct model_config *c, const struct family *family)
 {
     if (has_conv(family))
         put_conv(root, c);
+    if (has_delta(family))
+        put_delta(root, c);
 }

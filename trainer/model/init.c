@@ -12,8 +12,8 @@
 #include "io/model_folder.h"
 #include "io/path.h"
 #include "io/random.h"
+#include "model/file_rows.h"
 #include "model/model_open.h"
-#include "model/tensor_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -41,9 +41,17 @@ static void normal_pair(uint64_t key, uint64_t i, float out[2])
     out[1] = (float)(radius * sin(angle));
 }
 
+/* Compute the logarithms of two rates of decay between 0.01 and 16, as transformers chooses them. */
+static void decay_pair(uint64_t key, uint64_t i, float out[2])
+{
+    const uint64_t bits = random_mix(key + (i + 1) * 0x9e3779b97f4a7c15u);
+    for (int k = 0; k < 2; k++)
+        out[k] = (float)log(0.01 + 15.99 * (double)(bits >> 32 * k & 0xffffffffu) * 0x1p-32);
+}
+
 /* ---- filling ---- */
 
-enum fill { FILL_NORMAL, FILL_GAIN, FILL_ZERO };
+enum fill { FILL_NORMAL, FILL_GAIN, FILL_ZERO, FILL_ONE, FILL_DECAY };
 
 static const enum fill fills[ROLE_COUNT] = {
     [ROLE_INPUT_NORM] = FILL_GAIN,
@@ -69,6 +77,11 @@ static const enum fill fills[ROLE_COUNT] = {
     [ROLE_EXPERTS_POST_NORM] = FILL_GAIN,
     [ROLE_CONV_NORM] = FILL_GAIN,
     [ROLE_CONV_POST_NORM] = FILL_GAIN,
+    [ROLE_DELTA_NORM] = FILL_GAIN,
+    [ROLE_DELTA_POST_NORM] = FILL_GAIN,
+    [ROLE_DELTA_GAIN] = FILL_ONE,
+    [ROLE_DELTA_STEP] = FILL_ONE,
+    [ROLE_DELTA_LOG] = FILL_DECAY,
 };
 
 /* Return what the model adds to the gain that a tensor holds. */
@@ -91,13 +104,15 @@ static void store(void *block, int64_t i, enum nj_tensor_type dtype, float x)
 static void fill_block(void *block, int64_t first, int64_t count, enum fill fill, float one,
                        uint64_t key, enum nj_tensor_type dtype)
 {
-    const float constant = fill == FILL_GAIN ? one : 0;
+    const float constant = fill == FILL_GAIN ? one : fill == FILL_ONE ? 1 : 0;
     const int64_t pairs = (count + 1) / 2;
 #pragma omp parallel for schedule(static)
     for (int64_t p = 0; p < pairs; p++) {
         float pair[2] = {constant, constant};
         if (fill == FILL_NORMAL)
             normal_pair(key, (uint64_t)(first / 2 + p), pair);
+        if (fill == FILL_DECAY)
+            decay_pair(key, (uint64_t)(first / 2 + p), pair);
         store(block, 2 * p, dtype, pair[0]);
         if (2 * p + 1 < count)
             store(block, 2 * p + 1, dtype, pair[1]);
@@ -114,6 +129,7 @@ struct source {
     const struct tensors *from; /* tensors that are taken over; NULL: random weights */
     const char *dir;            /* folder of these tensors */
     const int *layers;          /* layer of `from` that each layer becomes */
+    struct tensor_spec *spec;   /* tensors of the model */
 };
 
 /* Find the tensor that becomes spec. */
@@ -129,17 +145,18 @@ static int find_taken(const struct source *s, const struct tensor_spec *spec,
     return weights_check(s->dir, &old, *out);
 }
 
-static int declare(const struct source *s, const struct tensor_spec *spec, size_t count,
+static int declare(const struct source *s, const struct file_tensor *file, size_t count,
                    struct st_declared *out)
 {
     for (size_t i = 0; i < count; i++) {
+        const struct tensor_spec *spec = &file[i].spec;
         const struct tensor *t = NULL;
         if (s->from)
-            TRY(find_taken(s, &spec[i], &t));
-        out[i] = (struct st_declared){spec[i].name,
+            TRY(find_taken(s, &s->spec[file[i].part[0]], &t));
+        out[i] = (struct st_declared){spec->name,
                                       t && s->as_they_are ? tensor_expanded(t) : s->dtype,
-                                      spec[i].rank,
-                                      {spec[i].shape[0], spec[i].shape[1], spec[i].shape[2]}};
+                                      spec->rank,
+                                      {spec->shape[0], spec->shape[1], spec->shape[2]}};
     }
     return 0;
 }
@@ -153,29 +170,51 @@ static void convert_block(void *block, const struct tensor *t, int64_t first, in
         tensor_to_16(t, first, count, dtype == NJ_TYPE_F16, block);
 }
 
-/* Write a tensor; block: room for BLOCK elements. */
-static int write_tensor(struct st_folder_writer *w, const struct source *s,
-                        const struct tensor_spec *spec, enum nj_tensor_type dtype, void *block)
+/* Write elements of a tensor that is taken over; block: room for BLOCK elements. */
+static int write_elements(struct st_folder_writer *w, const struct tensor *t, int64_t first,
+                          int64_t count, enum nj_tensor_type dtype, void *block)
 {
-    const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), s->seed);
-    const int64_t elements = tensor_elements(spec);
-    const struct tensor *t = NULL;
-    if (s->from)
-        TRY(find_taken(s, spec, &t));
-    if (t && t->dtype == dtype && tensor_is_as_stored(t))
-        return st_folder_data(w, t->data, t->bytes);
-    for (int64_t at = 0; at < elements; at += BLOCK) {
-        const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
-        if (t)
-            convert_block(block, t, at, n, dtype);
-        else
-            fill_block(block, at, n, fills[spec->role], 1 - offset_of(s->c, spec), key, dtype);
+    for (int64_t at = 0; at < count; at += BLOCK) {
+        const int64_t n = count - at < BLOCK ? count - at : BLOCK;
+        convert_block(block, t, first + at, n, dtype);
         TRY(st_folder_data(w, block, tensor_type_bytes(dtype, n)));
     }
     return 0;
 }
 
-static int write_weights(const char *dir, const struct source *s, const struct tensor_spec *spec,
+/* Write a tensor that is taken over. */
+static int write_taken(struct st_folder_writer *w, const struct source *s,
+                       const struct file_tensor *file, enum nj_tensor_type dtype, void *block)
+{
+    const int64_t columns = file_columns(&file->spec);
+    const struct tensor *t;
+    struct file_run run;
+    TRY(find_taken(s, &s->spec[file->part[0]], &t));
+    if (t->dtype == dtype && tensor_is_as_stored(t))
+        return st_folder_data(w, t->data, t->bytes);
+    for (int64_t row = 0; row < file->spec.shape[0]; row += run.count) {
+        run = file_run(s->c, file, s->spec, row);
+        TRY(find_taken(s, &s->spec[run.spec], &t));
+        TRY(write_elements(w, t, run.row * columns, run.count * columns, dtype, block));
+    }
+    return 0;
+}
+
+/* Write a tensor of random elements. */
+static int write_random(struct st_folder_writer *w, const struct source *s,
+                        const struct tensor_spec *spec, enum nj_tensor_type dtype, void *block)
+{
+    const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), s->seed);
+    const int64_t elements = tensor_elements(spec);
+    for (int64_t at = 0; at < elements; at += BLOCK) {
+        const int64_t n = elements - at < BLOCK ? elements - at : BLOCK;
+        fill_block(block, at, n, fills[spec->role], 1 - offset_of(s->c, spec), key, dtype);
+        TRY(st_folder_data(w, block, tensor_type_bytes(dtype, n)));
+    }
+    return 0;
+}
+
+static int write_weights(const char *dir, const struct source *s, const struct file_tensor *file,
                          const struct st_declared *declared, size_t count, int64_t max_shard_bytes)
 {
     struct st_folder_writer *w = NULL;
@@ -184,7 +223,8 @@ static int write_weights(const char *dir, const struct source *s, const struct t
         return fail(NJ_E_NOMEM, "%s: out of memory for a block of weights", dir);
     int rc = st_folder_begin(dir, declared, count, max_shard_bytes, &w);
     for (size_t i = 0; i < count && rc == 0; i++)
-        rc = write_tensor(w, s, &spec[i], declared[i].dtype, block);
+        rc = s->from ? write_taken(w, s, &file[i], declared[i].dtype, block)
+                     : write_random(w, s, &file[i].spec, declared[i].dtype, block);
     if (rc == 0) {
         rc = st_folder_end(w);
         w = NULL;
@@ -217,18 +257,20 @@ static int write_generation_config(const char *dir, const struct model_config *c
     return 0;
 }
 
-static int write_model(const char *dir, const struct model_config *c, const struct source *s,
+static int write_model(const char *dir, const struct model_config *c, struct source *s,
                        int64_t max_shard_bytes, const char *tokenizer)
 {
-    struct tensor_spec *spec = NULL;
+    struct file_tensor *file = NULL;
     struct st_declared *declared = NULL;
-    size_t count = 0;
+    size_t specs = 0, count = 0;
     struct folder folder;
     int rc = config_check(c, dir);
-    if (rc != 0 || (rc = tensor_specs(c, &spec, &count)))
+    if (rc != 0 || (rc = tensor_specs(c, &s->spec, &specs)))
         return rc;
+    if ((rc = file_tensors(c, s->spec, specs, &file, &count)))
+        goto done;
     declared = calloc(count, sizeof *declared);
-    rc = declared ? declare(s, spec, count, declared)
+    rc = declared ? declare(s, file, count, declared)
                   : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", dir, count);
     uint64_t bytes = 0;
     for (size_t i = 0; i < count && rc == 0; i++)
@@ -240,20 +282,21 @@ static int write_model(const char *dir, const struct model_config *c, const stru
                       : config_write(folder.temp, c, dtype)) ||
         (tokenizer && (rc = source_side_files(tokenizer, folder.temp))) ||
         (rc = write_generation_config(folder.temp, c)) ||
-        (rc = write_weights(folder.temp, s, spec, declared, count, max_shard_bytes)))
+        (rc = write_weights(folder.temp, s, file, declared, count, max_shard_bytes)))
         folder_abort(&folder);
     else
         rc = folder_commit(&folder);
 done:
     free(declared);
-    free(spec);
+    free(file);
+    free(s->spec);
     return rc;
 }
 
 int init_model(const char *dir, const struct model_config *c, uint64_t seed,
                enum nj_tensor_type dtype, int64_t max_shard_bytes, const char *tokenizer)
 {
-    const struct source s = {.c = c, .seed = seed, .dtype = dtype};
+    struct source s = {.c = c, .seed = seed, .dtype = dtype};
     return write_model(dir, c, &s, max_shard_bytes, tokenizer);
 }
 
@@ -264,12 +307,12 @@ int init_from_layers(const char *dir, const struct model_config *c, const char *
     int rc = source_tensors(from, &w);
     if (rc != 0)
         return rc;
-    const struct source s = {.c = c,
-                             .dtype = dtype ? *dtype : NJ_TYPE_F32,
-                             .as_they_are = !dtype,
-                             .from = &w,
-                             .dir = from,
-                             .layers = layers};
+    struct source s = {.c = c,
+                       .dtype = dtype ? *dtype : NJ_TYPE_F32,
+                       .as_they_are = !dtype,
+                       .from = &w,
+                       .dir = from,
+                       .layers = layers};
     rc = write_model(dir, c, &s, max_shard_bytes, from);
     tensors_close(&w);
     return rc;

@@ -56,6 +56,11 @@
     FIELD("norm_eps", 1e-5)                                                                        \
     FIELD("block_auto_adjust_ff_dim", false) ",\"full_attn_idxs\":[" attention "]"
 
+#define DELTA(H, K, D)                                                                             \
+    FIELD("linear_num_value_heads", H)                                                             \
+    FIELD("linear_num_key_heads", K)                                                               \
+    FIELD("linear_key_head_dim", D) FIELD("linear_value_head_dim", D)
+
 const struct preset presets[] = {
     {.name = "nojit-tiny",
      .summary = "over bytes, for tests",
@@ -77,6 +82,10 @@ const struct preset presets[] = {
      .summary = "over bytes, LFM2 form with convolutions",
      .fields = FIELDS("lfm2", 128, 256, 3, 2, 1, 64, 264, 512) MIXED("1")
          FIELD("bos_token_id", null) FIELD("eos_token_id", 256)},
+    {.name = "nojit-tiny-qwen3.5",
+     .summary = "over bytes, Qwen3.5 form with linear attention",
+     .fields = FIELDS("qwen3_5_text", 128, 256, 4, 2, 1, 64, 264, 512) DELTA(4, 2, 64)
+         FIELD("eos_token_id", 256)},
     {.name = "nojit-demo-teacher",
      .summary = "over bytes, for `make demo`",
      .config = {SHAPE("qwen2", 128, 448, 4, 2, 1, 64, 264, 512, BIASED), .eos_id = 256,
@@ -229,6 +238,14 @@ const struct preset presets[] = {
      .fields = FIELDS("minicpm", 1024, 4096, 24, 16, 2, 64, 73448, 32768)
          TOKENS(1, 2) ",\"rms_norm_eps\":1e-5,\"scale_emb\":12,\"scale_depth\":1.4,"
                       "\"dim_model_base\":256"},
+    {.name = "qwen3.5-0.8b",
+     .summary = "the shape of Qwen3.5 0.8B, text alone",
+     .fields = FIELDS("qwen3_5_text", 1024, 3584, 24, 8, 2, 256, 248320, 262144) DELTA(16, 16, 128)
+         TIED FIELD("eos_token_id", 248044) ",\"rope_theta\":1e7"},
+    {.name = "qwen3.5-4b",
+     .summary = "the shape of Qwen3.5 4B, text alone",
+     .fields = FIELDS("qwen3_5_text", 2560, 9216, 32, 16, 4, 256, 248320, 262144) DELTA(32, 16, 128)
+         TIED FIELD("eos_token_id", 248044) ",\"rope_theta\":1e7"},
     {.name = "lfm2-350m",
      .summary = "the shape of LFM2-350M",
      .fields = FIELDS("lfm2", 1024, 4608, 16, 16, 8, 64, 65536, 128000) MIXED("2,5,8,10,12,14")

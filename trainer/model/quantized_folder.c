@@ -12,6 +12,7 @@
 #include "io/notes.h"
 #include "io/path.h"
 #include "model/config.h"
+#include "model/file_rows.h"
 #include "model/folder_experts.h"
 #include "model/folder_names.h"
 #include "model/quantized_layout.h"
@@ -83,7 +84,7 @@ struct reading {
     const struct model_config *config;
     const struct quantized_scheme *scheme;
     const struct tensors *from; /* tensors as the files have them */
-    struct tensor_spec *spec;   /* tensors of the model */
+    struct tensor_spec *spec;   /* tensors of the model, as its folders have them */
     size_t specs;
     bool *used;        /* whether each tensor of the files was used */
     struct tensors to; /* tensors under the names of the model, with room for all */
@@ -194,10 +195,27 @@ static int take_rest(struct reading *r)
     return 0;
 }
 
+/* List the tensors of the folder. */
+static int list_specs(struct reading *r)
+{
+    struct file_tensor *file = NULL;
+    size_t files = 0;
+    TRY(tensor_specs(r->config, &r->spec, &r->specs));
+    const int rc = file_tensors(r->config, r->spec, r->specs, &file, &files);
+    for (size_t i = 0; i < files; i++)
+        r->spec[i] = file[i].spec;
+    r->specs = files;
+    free(file);
+    return rc;
+}
+
 static int take_all(struct reading *r)
 {
-    TRY(tensor_specs(r->config, &r->spec, &r->specs));
-    int rc = 0;
+    int rc = list_specs(r);
+    if (rc != 0) {
+        free(r->spec);
+        return rc;
+    }
     r->used = calloc(r->from->count + 1, sizeof *r->used);
     /* A matrix has one part at least, and each tensor is a part of one matrix at most. */
     r->to.tensor = calloc(r->from->count + 1, sizeof *r->to.tensor);
@@ -239,6 +257,8 @@ static int plain_tensors(const char *dir, struct tensors *out)
     if (rc == 0 && arch_first(&config.arch, config.layers, BLOCK_EXPERTS))
         rc = folder_experts_split(dir, &config, out);
     if (rc == 0)
+        rc = file_rows_split(dir, &config, out);
+    if (rc == 0)
         rc = folder_names_check(dir, out);
     if (rc != 0)
         tensors_close(out);
@@ -264,7 +284,10 @@ static int quantized_tensors(const char *dir, const struct quantized_scheme *sch
     out->map = from.map;
     out->map_count = from.map_count;
     free(from.tensor);
-    return 0;
+    rc = file_rows_split(dir, &config, out);
+    if (rc != 0)
+        tensors_close(out);
+    return rc;
 }
 
 int folder_tensors(const char *dir, struct tensors *out)

@@ -29,7 +29,8 @@ enum dim {
     DIM_K_NORM,
     DIM_CHANNELS,
     DIM_CONV_IN,
-    DIM_TAPS
+    DIM_TAPS,
+    DIM_HEAD
 };
 /* The condition under which a tensor is present: a feature of its block, the lack of one, or one of these. */
 enum presence { ALWAYS = -1, UNTIED = -2, QK_NORMED = -3, WITHOUT = 64 };
@@ -95,6 +96,18 @@ static const struct role_row {
     [ROLE_CONV_OUT_WEIGHT] = {"conv.out_proj.weight", 2, DIM_HIDDEN, DIM_CHANNELS, ALWAYS},
     [ROLE_CONV_POST_NORM] = {"post_self_attn_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
                              FEATURE_NORM_AFTER},
+    [ROLE_DELTA_NORM] = {"input_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, FEATURE_NORM_BEFORE},
+    [ROLE_DELTA_QKV_WEIGHT] = {"linear_attn.in_proj_qkv.weight", 2, DIM_QKV, DIM_HIDDEN, ALWAYS},
+    [ROLE_DELTA_Z_WEIGHT] = {"linear_attn.in_proj_z.weight", 2, DIM_Q, DIM_HIDDEN, ALWAYS},
+    [ROLE_DELTA_B_WEIGHT] = {"linear_attn.in_proj_b.weight", 2, DIM_HEADS, DIM_HIDDEN, ALWAYS},
+    [ROLE_DELTA_A_WEIGHT] = {"linear_attn.in_proj_a.weight", 2, DIM_HEADS, DIM_HIDDEN, ALWAYS},
+    [ROLE_DELTA_TAPS] = {"linear_attn.conv1d.weight", 3, DIM_QKV, DIM_TAPS, ALWAYS},
+    [ROLE_DELTA_LOG] = {"linear_attn.A_log", 1, DIM_HEADS, DIM_ONE, ALWAYS},
+    [ROLE_DELTA_STEP] = {"linear_attn.dt_bias", 1, DIM_HEADS, DIM_ONE, ALWAYS},
+    [ROLE_DELTA_GAIN] = {"linear_attn.norm.weight", 1, DIM_HEAD, DIM_ONE, ALWAYS},
+    [ROLE_DELTA_OUT_WEIGHT] = {"linear_attn.out_proj.weight", 2, DIM_HIDDEN, DIM_Q, ALWAYS},
+    [ROLE_DELTA_POST_NORM] = {"post_self_attn_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
+                              FEATURE_NORM_AFTER},
     [ROLE_FINAL_NORM] = {"model.norm.weight", 1, DIM_HIDDEN, DIM_ONE, ALWAYS},
     [ROLE_HEAD] = {"lm_head.weight", 2, DIM_VOCAB, DIM_HIDDEN, UNTIED},
 };
@@ -108,12 +121,14 @@ static const struct role_run {
       [BLOCK_GLU] = {ROLE_FFN_NORM, ROLE_FFN_POST_NORM},
       [BLOCK_EXPERTS] = {ROLE_EXPERTS_NORM, ROLE_EXPERTS_POST_NORM},
       [BLOCK_CONV] = {ROLE_CONV_NORM, ROLE_CONV_POST_NORM},
+      [BLOCK_DELTA] = {ROLE_DELTA_NORM, ROLE_DELTA_POST_NORM},
 };
 
 /* The matrices of all layers, the embedding and the LM head; all experts of a layer have at most as many rows as one
  * MLP may have (config_check()), and a router fewer than NJ_EXPERTS_MAX; a convolution has as many channels as all heads
- * have elements, at most; norms, biases and taps fit in the rest up to 2^60. So neither the number of elements of a
- * model nor of their bytes overflows 64 bits, and place() need not check. */
+ * have elements, at most, and the delta rule no more rows than attention; norms, biases and taps fit in the rest up to
+ * 2^60. So neither the number of elements of a model nor of their bytes overflows 64 bits, and place() need not
+ * check. */
 _Static_assert((int)CONFIG_CHANNELS_MOST <= CONFIG_HEADS_MOST * CONFIG_HEAD_DIM_MOST,
                "a convolution is no larger than attention");
 _Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(3LL * CONFIG_SIZE_MOST +
@@ -144,6 +159,7 @@ static int64_t dim_size(const struct model_config *c, const struct block *b, enu
         [DIM_CHANNELS] = b->channels,
         [DIM_CONV_IN] = 3 * (int64_t)b->channels,
         [DIM_TAPS] = b->taps,
+        [DIM_HEAD] = b->head_dim,
     };
     return size[d];
 }

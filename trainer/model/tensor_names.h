@@ -57,9 +57,21 @@ enum tensor_role {
     ROLE_CONV_IN_WEIGHT, /* [3 channels, hidden]: gates before and behind the convolution, and its input */
     ROLE_CONV_TAPS,       /* [channels, 1, taps] */
     ROLE_CONV_OUT_WEIGHT, /* [hidden, channels] */
-    ROLE_CONV_POST_NORM,  /* [hidden] */
-    ROLE_FINAL_NORM,      /* [hidden] */
-    ROLE_HEAD,            /* [vocab, hidden]; only if not tied */
+    ROLE_CONV_POST_NORM,
+    /* [hidden] */         /* gated delta rule, of H value heads and K key heads of D elements */
+    ROLE_DELTA_NORM,       /* [hidden] */
+    ROLE_DELTA_QKV_WEIGHT, /* [(H + 2 K) D, hidden]: queries, keys, values */
+    ROLE_DELTA_Z_WEIGHT,   /* [H D, hidden] */
+    ROLE_DELTA_B_WEIGHT,   /* [H, hidden] */
+    ROLE_DELTA_A_WEIGHT,   /* [H, hidden] */
+    ROLE_DELTA_TAPS,       /* [(H + 2 K) D, 1, taps] */
+    ROLE_DELTA_LOG,        /* [H] logarithms of rates of decay */
+    ROLE_DELTA_STEP,       /* [H] biases of steps */
+    ROLE_DELTA_GAIN,       /* [D] gain of the norm of heads, without the offset of others */
+    ROLE_DELTA_OUT_WEIGHT, /* [hidden, H D] */
+    ROLE_DELTA_POST_NORM,  /* [hidden] */
+    ROLE_FINAL_NORM,       /* [hidden] */
+    ROLE_HEAD,             /* [vocab, hidden]; only if not tied */
     ROLE_COUNT
 };
 

@@ -101,8 +101,8 @@ void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, str
 /* Return the number of gains, biases or taps of a block whose gradients are summed at a time. */
 static int64_t summed(const struct block *b)
 {
-    if (b->kind == BLOCK_CONV)
-        return (int64_t)b->channels * b->taps;
+    if (b->taps > 0)
+        return (int64_t)block_channels(b) * b->taps;
     return block_has(b, FEATURE_MLP_BIAS) ? 2 * (int64_t)b->ffn_size : block_qkv_size(b);
 }
 

@@ -45,6 +45,23 @@ struct conv_acts {
     char *dthirds; /* [N, 3 X] gradients of gates and input */
 };
 
+/* Scratch of the gated delta rule, of H value heads of D elements and X channels of its convolution, and of its backward
+ * pass. Chunks are those of base/delta.h, of all sequences. */
+struct delta_acts {
+    char *qkv;             /* [N, X] output of the convolution: queries, keys, values */
+    char *o;               /* [N, H D] output, then normed and gated */
+    float *gates, *logs;   /* factors and logarithms of each chunk, from delta_solve */
+    char *solve, *scores;  /* [chunks H, 64, 64] */
+    char *states;          /* [chunks H, D, D] state before each chunk */
+    char *updates;         /* [N, H D] */
+    char *dstates;         /* [chunks H, D, D] */
+    char *dr, *dout;       /* [N, H D] */
+    char *dqkv;            /* [N, X] */
+    char *dinput, *dsteps; /* gradients of the products */
+    float *log_part,
+        *step_part; /* [chunks, H] partial sums of the gradients of A_log and dt_bias */
+};
+
 /* Modes of a pass. Only ACTS_TRAIN keeps a copy per layer of what is not recomputed; otherwise all layers use the
  * same memory. In ACTS_DECODE each row is the next one of a sequence in the cache. */
 enum acts_mode { ACTS_INFER, ACTS_TRAIN, ACTS_DECODE };
@@ -74,6 +91,7 @@ struct acts {
     char *act; /* [N, I] gated activation of gate and up */
     struct expert_acts experts;
     struct conv_acts conv;
+    struct delta_acts rule;
     /* Rows of heads as products have them, where attention has another layout, or gated ones; or their gradients. */
     char *heads;
     struct fp8_matrix x; /* FP8: operand of the next product, in place of y and act */

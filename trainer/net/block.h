@@ -41,7 +41,7 @@ struct block_ops {
     void (*decoder_step)(struct work *r, const struct block_pass *p);
 };
 
-extern const struct block_ops attention_ops, glu_ops, experts_ops, conv_ops;
+extern const struct block_ops attention_ops, glu_ops, experts_ops, conv_ops, delta_ops;
 extern const struct block_ops *const block_ops[BLOCK_KINDS];
 
 /* Return the rows that a block computes from: its input, normed if it has a norm before it. */

@@ -66,6 +66,22 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
                         MATRIX("conv_out", CONV_OUT_WEIGHT, CONV_OUT_WEIGHT, X_OTHER, true),
                 },
         },
+    /* The steps b and a decide on decays over whole documents; they read the normed rows as T, and so does the other. */
+    [BLOCK_DELTA] =
+        {
+            .norm = ROLE_DELTA_NORM,
+            .norm_after = ROLE_DELTA_POST_NORM,
+            .count = 3,
+            .matrix =
+                {
+                    [DELTA_IN] =
+                        MATRIX("delta_in", DELTA_QKV_WEIGHT, DELTA_Z_WEIGHT, X_OTHER, false),
+                    [DELTA_STEPS] = MATRIX("delta_steps", DELTA_B_WEIGHT, DELTA_A_WEIGHT, X_OTHER,
+                                           false, .small = true),
+                    [DELTA_OUT] =
+                        MATRIX("delta_out", DELTA_OUT_WEIGHT, DELTA_OUT_WEIGHT, X_OTHER, true),
+                },
+        },
 };
 
 int block_matrix_count(const struct block *b)

@@ -16,6 +16,7 @@ struct block_matrix {
     enum x_writer x;              /* writer of its x; an activation reads y of the matrix before */
     bool output;                  /* whether its y is the output of the block */
     enum tensor_role bias;        /* bias of its y; ROLE_EMBED: none, or kernels of heads add it */
+    bool small;                   /* its products are always in T */
 };
 
 enum { BLOCK_MATRICES_MOST = 3 };
@@ -32,7 +33,7 @@ enum { ATTENTION_QKV, ATTENTION_O, ATTENTION_GATE };
 enum { GLU_GATE_UP, GLU_DOWN };
 enum { EXPERTS_ROUTER, EXPERTS_GATE_UP, EXPERTS_DOWN };
 enum { CONV_IN, CONV_OUT };
-
+enum { DELTA_IN, DELTA_STEPS, DELTA_OUT };
 extern const struct block_matrices block_matrices[BLOCK_KINDS];
 
 /* Return the number of matrices of a block: the first ones of its kind. */

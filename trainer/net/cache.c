@@ -41,19 +41,29 @@ static struct cache_bytes bytes_before(const struct net *n, const struct cache *
     return sum;
 }
 
-/* Return the bytes of the states of the first layers. */
+/* Return the number of states of the convolution of a recurrent block, and of its delta rule. */
+static size_t conv_states(const struct cache *c, const struct block *b)
+{
+    return size_product((size_t)c->slots, (size_t)b->taps - 1, (size_t)block_channels(b));
+}
+
+static size_t delta_states(const struct cache *c, const struct block *b)
+{
+    const size_t heads = size_mul((size_t)c->slots, (size_t)b->heads), D = (size_t)b->head_dim;
+    return b->kind == BLOCK_DELTA ? size_product(heads, D, D) : 0;
+}
+
+/* Return the number of states of the first layers. */
 static size_t states_before(const struct net *n, const struct cache *c, int layers)
 {
     size_t sum = 0;
     for (int l = 0; l < layers; l++) {
-        const struct block *b = arch_block(&n->c.arch, l, BLOCK_CONV);
-        const size_t rows = b ? size_mul((size_t)c->slots, (size_t)b->taps - 1) : 0;
+        const struct block *b = arch_recurrent(&n->c.arch, l);
         if (b)
-            sum = size_add(sum, size_product(rows, (size_t)b->channels, sizeof(float)));
+            sum = size_add(sum, size_add(conv_states(c, b), delta_states(c, b)));
     }
     return sum;
 }
-
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
                  struct cache *out)
 {
@@ -65,7 +75,7 @@ void cache_carve(const struct net *n, int slots, int positions, bool bytes, stru
     out->values = carve_take(m, all.elements);
     if (bytes)
         out->scales = carve_take(m, all.scales);
-    out->states = carve_take(m, states_before(n, out, n->c.layers));
+    out->states = carve_take(m, size_mul(states_before(n, out, n->c.layers), sizeof *out->states));
 }
 
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer)
@@ -73,10 +83,12 @@ struct layer_cache cache_layer(const struct net *n, const struct cache *c, int l
     const struct block *b = arch_block(&n->c.arch, layer, BLOCK_ATTENTION);
     const struct cache_bytes before = bytes_before(n, c, layer);
     float *scales = c->scales ? c->scales + before.scales / sizeof(float) : NULL;
-    void *state = c->states + states_before(n, c, layer);
+    const struct block *recurrent = arch_recurrent(&n->c.arch, layer);
+    float *conv = c->states + states_before(n, c, layer);
     return (struct layer_cache){.keys = c->keys + before.elements,
                                 .values = c->values + before.elements,
                                 .scales = scales,
                                 .places = b ? places_of(c, b) : 0,
-                                .conv = state};
+                                .conv = conv,
+                                .delta = recurrent ? conv + conv_states(c, recurrent) : NULL};
 }

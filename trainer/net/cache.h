@@ -15,10 +15,11 @@
 struct cache {
     int slots, positions; /* number of slots, and of positions of a sequence */
     char *keys, *values;  /* keys and values of the layers, one layer after another */
-    size_t element;       /* bytes of an element */
-    /* States of the layers with a convolution, [slots, L - 1, X] each, as conv_step reads them: the rows before the
-     * next one. A step overwrites its sequence's; at position 0 it reads nothing, so that a slot begins anew. */
-    char *states;
+    size_t element;
+        /* bytes of an element */ /* States of the recurrent layers, as conv_step and delta_step read them: of each the rows before the next one of its
+     * convolution, [slots, L - 1, X], then of the delta rule [slots, H, D, D]. A step overwrites its sequence's; at
+     * position 0 it reads nothing, so that a slot begins anew. */
+    float *states;
     float *
         scales; /* [slots, K, places, 2] scales of keys and values of each layer; NULL: they are T */
 };
@@ -29,7 +30,8 @@ struct layer_cache {
     void *keys, *values;
     float *scales; /* scales of the layer; NULL: there are none */
     int places;    /* number of positions that a slot of the layer keeps */
-    float *conv;   /* state of the layer's convolution */
+    float *conv;   /* states of the layer's convolution */
+    float *delta;  /* states of its delta rule */
 };
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer);
 

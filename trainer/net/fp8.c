@@ -65,7 +65,8 @@ int64_t fp8_elements(const struct net *n, const struct matrix_format *format)
 int fp8_choose(struct net *n)
 {
     for (struct matrix *m = n->matrix; m <= n->head; m++) {
-        m->format = m->refused && *m->refused ? &matrix_fp8_refused : &matrix_fp8;
+        const bool refused = m->small || (m->refused && *m->refused);
+        m->format = refused ? &matrix_fp8_refused : &matrix_fp8;
         m->x_made = m->x != X_OTHER;
     }
     if (fp8_any(n))

@@ -94,16 +94,26 @@ static int layout(const struct net *n, const struct lora_config *o, struct lora 
     return rc;
 }
 
+/* Refuse adapters of models whose files hold other matrices than those that adapters know. */
+static int check_blocks(const struct model_config *c)
+{
+    bool other = block_has(arch_attention(&c->arch, c->layers), FEATURE_GATED_Q);
+    for (int l = 0; l < c->layers; l++)
+        other = other || arch_recurrent(&c->arch, l);
+    if (!other)
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "adapters are not supported for models with convolutions or linear attention; "
+                "leave --lora-r out to train all weights");
+}
+
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)
 {
     TRY(net_place(n, PARAMS_ALL));
     n->trained = &n->p;
     if (o->rank == 0)
         return 0;
-    if (arch_first(&n->c.arch, n->c.layers, BLOCK_CONV))
-        return fail(NJ_E_UNSUPPORTED,
-                    "adapters are not supported for models with convolutions; leave --lora-rank "
-                    "out to train all weights");
+    TRY(check_blocks(&n->c));
     TRY(layout(n, o, adapters));
     n->lora = adapters;
     n->trained = &adapters->p;

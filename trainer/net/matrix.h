@@ -39,6 +39,7 @@ struct matrix {
     const struct adapter *adapter; /* [adapters] adapters, if the model trains them */
     int adapters;
     bool x_made;        /* the norm or activation before a GEMM of E4M3 operands writes x as E4M3 */
+    bool small;         /* its products are always in T */
     bool dy_own;        /* the kernel that writes dy as E4M3 still reads the dy of another matrix */
     int number;         /* number among the matrices of its model */
     float scale;        /* factor of its products; 0 counts as 1 */

@@ -62,6 +62,7 @@ static void describe_layer(const struct net *n, int layer)
         for (int i = 0; i < block_matrix_count(&l->block[b]); i++) {
             const struct block_matrix *row = &block_matrices[kind].matrix[i];
             m[i].x = block_matrix_x(&l->block[b], i);
+            m[i].small = row->small;
             m[i].scale = row->output ? n->c.residual_scale : 1;
             m[i].bias_first = n->p.layer[layer][row->bias];
             CHECK((m[i].bias_first < 0 && !(row->output && after)) || matrix_scale(&m[i]) == 1);

@@ -116,7 +116,7 @@ static void choose_made(const struct net *n)
 static void choose(struct net *n, int64_t least)
 {
     for (struct matrix *m = n->matrix; m <= n->head; m++) {
-        const bool large = least > 0 && matrix_elements(m) >= least;
+        const bool large = least > 0 && matrix_elements(m) >= least && !m->small;
         m->format = large && !is_refused(m->refused) ? &matrix_fp8_trained : &matrix_plain;
     }
     choose_made(n);

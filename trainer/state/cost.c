@@ -87,8 +87,8 @@ static double recomputed_weights(const struct net *n)
             const struct block *b = &layer->block[i];
             const int64_t gate_up = 2 * (int64_t)b->ffn_size, down = b->ffn_size;
             const int64_t out = (int64_t)b->heads * b->head_dim;
-            const int64_t attention =
-                block_qkv_size(b) + (block_has(b, FEATURE_GATE) ? 2 : 1) * out;
+            const bool gated = b->kind == BLOCK_DELTA || block_has(b, FEATURE_GATE);
+            const int64_t attention = block_qkv_size(b) + (gated ? 2 : 1) * out;
             const int64_t conv = 3 * (int64_t)b->channels;
             elements += (double)c->hidden_size * (double)(n->recompute == RECOMPUTE_MLP
                                                               ? gate_up
@@ -120,7 +120,7 @@ static double layers_bytes(const struct model_config *c, bool train)
         for (int i = 0; i < layer->blocks; i++) {
             const struct block *b = &layer->block[i];
             const double ffn = (double)block_ffn_used(b), qkv = (double)block_qkv_size(b);
-            const double channels = (double)b->channels;
+            const double channels = block_channels(b);
             sum += stream + (train ? 18 * ffn + 8 * qkv : 6 * ffn + 4 * qkv);
             sum += (train ? 34 : 8) * channels;
         }

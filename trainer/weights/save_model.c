@@ -6,6 +6,7 @@
 #include "base/try.h"
 #include "io/error.h"
 #include "io/path.h"
+#include "model/file_rows.h"
 #include "model/model_open.h"
 #include "state/ranks.h"
 #include "weights/adapters.h"
@@ -23,26 +24,45 @@ static int put(void *file, const void *data, size_t bytes)
     return st_folder_data(file, data, bytes);
 }
 
+/* Save one tensor of the folder, a run of rows at a time. */
+static int save_tensor(struct engine *e, const struct file_tensor *f, struct st_folder_writer *w)
+{
+    const struct params *p = &e->student.p;
+    const size_t row = (size_t)file_columns(&f->spec) * dtype_bytes(e->o.dtype);
+    struct file_run run;
+    for (int64_t at = 0; at < f->spec.shape[0]; at += run.count) {
+        run = file_run(&e->student.c, f, p->spec, at);
+        const size_t first = (size_t)p->first[run.spec] * dtype_bytes(e->o.dtype);
+        TRY(weights_download(e, e->mem.weights + first + (size_t)run.row * row,
+                             (size_t)run.count * row, put, w));
+    }
+    return 0;
+}
+
 static int save_tensors(struct engine *e, const char *dir)
 {
     const struct params *p = &e->student.p;
-    const size_t size = dtype_bytes(e->o.dtype);
     struct st_folder_writer *w = NULL;
     struct st_declared *declared = calloc(p->specs, sizeof *declared);
+    struct file_tensor *file = NULL;
+    size_t files;
     if (!declared)
         return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
-    weights_declare(p, weights_dtype(e), declared);
-    int rc = st_folder_begin(dir, declared, p->specs, SHARD_BYTES, &w);
+    int rc = file_tensors(&e->student.c, p->spec, p->specs, &file, &files);
     if (rc != 0)
         goto done;
-    for (size_t i = 0; rc == 0 && i < p->specs; i++)
-        rc = weights_download(e, e->mem.weights + (size_t)p->first[i] * size,
-                              (size_t)tensor_elements(&p->spec[i]) * size, put, w);
+    for (size_t i = 0; i < files; i++)
+        declared[i] = weights_declared(&file[i].spec, weights_dtype(e));
+    if ((rc = st_folder_begin(dir, declared, files, SHARD_BYTES, &w)))
+        goto done;
+    for (size_t i = 0; rc == 0 && i < files; i++)
+        rc = save_tensor(e, &file[i], w);
     if (rc == 0)
         rc = st_folder_end(w);
     else
         st_folder_abort(w);
 done:
+    free(file);
     free(declared);
     return rc;
 }

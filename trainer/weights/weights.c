@@ -324,13 +324,16 @@ int weights_round(struct engine *e)
     return r.rc;
 }
 
+struct st_declared weights_declared(const struct tensor_spec *s, enum nj_tensor_type dtype)
+{
+    return (struct st_declared){.name = s->name,
+                                .dtype = dtype,
+                                .rank = s->rank,
+                                .shape = {s->shape[0], s->shape[1], s->shape[2]}};
+}
+
 void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out)
 {
     for (size_t i = 0; i < p->specs; i++)
-        out[i] = (struct st_declared){
-            .name = p->spec[i].name,
-            .dtype = dtype,
-            .rank = p->spec[i].rank,
-            .shape = {p->spec[i].shape[0], p->spec[i].shape[1], p->spec[i].shape[2]},
-        };
+        out[i] = weights_declared(&p->spec[i], dtype);
 }

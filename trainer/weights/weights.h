@@ -20,6 +20,8 @@ int weights_read(struct engine *e, const char *dir, const struct tensors *w, con
                  enum nj_dtype T, void *arena);
 /* Return the type of T in files. */
 enum nj_tensor_type weights_dtype(const struct engine *e);
+/* Declare a tensor of a file, and all tensors of an arena. */
+struct st_declared weights_declared(const struct tensor_spec *s, enum nj_tensor_type dtype);
 void weights_declare(const struct params *p, enum nj_tensor_type dtype, struct st_declared *out);
 /* Pass a device array to put(), in pieces. */
 typedef int weights_put(void *file, const void *data, size_t bytes);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * head_rows.h: the order of the elements of heads. Kernels rotate element i of a head with element i + D/2; where only
+ * the first R elements of a file's head rotate, as two halves of R/2, these become the first of each half.
+ */
+#ifndef NOJIT_HEAD_ROWS_H
+#define NOJIT_HEAD_ROWS_H
+
+#include <stdint.h>
+
+/* Return the element of a file's head that becomes element i of a kernel's. */
+static inline int head_element(int D, int rotary, int i)
+{
+    const int half = i >= D / 2, at = i - half * (D / 2), pairs = rotary / 2;
+    return at < pairs ? at + half * pairs : 2 * pairs + half * (D / 2 - pairs) + at - pairs;
+}
+
+/* Return the element of a kernel's head that element e of a file's becomes, and in *count how many elements from there on
+ * follow each other in both. */
+static inline int head_place(int D, int rotary, int e, int *count)
+{
+    const int pairs = rotary / 2, others = D / 2 - pairs, rotates = e < 2 * pairs;
+    const int run = rotates ? pairs : others, at = rotates ? e : e - 2 * pairs;
+    *count = run - at % run;
+    return at / run * (D / 2) + (rotates ? 0 : pairs) + at % run;
+}
+
+/* How a file has the rows of `heads` heads: D rows of each, of which `rotary` rotate, `stride` rows from one head to the
+ * next, from row `first` on. heads 0: as kernels have them. */
+struct head_order {
+    int heads, D, stride, first, rotary;
+};
+
+/* Return the row of a file that becomes a row for kernels. */
+static inline int64_t head_order_row(const struct head_order *o, int64_t row)
+{
+    return row / o->D * o->stride + o->first + head_element(o->D, o->rotary, (int)(row % o->D));
+}
+
+#endif

@@ -53,7 +53,8 @@ if [ "$part" = all ]; then
     done
     for t in test_device:"memory, copies, products, graphs" test_fp8_rows:"rows of e4m3" test_fp8:"products of e4m3" \
         test_head_e5m2:"gradients of logits as e5m2" test_gemm_table:"choices of products in a file" test_activation:"activations at the largest numbers" \
-        test_attn_decode:"rows decoded alone and in a batch" test_cache_ring:"slots of the cache that are rings"; do
+        test_attn_decode:"rows decoded alone and in a batch" test_cache_ring:"slots of the cache that are rings" \
+        test_delta_device:"the delta rule, pass by pass"; do
         if [ -x "$BUILD/tests/${t%%:*}" ]; then program "${t#*:}" "${t%%:*}" env REQUIRE_GPU=1 "$BUILD/tests/${t%%:*}"; fi
     done
     for dtype in float32 16-bit; do

@@ -44,7 +44,7 @@ sanitized: $(TEST_PROGRAMS) $(if $(filter thread,$(SAN)),,$(FUZZ_PROGRAMS))
 	$(Q)BUILD=$(B) JOBS=$${JOBS:-$(shell nproc)} $(if $(filter thread,$(SAN)),OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1) \
 		tests/run.sh $(if $(filter thread,$(SAN)),threads,$(SANITIZED))
 ## check-gpu: every kernel against its reference, and the trainer, on a GPU
-check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_algorithms gemm_table golden golden_families activation attn_decode cache_ring) $(B)/cupti_modules.so
+check-gpu: all $(HARNESS) $(addprefix $(B)/tests/test_,device f8 gemm_algorithms gemm_table golden golden_families activation attn_decode cache_ring delta_device) $(B)/cupti_modules.so
 	$(Q)BUILD=$(B) tests/gpu.sh
 # Optional: without CUPTI's headers what they measure is reported as missing.
 $(B)/cupti_modules.so: tests/tools/cupti_modules.c

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "formats/model_path.h"
 #include "io/error.h"
+#include "io/notes.h"
 #include "model/init.h"
 #include "model/model_open.h"
 #include "run/run.h"
@@ -17,6 +18,7 @@ enum { PRESETS_MOST = 64 };
 static int list_presets(void)
 {
     struct model_config c;
+    notes_to(NULL); /* of shapes that are only listed */
     for (const struct preset *p = presets; p->name != NULL; p++) {
         TRY(preset_config(p, &c));
         printf("%-18s %8.1fM parameters  %s\n", p->name, 1e-6 * (double)config_parameters(&c),

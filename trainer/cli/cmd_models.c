@@ -8,6 +8,7 @@
 #include "base/families.h"
 #include "base/try.h"
 #include "cli/commands.h"
+#include "io/notes.h"
 #include "model/init.h"
 
 enum { LIST_BYTES = 512 };
@@ -46,6 +47,7 @@ int cmd_models(const struct settings *s)
 {
     const char quote = s->json ? '"' : '`';
     char types[LIST_BYTES], shapes[LIST_BYTES];
+    notes_to(NULL); /* of shapes that are only listed */
     if (!s->json)
         puts("| models | model_type | can be | limits | GGUF | shapes for `nojit init --preset` |\n"
              "|---|---|---|---|---|---|");

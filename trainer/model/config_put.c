@@ -194,7 +194,7 @@ static void put_depth(json_t *root, const struct model_config *c)
 /* Set the numbers of Muse Glimmer. The factor of queries is the shorter one of those that give the scores theirs. */
 static void put_muse(json_t *root, const struct model_config *c)
 {
-    const struct block *b = attention_of(c, 0);
+    const struct block *b = attention_in(c);
     const float scale = block_score_scale(b);
     const double root_dim = sqrt(b->head_dim), factor = (double)scale * root_dim;
     const float near = (float)factor;

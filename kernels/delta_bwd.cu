@@ -101,7 +101,7 @@ static __device__ __forceinline__ void pair_gradients(T *matrix, const delta_hea
                 const int j = column_of(n, e);
                 const float decay = (log[r] - c.logs[DELTA_LOG * CHUNK + j]) +
                                     (rest[r] - c.logs[DELTA_LOG_REST * CHUNK + j]);
-                const bool seen = j + !of_scores <= i && j >= begin[r] && i < c.rows;
+                const bool seen = j < i + of_scores && j >= begin[r] && i < c.rows;
                 s[n][2 * r + e] =
                     seen ? s[n][2 * r + e] * by[r] * c.factor(DELTA_K_NORM, j) * exp_fast(decay)
                          : 0;

@@ -202,7 +202,7 @@ static void short_keys_are_finite(void **state)
 static void documents_do_not_see_each_other(void **state)
 {
     (void)state;
-    const struct shape s = {1, 140, 2, 1};
+    const struct shape s = {1, 140, 1, 1};
     for (int start = 1; start < 132; start += start < 6 || start > 60 ? 1 : 7) {
         struct delta_args x = inputs(s, -4);
         const size_t from = (size_t)start * (size_t)s.H * D;

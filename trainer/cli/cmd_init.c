@@ -21,7 +21,7 @@ static int list_presets(void)
     notes_to(NULL); /* of shapes that are only listed */
     for (const struct preset *p = presets; p->name != NULL; p++) {
         TRY(preset_config(p, &c));
-        printf("%-18s %8.1fM parameters  %s\n", p->name, 1e-6 * (double)config_parameters(&c),
+        printf("%-20s %8.1fM parameters  %s\n", p->name, 1e-6 * (double)config_parameters(&c),
                p->summary);
     }
     return 0;

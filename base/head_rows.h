@@ -15,8 +15,8 @@ static inline int head_element(int D, int rotary, int i)
     return at < pairs ? at + half * pairs : 2 * pairs + half * (D / 2 - pairs) + at - pairs;
 }
 
-/* Return the element of a kernel's head that element e of a file's becomes, and in *count how many elements from there on
- * follow each other in both. */
+/* Return the element of a kernel's head that element e of a file's becomes, and in *count how many elements from there
+ * on follow each other in both. */
 static inline int head_place(int D, int rotary, int e, int *count)
 {
     const int pairs = rotary / 2, others = D / 2 - pairs, rotates = e < 2 * pairs;
@@ -25,8 +25,8 @@ static inline int head_place(int D, int rotary, int e, int *count)
     return at / run * (D / 2) + (rotates ? 0 : pairs) + at % run;
 }
 
-/* How a file has the rows of `heads` heads: D rows of each, of which `rotary` rotate, `stride` rows from one head to the
- * next, from row `first` on. heads 0: as kernels have them. */
+/* How a file has the rows of `heads` heads: D rows of each, of which `rotary` rotate, `stride` rows from one head to
+ * the next, from row `first` on. heads 0: as kernels have them. */
 struct head_order {
     int heads, D, stride, first, rotary;
 };

@@ -14,8 +14,8 @@
     "\"full_attention\"]"
 #define DENSE HYBRID ",\"num_local_experts\":0,\"position_embedding_type\":\"rope\""
 
-/* Write a letter for each layer: w has a window, f has none, c is a convolution, d a delta rule; upper case does not rotate; 2 follows
- * the other table. */
+/* Write a letter for each layer: w has a window, f has none, c is a convolution, d a delta rule; upper case does not
+ * rotate; 2 follows the other table. */
 static const char *layers_text(const struct model_config *c)
 {
     static char text[4 * LAYERS_MOST];

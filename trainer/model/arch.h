@@ -33,8 +33,8 @@ struct block {
     enum block_kind kind;
     unsigned features; /* FEATURE_BIT() of each feature that it has */
     float gain_offset; /* number added to the gains of its norms: 1 where files hold gain - 1 */
-    /* BLOCK_ATTENTION: number of query heads and of key heads, and their size; BLOCK_DELTA: number of value heads and of
-     * key heads, which are queries' as well, and the size of all */
+    /* BLOCK_ATTENTION: number of query heads and of key heads, and their size; BLOCK_DELTA: number of value heads and
+     * of key heads, which are queries' as well, and the size of all */
     int heads, kv_heads, head_dim;
     /* BLOCK_ATTENTION: number of keys that a query sees, its own among them (0: all); table of its rotation, a row of
      * arch.rope; factor of the scores (0: 1 / sqrt(D)) */
@@ -49,8 +49,8 @@ struct block {
     bool renormalized;
     /* bound of gate and up, and factor of the gate within its sigmoid, as expert_glu_clamped has them; 0: a plain MLP */
     float glu_limit, glu_alpha;
-    /* BLOCK_CONV: number of channels. BLOCK_CONV and BLOCK_DELTA: number of rows that a row of a convolution is computed
-     * from, its own among them */
+    /* BLOCK_CONV: number of channels. BLOCK_CONV and BLOCK_DELTA: number of rows that a row of a convolution is
+     * computed from, its own among them */
     int channels, taps;
 };
 

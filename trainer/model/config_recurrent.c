@@ -130,12 +130,7 @@ int config_recurrent_layers(const struct fields *f, const struct family *family,
 
 static void put_conv(json_t *root, const struct model_config *c)
 {
-    static const char *const removed[] = {"tie_embedding", "full_attn_idxs", "block_ff_dim"};
     const struct block *b = arch_first(&c->arch, c->layers, BLOCK_CONV);
-    for (size_t i = 0; i < sizeof removed / sizeof *removed; i++)
-        json_object_del(root, removed[i]);
-    json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
-    json_object_set_new(root, "intermediate_size", json_integer(arch_mlp(&c->arch, 0)->ffn_size));
     json_object_set_new(root, "block_auto_adjust_ff_dim", json_false());
     json_object_set_new(root, "conv_bias", json_false());
     if (b)
@@ -145,7 +140,6 @@ static void put_conv(json_t *root, const struct model_config *c)
 static void put_delta(json_t *root, const struct model_config *c)
 {
     const struct block *b = arch_first(&c->arch, c->layers, BLOCK_DELTA);
-    json_object_del(root, "full_attention_interval"); /* layer_types says more */
     if (!b)
         return;
     json_object_set_new(root, "linear_num_value_heads", json_integer(b->heads));
@@ -161,4 +155,12 @@ void config_put_recurrent(json_t *root, const struct model_config *c, const stru
         put_conv(root, c);
     if (has_delta(family))
         put_delta(root, c);
+}
+
+void config_settle_recurrent(json_t *root, const struct model_config *c)
+{
+    json_object_del(root, "full_attn_idxs");
+    json_object_del(root, "full_attention_interval");
+    if (!c->tied)
+        json_object_del(root, "tie_embedding");
 }

@@ -21,7 +21,9 @@ int config_recurrent(const struct fields *f, const struct family *family,
 /* Set which layers have it where nothing lists their types. recurrent: [c->layers]. */
 int config_recurrent_layers(const struct fields *f, const struct family *family,
                             const struct model_config *c, bool *recurrent);
-/* Set those fields of a config.json, and remove others that would count more. */
+/* Remove fields of a file that has been read where layer_types and tie_word_embeddings say the same or more. */
+void config_settle_recurrent(json_t *root, const struct model_config *c);
+/* Set those fields of a config.json. */
 void config_put_recurrent(json_t *root, const struct model_config *c, const struct family *family);
 
 #endif

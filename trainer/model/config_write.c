@@ -152,7 +152,8 @@ static void settle(json_t *root, const struct model_config *c, const char *dtype
     json_object_set_new(root, "num_hidden_layers", json_integer(c->layers));
     config_put_layers(root, c, family);
     config_put_experts(root, c, family);
-    config_put_recurrent(root, c, family);
+    if (family->recurrent != 0)
+        config_settle_recurrent(root, c);
 }
 
 /* Read the config.json of a folder; of a composite one, what its language model would have alone. */

@@ -32,11 +32,12 @@ static bool layer_matters(int layer, int layers)
  * such models of two architectures. */
 static bool is_70b(const struct model_config *c)
 {
-    const char *arch = gguf_arch(c->model_type)->name;
-    const struct block *b = arch_block(&c->arch, 0, BLOCK_ATTENTION);
-    if (c->layers != 80)
+    const struct gguf_arch *arch = gguf_arch(c->model_type);
+    const struct block *b = arch_attention(&c->arch, c->layers);
+    if (!arch || c->layers != 80)
         return false;
-    return strcmp(arch, "qwen2") == 0 || (strcmp(arch, "llama") == 0 && b->heads != b->kv_heads);
+    return strcmp(arch->name, "qwen2") == 0 ||
+           (strcmp(arch->name, "llama") == 0 && b->heads != b->kv_heads);
 }
 
 static enum nj_tensor_type wanted(const struct gguf_ftype *m, const struct model_config *c,
@@ -59,7 +60,8 @@ enum nj_tensor_type gguf_ftype_type(const struct gguf_ftype *m, const struct mod
     static const enum nj_tensor_type smaller[NJ_TYPES] = {[NJ_TYPE_Q4_K] = NJ_TYPE_Q5_0,
                                                           [NJ_TYPE_Q5_K] = NJ_TYPE_Q5_1,
                                                           [NJ_TYPE_Q6_K] = NJ_TYPE_Q8_0};
-    if (spec->rank == 1 || spec->role == ROLE_ROUTER_WEIGHT)
+    const bool steps = spec->role == ROLE_DELTA_B_WEIGHT || spec->role == ROLE_DELTA_A_WEIGHT;
+    if (spec->rank != 2 || spec->role == ROLE_ROUTER_WEIGHT || steps)
         return NJ_TYPE_F32;
     if (tensor_type_block(m->type) == 1)
         return m->type;

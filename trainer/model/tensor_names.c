@@ -125,9 +125,9 @@ static const struct role_run {
 };
 
 /* The matrices of all layers, the embedding and the LM head; all experts of a layer have at most as many rows as one
- * MLP may have (config_check()), and a router fewer than NJ_EXPERTS_MAX; a convolution has as many channels as all heads
- * have elements, at most, and the delta rule no more rows than attention; norms, biases and taps fit in the rest up to
- * 2^60. So neither the number of elements of a model nor of their bytes overflows 64 bits, and place() need not
+ * MLP may have (config_check()), and a router fewer than NJ_EXPERTS_MAX; a convolution has as many channels as all
+ * heads have elements, at most, and the delta rule no more rows than attention; norms, biases and taps fit in the rest
+ * up to 2^60. So neither the number of elements of a model nor of their bytes overflows 64 bits, and place() need not
  * check. */
 _Static_assert((int)CONFIG_CHANNELS_MOST <= CONFIG_HEADS_MOST * CONFIG_HEAD_DIM_MOST,
                "a convolution is no larger than attention");

@@ -45,8 +45,8 @@ struct conv_acts {
     char *dthirds; /* [N, 3 X] gradients of gates and input */
 };
 
-/* Scratch of the gated delta rule, of H value heads of D elements and X channels of its convolution, and of its backward
- * pass. Chunks are those of base/delta.h, of all sequences. */
+/* Scratch of the gated delta rule, of H value heads of D elements and X channels of its convolution, and of its
+ * backward pass. Chunks are those of base/delta.h, of all sequences. */
 struct delta_acts {
     char *qkv;             /* [N, X] output of the convolution: queries, keys, values */
     char *o;               /* [N, H D] output, then normed and gated */

@@ -66,7 +66,8 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
                         MATRIX("conv_out", CONV_OUT_WEIGHT, CONV_OUT_WEIGHT, X_OTHER, true),
                 },
         },
-    /* The steps b and a decide on decays over whole documents; they read the normed rows as T, and so does the other. */
+    /* The steps b and a decide on decays over whole documents. They read the normed rows as T, and so does the other
+     * matrix. */
     [BLOCK_DELTA] =
         {
             .norm = ROLE_DELTA_NORM,

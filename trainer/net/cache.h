@@ -15,9 +15,9 @@
 struct cache {
     int slots, positions; /* number of slots, and of positions of a sequence */
     char *keys, *values;  /* keys and values of the layers, one layer after another */
-    size_t element;
-        /* bytes of an element */ /* States of the recurrent layers, as conv_step and delta_step read them: of each the rows before the next one of its
-     * convolution, [slots, L - 1, X], then of the delta rule [slots, H, D, D]. A step overwrites its sequence's; at
+    size_t element;       /* bytes of an element */
+    /* States of the recurrent layers, as conv_step and delta_step read them: of each the rows before the next one of
+     * its convolution, [slots, L - 1, X], then of the delta rule [slots, H, D, D]. A step overwrites its sequence's; at
      * position 0 it reads nothing, so that a slot begins anew. */
     float *states;
     float *

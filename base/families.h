@@ -6,8 +6,8 @@
 #ifndef NOJIT_FAMILIES_H
 #define NOJIT_FAMILIES_H
 
-#include "base/activation.h"
 #include "base/features.h"
+#include "base/hidden_act.h"
 #include "base/route.h"
 
 #include <stdbool.h>
@@ -38,8 +38,8 @@ enum rotation_rule {
     ROTATION_WINDOWED,  /* layers without the window do not rotate, if there is one */
     ROTATION_LISTED,    /* layers do not rotate where no_rope_layers has 0 */
     ROTATION_BASES,     /* layer_rope_theta has the base of each layer; 0: it does not rotate */
-    ROTATION_ZEROS,     /* where it has 0; without it, each `period`-th from the last one back */
-    ROTATION_NAMED      /* nothing rotates unless position_embedding_type is "rope" */
+    ROTATION_ZEROS, /* layers do not rotate where layer_rope_theta has 0; without it, each `period`-th from the last one back */
+    ROTATION_NAMED  /* nothing rotates unless position_embedding_type is "rope" */
 };
 
 /* Groups of fields of config.json that only some families have. */
@@ -67,7 +67,7 @@ enum {
 static const struct family {
     const char *model_type, *architecture; /* names in transformers */
     const char *models;                    /* published models of the family, for people */
-    const char *limits; /* what models must have or lack to be read, for people; NULL: nothing */
+    const char *limits; /* conditions that models must meet to be read, for people; NULL: none */
     const char *listed; /* family of a file that has layer_types; NULL: this one */
     unsigned attention, mlp; /* features of its blocks of either kind */
     unsigned recurrent;      /* features of blocks in the place of attention; 0: it has none */
@@ -495,25 +495,7 @@ static const struct family {
      .vocab_size = 248320},
 };
 
-/* Values of hidden_act, and the kernels that compute each. The first is the default of a config.json without it. */
-static const struct hidden_act {
-    const char *name;
-    enum nj_activation kernels;
-} hidden_acts[] = {
-    {"silu", NJ_SILU},
-    {"swish", NJ_SILU},
-    {"gelu", NJ_GELU},
-    {"gelu_python", NJ_GELU},
-    {"gelu_pytorch_tanh", NJ_GELU_TANH},
-    {"gelu_python_tanh", NJ_GELU_TANH},
-    {"gelu_new", NJ_GELU_TANH},
-};
-
-enum {
-    FAMILIES = sizeof families / sizeof *families,
-    HIDDEN_ACTS = sizeof hidden_acts / sizeof *hidden_acts,
-    NAMES_BYTES = 256
-};
+enum { FAMILIES = sizeof families / sizeof *families, NAMES_BYTES = 256 };
 
 /* Return the field of config.json that names the activation, the one with the width of the MLP, and the one with the
  * number that is added to mean squares. */
@@ -571,15 +553,6 @@ static inline const struct family *family_of_gguf(const char *gguf)
         if (families[i].gguf && strcmp(families[i].gguf, gguf) == 0)
             return &families[i];
     return NULL;
-}
-
-/* Return the row of a name, or -1. */
-static inline int hidden_act_find(const char *name)
-{
-    for (int i = 0; i < HIDDEN_ACTS; i++)
-        if (strcmp(hidden_acts[i].name, name) == 0)
-            return i;
-    return -1;
 }
 
 /* Append the name in row i of a list: "a, b and c are supported". */

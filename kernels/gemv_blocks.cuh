@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gemv_blocks.cuh: products of a row of x and rows of quantized blocks. A lane takes every 32nd chunk of eight elements,
-// UNROLL of each row of the weights at a time.
+// gemv_blocks.cuh: products of a row of x and rows of quantized blocks. A lane takes every 32nd chunk of eight
+// elements, UNROLL of each row of the weights at a time.
 #ifndef NOJIT_GEMV_BLOCKS_CUH
 #define NOJIT_GEMV_BLOCKS_CUH
 

@@ -40,7 +40,7 @@ enum case_fill {
     CASE_FILL_WHOLE,  /* fill_value: exclusive bound */
     CASE_FILL_STARTS, /* fill_value: places that the groups share */
     CASE_FILL_LOW_BYTES,
-    CASE_FILL_REF,   /* fill_name: the op whose reference computes it */
+    CASE_FILL_REF, /* fill_name: the op whose reference computes it */
 };
 
 struct case_arg {

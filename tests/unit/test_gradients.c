@@ -3,7 +3,6 @@
  * test_gradients.c: checks of the double references, which are the oracles of every kernel test: each backward op
  * agrees with central differences of its forward op along random directions, and attention with its formula.
  */
-#include "base/activation.h"
 #include "gradients.h"
 
 void nj_ref_rmsnorm_fwd_f64(double *y, double *rstd, const double *x, const double *w, int32_t N,
@@ -44,12 +43,6 @@ void nj_ref_attn_bwd_dkv_f64(int D, double *dqkv, const double *dout, const doub
                              const double *lse, const double *delta, const int32_t *doc_start,
                              int32_t B, int32_t S, int32_t H, int32_t K, int32_t window,
                              float scale);
-void nj_ref_swiglu_fwd_f64(double *y, const double *gu, int32_t N, int32_t I);
-void nj_ref_glu_fwd_f64(int ACT, double *y, const double *gu, int32_t N, int32_t I);
-void nj_ref_gemm_glu_f64(int ACT, double *act, double *gu, const double *x, const double *w,
-                         int32_t N, int32_t I, int32_t C, int32_t P);
-void nj_ref_swiglu_bwd_f64(double *dgu, double *y, const double *dy, const double *gu, int32_t N,
-                           int32_t I);
 void nj_ref_row_gather_f64(double *dst, const double *src, const int32_t *index, int32_t M,
                            int32_t R, int32_t C, float scale);
 void nj_ref_bias_add_f64(double *y, const double *b, int32_t N, int32_t C);
@@ -300,49 +293,6 @@ static void qknorm_rope_works_in_place(void **state)
                                AMPLITUDE, 0, 0);
     assert_memory_equal(y, want, N * WIDTH * sizeof(*y));
     assert_memory_equal(in_place, rstd, N * (H + K) * sizeof(*rstd));
-}
-
-static double swiglu_loss(void *args)
-{
-    const struct norm_args *a = args;
-    double *y = zeros(N * C);
-    nj_ref_swiglu_fwd_f64(y, a->x, N, C);
-    return dot(y, a->dy, N * C);
-}
-
-static void swiglu_gradient_is_the_derivative(void **state)
-{
-    (void)state;
-    struct norm_args a = {.x = random_values(N * 2 * C), .dy = random_values(N * C)};
-    double *grad = copy(a.x, N * 2 * C), *y = copy(a.dy, N * C), *want = zeros(N * C);
-    nj_ref_swiglu_fwd_f64(want, a.x, N, C);
-    nj_ref_swiglu_bwd_f64(grad, y, y, grad, N, C); /* in place, which the contract allows */
-    check_gradient(swiglu_loss, &a, a.x, grad, N * 2 * C);
-    assert_all_close(y, want, N * C, 1e-15);
-}
-
-static void gemm_glu_is_product_then_glu(void **state)
-{
-    (void)state;
-    enum { I = 7 };
-    const double *x = random_values(N * C), *w = random_values(2 * I * C);
-    double *gu = zeros(N * 2 * I), *act = zeros(N * I), *alone = zeros(N * I);
-    double *product = zeros(N * 2 * I), *want = zeros(N * I);
-    for (int n = 0; n < N; n++)
-        for (int j = 0; j < 2 * I; j++)
-            product[n * 2 * I + j] = dot(x + n * C, w + j * C, C);
-    for (int gelu = 0; gelu < 2; gelu++) {
-        const int ACT = gelu ? NJ_GELU_TANH : NJ_SILU;
-        if (gelu)
-            nj_ref_glu_fwd_f64(ACT, want, product, N, I);
-        else
-            nj_ref_swiglu_fwd_f64(want, product, N, I);
-        nj_ref_gemm_glu_f64(ACT, act, gu, x, w, N, I, C, 2);
-        nj_ref_gemm_glu_f64(ACT, alone, NULL, x, w, N, I, C, 2);
-        assert_all_close(gu, product, N * 2 * I, 1e-14);
-        assert_all_close(act, want, N * I, 1e-14);
-        assert_memory_equal(alone, act, N * I * sizeof(*act));
-    }
 }
 
 enum { TABLE = 7 };
@@ -609,8 +559,6 @@ int main(void)
         cmocka_unit_test_setup(norm_add_norm_is_norm_then_add_rmsnorm, reset),
         cmocka_unit_test_setup(qknorm_rope_is_rmsnorm_then_rope, reset),
         cmocka_unit_test_setup(qknorm_rope_works_in_place, reset),
-        cmocka_unit_test_setup(swiglu_gradient_is_the_derivative, reset),
-        cmocka_unit_test_setup(gemm_glu_is_product_then_glu, reset),
         cmocka_unit_test_setup(embedding_gradient_is_the_derivative, reset),
         cmocka_unit_test_setup(row_gather_zeroes_rows_without_index, reset),
         cmocka_unit_test_setup(row_gather_multiplies_rows, reset),

@@ -245,8 +245,8 @@ static void gpt_oss_has_the_numbers_of_its_fields(void **state)
                   "models of gpt_oss are read, not written", "written");
 }
 
-/* Of 8 experts the matrix of e has, in row r and column c, code (e + r + 3 c) % 16 and exponent e - 1 in its first block, 2
- * in its second. Rows 2 i are gates, rows 2 i + 1 ups. */
+/* The matrix of expert e of 8 has, in row r and column c, code (e + r + 3 c) % 16 and exponent e - 1 in its first
+ * block, 2 in its second. Rows 2 i are gates, rows 2 i + 1 ups. */
 enum { CODE_ROWS = 4, CODE_COLUMNS = 64, CODE_BLOCKS = 2 };
 
 static int code_at(int e, int r, int c)

@@ -399,7 +399,7 @@ static void fused_matrices_are_quantized_as_one(void **state)
     tensor_to_f32(t, WEIGHTS - 2, 2, x);
     assert_true(x[0] == 0 && x[1] == scale);
     tensors_close(&w);
-    /* of a model of text and images, where the language model says so */
+    /* a model of text and images, whose language model says so */
     write_text(at("folder/config.json"),
                "{\"model_type\":\"mistral3\",\"text_config\":{" FUSED "}}");
     check_ok(source_tensors(at("folder"), &w), "nested");

@@ -221,7 +221,7 @@ static void texts_are_distributed_as_the_teachers(void **state)
     engine_destroy(e);
 }
 
-/* With a window, some texts are longer than it. */
+/* Some texts are longer than the window, if there is one. */
 static void check_own_drafts(const char *model)
 {
     struct engine *e = open_pair(model, model, 2, S);

@@ -18,7 +18,7 @@ enum { PRESETS_MOST = 64 };
 static int list_presets(void)
 {
     struct model_config c;
-    notes_to(NULL); /* of shapes that are only listed */
+    notes_to(NULL); /* a list of shapes gives none */
     for (const struct preset *p = presets; p->name != NULL; p++) {
         TRY(preset_config(p, &c));
         printf("%-20s %8.1fM parameters  %s\n", p->name, 1e-6 * (double)config_parameters(&c),

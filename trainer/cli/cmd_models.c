@@ -47,7 +47,7 @@ int cmd_models(const struct settings *s)
 {
     const char quote = s->json ? '"' : '`';
     char types[LIST_BYTES], shapes[LIST_BYTES];
-    notes_to(NULL); /* of shapes that are only listed */
+    notes_to(NULL); /* a list of shapes gives none */
     if (!s->json)
         puts("| models | model_type | can be | limits | GGUF | shapes for `nojit init --preset` |\n"
              "|---|---|---|---|---|---|");

@@ -50,7 +50,7 @@ struct packed {
     int64_t group_rows, group_columns; /* rows and columns of a group that shares a scale */
     int64_t nested;                    /* number of quantized scales that share a scale */
     float offset;                      /* number added to each of those scales */
-    /* of rows that are not contiguous: place of the first element, and how far the next row and column are */
+    /* For rows that are not contiguous: place of the first element, and how far the next row and column are */
     int64_t first, row_step, column_step;
 };
 

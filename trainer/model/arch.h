@@ -40,14 +40,15 @@ struct block {
      * arch.rope; factor of the scores (0: 1 / sqrt(D)) */
     int window, rope;
     float score_scale;
-    /* BLOCK_GLU, and each of BLOCK_EXPERTS: number of rows of gate and of up; activation, a row of families.h (0: silu) */
+    /* BLOCK_GLU, and each of BLOCK_EXPERTS: number of rows of gate and of up; activation, a row of hidden_acts (0: silu)
+     */
     int ffn_size, act;
     /* BLOCK_EXPERTS: number of experts, and of those that a row takes; rule of their choice; whether their weights are
      * divided by their sum */
     int experts, experts_used;
     enum nj_route router;
     bool renormalized;
-    /* bound of gate and up, and factor of the gate within its sigmoid, as expert_glu_clamped has them; 0: a plain MLP */
+    /* bound of gate and up, and factor of the gate within its sigmoid, as in expert_glu_clamped; 0: a plain MLP */
     float glu_limit, glu_alpha;
     /* BLOCK_CONV: number of channels. BLOCK_CONV and BLOCK_DELTA: number of rows that a row of a convolution is
      * computed from, its own among them */

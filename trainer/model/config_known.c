@@ -83,7 +83,7 @@ static const struct group_field {
     {FIELDS_EXPERTS, "moe_intermediate_size"},
     {FIELDS_EXPERTS, "norm_topk_prob"},
     {FIELDS_EXPERTS | FIELDS_OSS, "num_experts_per_tok"},
-    /* of the loss of a training that nojit does not do */
+    /* the loss of a training that nojit does not do has these */
     {FIELDS_EXPERTS | FIELDS_OSS, "output_router_logits"},
     {FIELDS_EXPERTS | FIELDS_OSS, "router_aux_loss_coef"},
     {FIELDS_OSS, "experts_per_token"},
@@ -112,7 +112,7 @@ static const struct group_field {
     {FIELDS_DELTA, "linear_num_key_heads"},
     {FIELDS_DELTA, "linear_num_value_heads"},
     {FIELDS_DELTA, "linear_value_head_dim"},
-    {FIELDS_DELTA, "mtp_num_hidden_layers"}, /* of heads that predict further tokens */
+    {FIELDS_DELTA, "mtp_num_hidden_layers"}, /* heads that predict further tokens */
     {FIELDS_DELTA, "mtp_use_dedicated_embeddings"},
     {FIELDS_HYBRID, "init_method"},
     {FIELDS_HYBRID, "mamba_chunk_size"},

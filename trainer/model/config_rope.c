@@ -49,7 +49,7 @@ static const struct rope_key {
     {"mscale_all_dim", 0},
     {"alpha", FIELDS_HUNYUAN},
     {"llama_4_scaling_beta", FIELDS_BETA},
-    /* of images, whose rows have three positions; those of text are equal */
+    /* images have three positions for a row; those of text are equal */
     {"mrope_interleaved", FIELDS_DELTA},
     {"mrope_section", FIELDS_DELTA},
     {"max_position_embeddings", FIELDS_BETA},

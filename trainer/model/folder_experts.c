@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * folder_experts.c: see folder_experts.h. transformers 5 computes with such tensors, and saves them where other programs
- * changed a model. Those of gpt-oss are transposed, with gate and up in turn, or MXFP4 (Rouhani et al. 2023,
+ * folder_experts.c: see folder_experts.h. transformers 5 computes with such tensors, and saves them where other
+ * programs changed a model. Those of gpt-oss are transposed, with gate and up in turn, or MXFP4 (Rouhani et al. 2023,
  * arXiv:2310.10537): numbers of 4 bits, of which 32 of a row share a power of two.
  */
 #include "model/folder_experts.h"

@@ -216,7 +216,7 @@ static int put_sizes(struct gguf_source *s)
     return put_positive(s, "attention.layer_norm_rms_epsilon", "rms_norm_eps", NAN);
 }
 
-/* Whether weights are divided by their sum follows from the architecture. */
+/* The architecture decides whether weights are divided by their sum. */
 static int put_experts(struct gguf_source *s)
 {
     static const struct same_field whole[] = {

@@ -12,7 +12,8 @@
 
 /* The matrices of a layer that can have an adapter. */
 enum lora_target { LORA_Q, LORA_K, LORA_V, LORA_O, LORA_GATE, LORA_UP, LORA_DOWN, LORA_TARGETS };
-/* Number of adapters of a layer, at most: the gate of attention's output has the name of LORA_GATE, and its own adapter. */
+/* Largest number of adapters of a layer: the gate of attention's output has the name of LORA_GATE, and an adapter of
+ * its own. */
 enum { LORA_ADAPTERS = LORA_TARGETS + 1 };
 
 struct lora_config {
@@ -24,7 +25,8 @@ struct lora_config {
 
 /* Return the target that a tensor of this role is, or -1; of several that it holds, the first. */
 int lora_target_of(enum tensor_role role);
-/* Return the number of its adapter in a layer, or -1: its target, or LORA_TARGETS for the gate of attention's output. */
+/* Return the number of a tensor's adapter in a layer: its target, or LORA_TARGETS for the gate of attention's output;
+ * -1: it has none. */
 int lora_adapter_of(enum tensor_role role);
 /* Set *wanted to whether a tensor of this role, which is a target, has adapters. Return 0, or NJ_E_UNSUPPORTED if only
  * some of several targets that it holds are to have them. */

@@ -29,7 +29,8 @@ static json_t *quantization(const json_t *object)
     return json_is_null(value) ? NULL : value;
 }
 
-/* Read the quantization_config of a folder, its own before that of its language model, a part of the object *config, which the caller must release; NULL: none. */
+/* Read the quantization_config of a folder, its own before that of its language model; NULL: none. It is a part of the
+ * object *config, which the caller must release. */
 static int read_quantized(const char *dir, char path[PATH_BYTES], json_t **config, json_t **out)
 {
     *config = *out = NULL;

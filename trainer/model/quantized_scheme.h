@@ -16,7 +16,7 @@ enum quantized_format {
     QUANTIZED_AWQ,
     QUANTIZED_PACKED,
     QUANTIZED_FP8,
-    QUANTIZED_MXFP4 /* of experts, which folder_experts.h reads */
+    QUANTIZED_MXFP4 /* experts alone; folder_experts.h reads them */
 };
 
 struct quantized_scheme {

@@ -23,8 +23,8 @@ struct fp8_operands {
     float *top; /* largest scales of the rows that become columns (student_fp8_top()) */
 };
 
-/* Scratch of a mixture of experts: N rows, E experts, J of them chosen for a row, I the rows of one expert's gate. A place
- * is that of a pair of a row and an expert among all pairs, sorted by expert. */
+/* Scratch of a mixture of experts: N rows, E experts, J of them chosen for a row, I the rows of one expert's gate. A
+ * place is that of a pair of a row and an expert among all pairs, sorted by expert. */
 struct expert_acts {
     float *logits;      /* [N, E] output of the router */
     float *router_bias; /* [E] */

@@ -68,7 +68,8 @@ struct product_of_experts {
     int rows, columns; /* sizes of the matrix of one expert */
 };
 
-/* Add the bias of the router to its logits. A bias is T, and logits are float32: the sum over its only row makes it so. */
+/* Add the bias of the router to its logits. A bias is T, and logits are float32: the sum over its only row makes it
+ * float32. */
 static void add_router_bias(struct work *r, const struct block_pass *p)
 {
     const struct expert_acts *e = &p->a->experts;

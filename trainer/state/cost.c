@@ -29,7 +29,7 @@ static double attention_flops(const struct model_config *c, double seq_len)
     return sum;
 }
 
-/* Operations of a model. Forward: 2 per weight that a token uses, and token (the embedding table counts as the head, not for
+/* Operations of a model. Forward: 2 per token and weight that it uses (the embedding table counts as the head, not for
  * look-ups), and attention. Backward: as many for the gradients of inputs, and again for trained weights. */
 struct flops {
     double weights, attention; /* operations of the forward pass */

@@ -46,8 +46,8 @@ static const struct scales {
     [NJ_TYPE_MXFP4] = {0, -1, POWER},
 };
 
-/* Return whether a scale is finite. The upper half of a float, which is a bfloat16, decides; the largest exponent stands
- * for NaN. */
+/* Return whether a scale is finite. The upper half of a float, which is a bfloat16, decides; the largest exponent
+ * stands for NaN. */
 static bool is_finite(enum form form, const unsigned char *scale)
 {
     if (form == POWER)

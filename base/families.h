@@ -38,7 +38,8 @@ enum rotation_rule {
     ROTATION_WINDOWED,  /* layers without the window do not rotate, if there is one */
     ROTATION_LISTED,    /* layers do not rotate where no_rope_layers has 0 */
     ROTATION_BASES,     /* layer_rope_theta has the base of each layer; 0: it does not rotate */
-    ROTATION_ZEROS, /* layers do not rotate where layer_rope_theta has 0; without it, each `period`-th from the last one back */
+    /* layers do not rotate where layer_rope_theta has 0; without it, each `period`-th from the last one back */
+    ROTATION_ZEROS,
     ROTATION_NAMED  /* nothing rotates unless position_embedding_type is "rope" */
 };
 

@@ -164,7 +164,7 @@ static inline struct batch_source *open_tokens(const char *name, const struct tr
     return open_rows(name, o, PACKING_WRAPPED, once);
 }
 
-static struct engine *open_engine(const char *student, const char *teacher,
+static inline struct engine *open_engine(const char *student, const char *teacher,
                                   const struct train_options *o)
 {
     struct engine *e;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * test_delta_device.c: the gated delta rule on each device, with the slow and fast decays of real heads: its kernels
- * one after the other agree with their references in double, and no document moves a bit of another, forward or backward.
+ * one after the other agree with their references in double, and no document moves a bit of another, forward or
+ * backward.
  */
 #include "base/delta.h"
 #include "device_arrays.h"

@@ -2,7 +2,7 @@
  *
  * test_lora_config.c: which adapter_config.json is read, and what is said of others.
  */
-#include "engine_grad.h"
+#include "engine_fixture.h"
 #include "lora_folder.h"
 
 static void foreign_adapters_are_refused(void **state)

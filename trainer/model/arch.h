@@ -40,8 +40,7 @@ struct block {
      * arch.rope; factor of the scores (0: 1 / sqrt(D)) */
     int window, rope;
     float score_scale;
-    /* BLOCK_GLU, and each of BLOCK_EXPERTS: number of rows of gate and of up; activation, a row of hidden_acts (0: silu)
-     */
+    /* BLOCK_GLU, and each of BLOCK_EXPERTS: number of rows of gate and of up; activation, a row of hidden_acts */
     int ffn_size, act;
     /* BLOCK_EXPERTS: number of experts, and of those that a row takes; rule of their choice; whether their weights are
      * divided by their sum */

@@ -40,7 +40,7 @@ enum rotation_rule {
     ROTATION_BASES,     /* layer_rope_theta has the base of each layer; 0: it does not rotate */
     /* layers do not rotate where layer_rope_theta has 0; without it, each `period`-th from the last one back */
     ROTATION_ZEROS,
-    ROTATION_NAMED  /* nothing rotates unless position_embedding_type is "rope" */
+    ROTATION_NAMED /* nothing rotates unless position_embedding_type is "rope" */
 };
 
 /* Groups of fields of config.json that only some families have. */

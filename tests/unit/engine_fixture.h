@@ -165,7 +165,7 @@ static inline struct batch_source *open_tokens(const char *name, const struct tr
 }
 
 static inline struct engine *open_engine(const char *student, const char *teacher,
-                                  const struct train_options *o)
+                                         const struct train_options *o)
 {
     struct engine *e;
     ok(engine_create(ctx, path_of(student), teacher ? path_of(teacher) : NULL, o, NULL, NULL, &e));

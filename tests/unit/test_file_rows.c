@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_file_rows.c: the rows of heads that files have in another order than kernels, or between those of another tensor.
+ * test_file_rows.c: the rows of heads that files have in another order than kernels, or between those of another
+ * tensor.
  */
 #include "model/file_rows.h"
 #include "unit.h"

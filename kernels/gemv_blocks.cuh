@@ -17,9 +17,9 @@ template <int TYPE, int UNROLL> struct block_chunks {
         constexpr int IN_BLOCK = B::ELEMENTS / 8;
 #pragma unroll
         for (int u = 0; u < UNROLL; u++) {
-            const int q = min(at + 32 * u, C / 8 - 1);
+            const unsigned q = min(at + 32 * u, C / 8 - 1); // a shift divides it
             const int64_t n = row * (C / B::ELEMENTS) + q / IN_BLOCK;
-            x[u] = B::read(place_of<TYPE>(data, n), q % IN_BLOCK * 8);
+            x[u] = B::read(place_of<TYPE>(data, n), (int)(q % IN_BLOCK) * 8);
         }
     }
     // Return the product of chunk u and eight elements.

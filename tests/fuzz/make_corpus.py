@@ -610,7 +610,7 @@ write_all("config", {
     "valid_granitemoehybrid": config(model_type="granitemoehybrid", num_local_experts=0, shared_intermediate_size=64, layer_types=["attention"] * 2, position_embedding_type="rope"),
     "valid_granite_swa": config(model_type="granite_swa", sliding_window=16, layer_rope_theta=[0, 10000], logits_scaling=8),
     "bases_of_texts": config(model_type="granite_swa", layer_rope_theta=["0", "1"]),
-    "valid_muse": json.dumps({"model_type": "muse_glimmer", "vision_config": {}, "text_config": {**model, "model_type": "muse_glimmer_text", "head_dim": 64, "layer_rope_theta": [10000, 0]}}),
+    "valid_muse": json.dumps({"model_type": "muse_glimmer", "vision_config": {}, "text_config": {**model, "model_type": "muse_glimmer_text", "head_dim": 64, "layer_rope_theta": [1000000, 0]}}),
     "valid_phi3": config(model_type="phi3", partial_rotary_factor=0.5, sliding_window=16),
     "valid_glm4": config(model_type="glm4", head_dim=64),
     "valid_hunyuan": config(model_type="hunyuan_v1_dense", rope_scaling={"type": "dynamic", "alpha": 1000, "factor": 1}),

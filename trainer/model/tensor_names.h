@@ -57,8 +57,8 @@ enum tensor_role {
     ROLE_CONV_IN_WEIGHT, /* [3 channels, hidden]: gates before and behind the convolution, and its input */
     ROLE_CONV_TAPS,       /* [channels, 1, taps] */
     ROLE_CONV_OUT_WEIGHT, /* [hidden, channels] */
-    ROLE_CONV_POST_NORM,
-    /* [hidden] */         /* gated delta rule, of H value heads and K key heads of D elements */
+    ROLE_CONV_POST_NORM,  /* [hidden] */
+    /* gated delta rule, of H value heads and K key heads of D elements */
     ROLE_DELTA_NORM,       /* [hidden] */
     ROLE_DELTA_QKV_WEIGHT, /* [(H + 2 K) D, hidden]: queries, keys, values */
     ROLE_DELTA_Z_WEIGHT,   /* [H D, hidden] */

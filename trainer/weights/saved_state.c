@@ -29,8 +29,12 @@ static uint64_t layout_hash(const struct engine *e)
         XXH3_64bits_update(&h, &e->lora.o.alpha, sizeof e->lora.o.alpha);
     }
     for (size_t i = 0; i < p->specs; i++) {
-        XXH3_64bits_update(&h, p->spec[i].name, strlen(p->spec[i].name) + 1);
-        XXH3_64bits_update(&h, p->spec[i].shape, sizeof p->spec[i].shape);
+        const struct tensor_spec *spec = &p->spec[i];
+        const int64_t sizes[] = {spec->shape[0], spec->rank > 1 ? spec->shape[1] : 1,
+                                 spec->shape[2]};
+        const size_t hashed = spec->rank > 2 ? 3 : 2; /* as in the states of older versions */
+        XXH3_64bits_update(&h, spec->name, strlen(spec->name) + 1);
+        XXH3_64bits_update(&h, sizes, hashed * sizeof *sizes);
         XXH3_64bits_update(&h, &p->first[i], sizeof p->first[i]);
     }
     return XXH3_64bits_digest(&h);

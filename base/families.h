@@ -69,7 +69,8 @@ static const struct family {
     const char *model_type, *architecture; /* names in transformers */
     const char *models;                    /* published models of the family, for people */
     const char *limits; /* conditions that models must meet to be read, for people; NULL: none */
-    const char *listed; /* family of a file that has layer_types; NULL: this one */
+    const char *tried; /* sizes that have run, beside small ones of every family; NULL: no others */
+    const char *listed;      /* family of a file that has layer_types; NULL: this one */
     unsigned attention, mlp; /* features of its blocks of either kind */
     unsigned recurrent;      /* features of blocks in the place of attention; 0: it has none */
     const char *act;         /* activation; NULL: silu */
@@ -107,6 +108,7 @@ static const struct family {
 } families[] = {
     {.model_type = "llama",
      .models = "Llama 2 and 3, SmolLM2, TinyLlama",
+     .tried = "SmolLM2 135M as published; 1.2B, 3.2B, 8B",
      .architecture = "LlamaForCausalLM",
      .attention = NORMED_BEFORE,
      .mlp = NORMED_BEFORE,
@@ -119,6 +121,7 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "mistral",
      .models = "Mistral 7B, Mistral Small 3 (its text)",
+     .tried = "7B",
      .architecture = "MistralForCausalLM",
      .listed = "ministral",
      .attention = NORMED_BEFORE,
@@ -160,6 +163,7 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "qwen2",
      .models = "Qwen2, Qwen2.5",
+     .tried = "0.5B, 1.5B, 7B",
      .architecture = "Qwen2ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QKV_BIAS),
      .mlp = NORMED_BEFORE,
@@ -172,6 +176,7 @@ static const struct family {
      .gguf = "qwen2"},
     {.model_type = "qwen3",
      .models = "Qwen3, dense",
+     .tried = "0.6B, 1.7B",
      .architecture = "Qwen3ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE,
@@ -185,6 +190,7 @@ static const struct family {
      .gguf = "qwen3"},
     {.model_type = "qwen3_moe",
      .models = "Qwen3 with experts: 30B-A3B, 235B-A22B, Coder",
+     .tried = "30B-A3B",
      .architecture = "Qwen3MoeForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS),
@@ -226,6 +232,7 @@ static const struct family {
     {.model_type = "gemma3_text",
      .models = "Gemma 3 (its text)",
      .limits = "without attn_logit_softcapping",
+     .tried = "270M as published; 1B, 4B",
      .architecture = "Gemma3ForCausalLM",
      .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE | NORMED_AFTER,
@@ -272,6 +279,7 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "olmo2",
      .models = "OLMo 2",
+     .tried = "1B, 7B",
      .architecture = "Olmo2ForCausalLM",
      .attention = NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM_ROW),
      .mlp = NORMED_AFTER,

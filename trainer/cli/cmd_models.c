@@ -43,28 +43,35 @@ static void list_types(const char *model_type, char quote, char out[LIST_BYTES])
             append(out, composites[i].model_type, quote);
 }
 
+static const char *said(const char *text, const char *otherwise)
+{
+    return text != NULL ? text : otherwise;
+}
+
 int cmd_models(const struct settings *s)
 {
     const char quote = s->json ? '"' : '`';
     char types[LIST_BYTES], shapes[LIST_BYTES];
     notes_to(NULL); /* a list of shapes gives none */
     if (!s->json)
-        puts("| models | model_type | can be | limits | GGUF | shapes for `nojit init --preset` |\n"
-             "|---|---|---|---|---|---|");
+        puts("| models | model_type | can be | limits | sizes tried | GGUF | shapes for `nojit "
+             "init --preset` |\n"
+             "|---|---|---|---|---|---|---|");
     for (int i = 0; i < FAMILIES; i++) {
         const struct family *f = &families[i];
         const bool student = !family_is_teacher_only(f);
         list_types(f->model_type, quote, types);
         TRY(list_presets(f->model_type, quote, shapes));
         if (s->json)
-            printf("{\"models\": \"%s\", \"model_types\": [%s], \"teacher\": true, \"student\": "
-                   "%s, \"limits\": \"%s\", \"gguf\": \"%s\", \"presets\": [%s]}\n",
-                   f->models, types, student ? "true" : "false", f->limits != NULL ? f->limits : "",
-                   f->gguf != NULL ? f->gguf : "", shapes);
+            printf(
+                "{\"models\": \"%s\", \"model_types\": [%s], \"teacher\": true, \"student\": "
+                "%s, \"limits\": \"%s\", \"tried\": \"%s\", \"gguf\": \"%s\", \"presets\": [%s]}\n",
+                f->models, types, student ? "true" : "false", said(f->limits, ""),
+                said(f->tried, ""), said(f->gguf, ""), shapes);
         else
-            printf("| %s | %s | teacher%s | %s | %s | %s |\n", f->models, types,
-                   student ? ", student" : "", f->limits != NULL ? f->limits : "-",
-                   f->gguf != NULL ? f->gguf : "-", shapes[0] != '\0' ? shapes : "-");
+            printf("| %s | %s | teacher%s | %s | %s | %s | %s |\n", f->models, types,
+                   student ? ", student" : "", said(f->limits, "-"), said(f->tried, "-"),
+                   said(f->gguf, "-"), shapes[0] != '\0' ? shapes : "-");
     }
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * families.h: tables of the supported model families and activations, one row each. The trainer and blobcheck read
+ * families.h: the table of the supported model families, one row each. The trainer and blobcheck read
  * them.
  */
 #ifndef NOJIT_FAMILIES_H
@@ -427,7 +427,7 @@ static const struct family {
      .gguf_pairs = true},
     {.model_type = "muse_glimmer_text",
      .models = "Muse Glimmer (its text)",
-     .limits = "layer_rope_theta of 0 and rope_theta alone",
+     .limits = "layer_rope_theta holds only 0 and rope_theta",
      .architecture = "MuseGlimmerTextModel",
      .attention = NORMED_BEFORE | NORMED_AFTER | FEATURE_BIT(FEATURE_QK_NORM) |
                   FEATURE_BIT(FEATURE_QK_NO_GAIN) | FEATURE_BIT(FEATURE_GATE),

@@ -389,6 +389,8 @@ static const struct refused_fields refused[] = {
     {OF("qwen3_5_text"), NJ_E_UNSUPPORTED, "no layer has attention"},
     {EIGHT("qwen3_5_text") ",\"attn_output_gate\":false", NJ_E_UNSUPPORTED,
      "attn_output_gate is false; the"},
+    {OF("llama") ",\"attn_output_gate\":true", NJ_E_UNSUPPORTED,
+     "attn_output_gate is true; the output of attention is not gated"},
     {EIGHT("qwen3_5_text") ",\"attention_bias\":true", NJ_E_UNSUPPORTED,
      "attention_bias is true; biases"},
     {EIGHT("qwen3_5_text") ",\"linear_value_head_dim\":64", NJ_E_UNSUPPORTED,

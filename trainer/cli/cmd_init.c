@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/families.h"
 #include "cli/commands.h"
 #include "formats/model_path.h"
 #include "io/error.h"
@@ -241,6 +242,17 @@ static int keep_layers(const struct settings *s, struct model_config *c, const c
     return rc;
 }
 
+/* Refuse the shape of a family whose models are not written. */
+static int check_written(const struct settings *s, const struct model_config *c)
+{
+    if (!(family_find(c->model_type)->fields & FIELDS_OSS))
+        return 0;
+    return fail(NJ_E_UNSUPPORTED,
+                "%s %s: models of %s are read, not written; `nojit plan --teacher` takes it",
+                s->preset != NULL ? "--preset" : "--like", s->preset != NULL ? s->preset : s->like,
+                c->model_type);
+}
+
 int cmd_init(const struct settings *s)
 {
     /* Types by enum dtype_choice; auto is the type of most Hugging Face folders. */
@@ -255,6 +267,7 @@ int cmd_init(const struct settings *s)
                                     {NULL}};
     TRY(run_needs("init", needed));
     TRY(choose_shape(s, &c, like));
+    TRY(check_written(s, &c));
     if (s->layers.count > 0)
         return keep_layers(s, &c, like, s->dtype == DTYPE_AUTO ? NULL : &stored[s->dtype]);
     TRY(change_shape(s, &c));

@@ -64,8 +64,9 @@ static int refuse_experts(const struct fields *f)
     if (json_is_integer(experts) && json_integer_value(experts) == 0)
         return 0;
     if (experts)
-        return field_refuse(f, NJ_E_UNSUPPORTED, name, experts,
-                            "mixtures of experts are not supported; use a dense model");
+        return field_refuse(
+            f, NJ_E_UNSUPPORTED, name, experts,
+            "mixtures of experts are not supported in this family; use a dense model");
     return fail(NJ_E_UNSUPPORTED,
                 "%s: %s is missing, so there are experts, which are not supported; use a dense "
                 "model",

@@ -235,7 +235,10 @@ static const char *const unused_fields[] = {
     "time_step_limit",
 };
 
-#define NO_EXPERTS "mixtures of experts are not supported; use a dense model"
+#define NO_EXPERTS                                                                                 \
+    "mixtures of experts are not supported in this family; use a dense model, or as a teacher "    \
+    "one "                                                                                         \
+    "of qwen3_moe or gpt_oss"
 #define NO_CAPS "caps of scores and logits are not supported; use a model without them"
 #define NO_MULTIPLIERS "multipliers are not supported; use a model without them"
 #define NO_DECODER "only models of a decoder alone are supported; use a language model"
@@ -259,8 +262,8 @@ static const struct neutral_field {
      "biases in the MLP are not supported in this family; use a model without them"},
     {"conv_bias", "false", 0, 0, 0,
      "biases of convolutions are not supported; use a model without them"},
-    {"attn_output_gate", "true", 0, 0, 0,
-     "the output of attention must be gated; use a model in which it is"},
+    {"attn_output_gate", "false", 0, FEATURE_BIT(FEATURE_GATED_Q), 0,
+     "the output of attention is not gated in this family; use a model without gates"},
     {"mamba_ssm_dtype", "\"float32\"", 0, 0, 0,
      "states must be float32; use a model whose states are"},
     {"block_use_swiglu", "true", 0, 0, 0, "MLPs must be gated; use a model whose MLPs are"},

@@ -63,11 +63,23 @@ int config_tied(const struct fields *f, const struct family *family, bool *out)
     return family->fields & FIELDS_CONV ? field_bool(f, "tie_embedding", *out, out) : 0;
 }
 
+/* Refuse attention without a gate, which no model of these families has. */
+static int check_gate(const struct fields *f)
+{
+    static const char name[] = "attn_output_gate";
+    json_t *gate = field_get(f, name);
+    if (!gate || json_is_true(gate))
+        return 0;
+    return field_refuse(f, NJ_E_UNSUPPORTED, name, gate,
+                        "the output of attention must be gated; use a model in which it is");
+}
+
 static int read_delta(const struct fields *f, struct block *out)
 {
     static const char name[] = "linear_value_head_dim";
     int values;
     out->kind = BLOCK_DELTA;
+    TRY(check_gate(f));
     TRY(field_int(f, "linear_num_value_heads", 32, &out->heads));
     TRY(field_int(f, "linear_num_key_heads", 16, &out->kv_heads));
     TRY(field_int(f, "linear_key_head_dim", 128, &out->head_dim));

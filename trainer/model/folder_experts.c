@@ -41,7 +41,7 @@ static const struct stack {
     {FIELDS_OSS, ".mlp.experts.gate_up_proj_blocks", MXFP4, {"gate_proj.weight", "up_proj.weight"}},
     {FIELDS_OSS, ".mlp.experts.down_proj_blocks", MXFP4, {"down_proj.weight"}},
 };
-enum { MXFP4_ELEMENTS = 32, MXFP4_BYTES = 16, STRIDED_ELEMENTS = 8 };
+enum { MXFP4_ELEMENTS = 32, MXFP4_BYTES = 16, MXFP4_NAN = 255, STRIDED_ELEMENTS = 8 };
 
 struct splitting {
     const char *dir;
@@ -102,11 +102,13 @@ static void mxfp4(const struct packed *p, int64_t row, int64_t column, unsigned 
     static const float values[] = {0, .5f, 1, 1.5f, 2, 3, 4, 6};
     const int64_t block =
         (p->first + row * p->row_step) * (p->columns / MXFP4_ELEMENTS) + column / MXFP4_ELEMENTS;
-    const int exponent = p->part[1].data[block] - 127;
+    const int scale = p->part[1].data[block], exponent = scale - 127;
     float x[MXFP4_ELEMENTS];
     for (int i = 0; i < MXFP4_ELEMENTS; i++) {
         const int bits = p->part[0].data[block * MXFP4_BYTES + i / 2] >> i % 2 * 4 & 15;
-        x[i] = ldexpf(bits & 8 ? -values[bits & 7] : values[bits & 7], exponent);
+        x[i] = scale == MXFP4_NAN
+                   ? NAN
+                   : ldexpf(bits & 8 ? -values[bits & 7] : values[bits & 7], exponent);
     }
     memcpy(to, x, sizeof x);
 }
@@ -223,11 +225,15 @@ static int divide(struct splitting *x, const struct tensor *t, const struct stac
     return 0;
 }
 
-/* Return whether a tensor has the scales of blocks. */
+/* Return whether a tensor has the scales of blocks that are there. */
 static bool is_scales(const struct splitting *x, const struct tensor *t)
 {
-    return (x->fields & FIELDS_OSS) != 0 && (ends(t->name, ".mlp.experts.gate_up_proj_scales") ||
-                                             ends(t->name, ".mlp.experts.down_proj_scales"));
+    char name[sizeof t->name + 8];
+    if (!(x->fields & FIELDS_OSS) || !(ends(t->name, ".mlp.experts.gate_up_proj_scales") ||
+                                       ends(t->name, ".mlp.experts.down_proj_scales")))
+        return false;
+    snprintf(name, sizeof name, "%.*sblocks", (int)(strlen(t->name) - strlen("scales")), t->name);
+    return tensors_find(x->from, name) != NULL;
 }
 
 /* ---- all of them ---- */
@@ -235,6 +241,19 @@ static bool is_scales(const struct splitting *x, const struct tensor *t)
 static int compare(const void *a, const void *b)
 {
     return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+/* Sort the tensors by name. Refuse two of one name: weights of an expert that stand there twice. */
+static int sort_all(struct splitting *x)
+{
+    qsort(x->to, x->count, sizeof *x->to, compare);
+    for (size_t i = 1; i < x->count; i++)
+        if (compare(&x->to[i - 1], &x->to[i]) == 0)
+            return fail(NJ_E_FORMAT,
+                        "%s: tensor %s is there twice, by itself and in a tensor of all experts; "
+                        "use another release of the model",
+                        x->dir, x->to[i].name);
+    return 0;
 }
 
 static int divide_all(struct splitting *x)
@@ -265,12 +284,13 @@ int folder_experts_split(const char *dir, const struct model_config *c, struct t
     int rc = x.to && x.packed
                  ? divide_all(&x)
                  : fail(NJ_E_NOMEM, "%s: out of memory for a list of %zu tensors", dir, more);
+    if (rc == 0)
+        rc = sort_all(&x);
     if (rc != 0) {
         free(x.to);
         free(x.packed);
         return rc;
     }
-    qsort(x.to, x.count, sizeof *x.to, compare);
     free(w->tensor);
     free(w->packed);
     w->tensor = x.to;

@@ -506,16 +506,17 @@ static const struct family {
 
 enum { FAMILIES = sizeof families / sizeof *families, NAMES_BYTES = 256 };
 
-/* Return the field of config.json that names the activation, the one with the width of the MLP, and the one with the
- * number that is added to mean squares. */
+/* Return the field of config.json that names the activation. */
 static inline const char *family_act_field(const struct family *f)
 {
     return f->fields & (FIELDS_GEMMA | FIELDS_MUSE) ? "hidden_activation" : "hidden_act";
 }
+/* Return the one with the width of the MLP. */
 static inline const char *family_ffn_field(const struct family *f)
 {
     return f->fields & FIELDS_HYBRID ? "shared_intermediate_size" : "intermediate_size";
 }
+/* Return the one with the number that norms add to mean squares. */
 static inline const char *family_eps_field(const struct family *f)
 {
     return f->fields & FIELDS_CONV ? "norm_eps" : "rms_norm_eps";

@@ -20,13 +20,13 @@ struct tensor {
     int64_t shape[4];
     const void *data; /* data in the mapped file; little-endian, row-major; may be unaligned */
     size_t bytes;
-    const struct packed
-        *packed; /* source of blocks that are made while they are read; NULL: data holds the rows */
+    /* source of blocks that are made while they are read; NULL: data holds the rows */
+    const struct packed *packed;
     /* number of heads in each of which the rows of the two halves alternate (query and key of
      * GGUF's llama, which rotates neighbors); 0: rows are in Hugging Face's order */
     int pairs;
-    struct head_order
-        order; /* order of the rows of heads in the file, and which of its rows these are */
+    /* order of the rows of heads in the file, and which of its rows these are */
+    struct head_order order;
     /* number added to each element of an unquantized tensor (-1: GGUF files hold the gain of a norm
      * where folders hold the gain - 1) */
     float added;

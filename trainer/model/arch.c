@@ -159,7 +159,8 @@ bool arch_maps_heads(const struct arch *a, const struct block *b)
 {
     const struct rope *r = &a->rope[b->rope];
     const int rotary = rope_rotary(r, b->head_dim);
-    const bool ordered = block_has(b, FEATURE_GATED_Q); /* when it is read */
+    /* their reader has put the elements that rotate in the kernels' order */
+    const bool ordered = block_has(b, FEATURE_GATED_Q);
     const bool other = rotary > 0 && !ordered && (r->neighbors || rotary != b->head_dim);
     return b->kind == BLOCK_ATTENTION && (other || block_padded_dim(b) != b->head_dim);
 }

@@ -64,6 +64,7 @@ static size_t states_before(const struct net *n, const struct cache *c, int laye
     }
     return sum;
 }
+
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
                  struct cache *out)
 {

@@ -20,12 +20,14 @@ struct cache {
      * its convolution, [slots, L - 1, X], then of the delta rule [slots, H, D, D]. A step overwrites its sequence's; at
      * position 0 it reads nothing, so that a slot begins anew. */
     float *states;
-    float *
-        scales; /* [slots, K, places, 2] scales of keys and values of each layer; NULL: they are T */
+    /* [slots, K, places, 2] scales of keys and values of each layer; NULL: they are T */
+    float *scales;
 };
 
+/* Take the memory of a cache. bytes: keys and values are stored as 8-bit integers. */
 void cache_carve(const struct net *n, int slots, int positions, bool bytes, struct carve *m,
                  struct cache *out);
+/* The part of one layer. */
 struct layer_cache {
     void *keys, *values;
     float *scales; /* scales of the layer; NULL: there are none */
@@ -33,6 +35,7 @@ struct layer_cache {
     float *conv;   /* states of the layer's convolution */
     float *delta;  /* states of its delta rule */
 };
+/* Return the part of a layer. */
 struct layer_cache cache_layer(const struct net *n, const struct cache *c, int layer);
 
 #endif

@@ -104,7 +104,7 @@ static int check_blocks(const struct model_config *c)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
                 "adapters are not supported for models with convolutions or linear attention; "
-                "leave --lora-r out to train all weights");
+                "use a model of attention and MLPs alone, or train all weights");
 }
 
 int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)

@@ -50,7 +50,7 @@ struct net {
     struct net_layer *layer;      /* [layers + 1]; the last one counts all layers */
     struct matrix *matrix; /* [matrices]: those of each layer, block by block; head; embedding */
     int matrices;
-    struct net_rows *rows_of;        /* [p.specs] rows that tensors are */
+    struct net_rows *rows_of;        /* [p.specs] rows of a matrix that each tensor fills */
     struct matrix *head, *embedding; /* two elements of `matrix`, or one if they are tied */
     char *w;                         /* parameters as T, on the device */
     float *grad;                     /* gradients in float32, on the device; NULL: not trained */

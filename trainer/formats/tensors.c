@@ -60,6 +60,20 @@ void tensors_close(struct tensors *w)
     memset(w, 0, sizeof *w);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
+}
+
+const struct tensor *tensors_sort(struct tensor *t, size_t count)
+{
+    qsort(t, count, sizeof *t, by_name);
+    for (size_t i = 1; i < count; i++)
+        if (by_name(&t[i - 1], &t[i]) == 0)
+            return &t[i];
+    return NULL;
+}
+
 const struct tensor *tensors_find(const struct tensors *w, const char *name)
 {
     size_t low = 0, high = w->count;

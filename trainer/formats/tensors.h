@@ -69,6 +69,8 @@ struct tensor_map {
 
 void tensors_close(struct tensors *w);
 const struct tensor *tensors_find(const struct tensors *w, const char *name); /* NULL: absent */
+/* Sort tensors by name, as tensors_find() needs them. Return one whose name is there twice, or NULL. */
+const struct tensor *tensors_sort(struct tensor *t, size_t count);
 /* Return the type in which other formats store the weights: BF16 if they are quantized, else
  * their own. */
 enum nj_tensor_type tensor_expanded(const struct tensor *t);

@@ -63,11 +63,6 @@ static struct tensor_spec in_file(const struct model_config *c, const struct ten
 
 /* ---- reading ---- */
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 /* Note the order of a tensor's rows in `to`, the copy of w's list, or append the tensor. */
 static int take(const char *dir, const struct model_config *c, const struct tensor_spec *spec,
                 size_t i, const struct tensors *w, struct tensor *to, size_t *count)
@@ -101,7 +96,7 @@ static int split(const char *dir, const struct model_config *c, const struct ten
         free(list);
         return rc;
     }
-    qsort(list, count, sizeof *list, compare);
+    (void)tensors_sort(list, count); /* names of the model, each of which is there once */
     free(w->tensor);
     w->tensor = list;
     w->count = count;

@@ -238,21 +238,15 @@ static bool is_scales(const struct splitting *x, const struct tensor *t)
 
 /* ---- all of them ---- */
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 /* Sort the tensors by name. Refuse two of one name: weights of an expert that stand there twice. */
 static int sort_all(struct splitting *x)
 {
-    qsort(x->to, x->count, sizeof *x->to, compare);
-    for (size_t i = 1; i < x->count; i++)
-        if (compare(&x->to[i - 1], &x->to[i]) == 0)
-            return fail(NJ_E_FORMAT,
-                        "%s: tensor %s is there twice, by itself and in a tensor of all experts; "
-                        "use another release of the model",
-                        x->dir, x->to[i].name);
+    const struct tensor *twice = tensors_sort(x->to, x->count);
+    if (twice)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s is there twice, by itself and in a tensor of all experts; "
+                    "use another release of the model",
+                    x->dir, twice->name);
     return 0;
 }
 

@@ -118,19 +118,13 @@ static bool is_buffer(const char *name)
     return false;
 }
 
-static int compare(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 static int sort(const char *dir, struct tensors *w)
 {
-    qsort(w->tensor, w->count, sizeof *w->tensor, compare);
-    for (size_t i = 1; i < w->count; i++)
-        if (strcmp(w->tensor[i - 1].name, w->tensor[i].name) == 0)
-            return fail(NJ_E_FORMAT,
-                        "%s: tensor %s is there with a prefix and without; keep one of them", dir,
-                        w->tensor[i].name);
+    const struct tensor *twice = tensors_sort(w->tensor, w->count);
+    if (twice)
+        return fail(NJ_E_FORMAT,
+                    "%s: tensor %s is there with a prefix and without; keep one of them", dir,
+                    twice->name);
     return 0;
 }
 

@@ -108,7 +108,8 @@ static const struct translated translated[] = {
     {"granite",
      {SIZES("granite", 2), REAL("granite.attention.scale", 0.015625),
       REAL("granite.embedding_scale", 12), REAL("granite.residual_scale", 0.25),
-      REAL("granite.logit_scale", 8), WHOLE("granite.expert_count", 0)},
+      REAL("granite.logit_scale", 8), WHOLE("granite.expert_count", 0),
+      WHOLE("granite.expert_shared_feed_forward_length", 512)},
      {NULL},
      "'model_type': 'granite', 'sliding_window': null, 'rope_theta': 10000.0, "
      "'tie_word_embeddings': true, 'attention_bias': false, 'mlp_bias': false, "
@@ -230,10 +231,30 @@ static void keys_become_the_fields_of_config_json(void **state)
     }
 }
 
+static void a_shared_mlp_of_another_size_is_refused(void **state)
+{
+    (void)state;
+    static const struct translated wrong = {
+        "granite",
+        {SIZES("granite", 2), REAL("granite.logit_scale", 8),
+         WHOLE("granite.expert_shared_feed_forward_length", 96)},
+        {NULL},
+        "another size"};
+    struct gguf g;
+    json_t *got = NULL;
+    write_translated(at("wrong.gguf"), &wrong);
+    check_ok(gguf_open(at("wrong.gguf"), &g), wrong.fields);
+    check_refused(gguf_config_fields(&g, &got), NJ_E_UNSUPPORTED,
+                  "granite.expert_shared_feed_forward_length is 96, and the MLP is of 512",
+                  wrong.fields);
+    gguf_close(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_become_the_fields_of_config_json),
+        cmocka_unit_test(a_shared_mlp_of_another_size_is_refused),
     };
     return cmocka_run_group_tests_name("gguf_fields", tests, scratch_begin, scratch_end);
 }

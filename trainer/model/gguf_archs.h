@@ -42,6 +42,7 @@ struct gguf_arch {
     bool factors;   /* the keys of factors of embeddings, residual branches and logits are read */
     bool score_key; /* attention.scale is read */
     bool renormalized; /* the weights of the experts of a row are divided by their sum */
+    bool shared_mlp;   /* the dense MLP may stand as a shared expert beside no others */
 };
 
 /* Number of layers of the one Gemma 3 whose scale of scores is not 1 / sqrt(head_dim). */
@@ -94,7 +95,8 @@ static const struct gguf_arch gguf_archs[] = {
      .square = true,
      .apart = true,
      .factors = true,
-     .score_key = true},
+     .score_key = true,
+     .shared_mlp = true},
     {.name = "phi3",
      .model_type = "phi3",
      .rules = RULES_LONG,

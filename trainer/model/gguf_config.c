@@ -82,11 +82,19 @@ static int refuse_kind(const struct gguf *g)
 
 /* ---- refusals ---- */
 
+#define SHARED_SIZE_KEY "expert_shared_feed_forward_length"
+
 /* Keys that llama.cpp computes with, and the values that change nothing. */
 static const struct neutral {
     const char *name;
     double value;
-    enum { NOWHERE, FACTORS, SCORES, TEMPERATURE } read; /* architectures that it is read for */
+    enum {
+        NOWHERE,
+        FACTORS,
+        SCORES,
+        TEMPERATURE,
+        SHARED
+    } read; /* architectures that it is read for */
 } neutral[] = {
     {"logit_scale", 1, FACTORS},
     {"residual_scale", 1, FACTORS},
@@ -101,7 +109,7 @@ static const struct neutral {
     {"embedding_length_per_layer_input", 0, NOWHERE},
     {"nextn_predict_layers", 0, NOWHERE},
     {"expert_shared_count", 0, NOWHERE},
-    {"expert_shared_feed_forward_length", 0, NOWHERE},
+    {SHARED_SIZE_KEY, 0, SHARED},
     {"expert_group_count", 1, NOWHERE},
     {"expert_weights_scale", 1, NOWHERE},
     {"expert_gating_func", 1, NOWHERE}, /* softmax */
@@ -118,7 +126,8 @@ static int refuse_numbers(const struct gguf_source *s)
     const bool reads[] = {[NOWHERE] = false,
                           [FACTORS] = s->arch->factors,
                           [SCORES] = s->arch->score_key,
-                          [TEMPERATURE] = is_key(s->arch, TEMPERATURE_KEY)};
+                          [TEMPERATURE] = is_key(s->arch, TEMPERATURE_KEY),
+                          [SHARED] = s->arch->shared_mlp};
     char key[128];
     double value;
     for (size_t i = 0; i < sizeof neutral / sizeof *neutral; i++) {
@@ -371,10 +380,24 @@ static int put_gemma3(struct gguf_source *s)
     return put_positive(s, "rope.freq_base_swa", "rope_local_base_freq", theta);
 }
 
+/* A dense GraniteMoeHybrid has its MLP as a shared expert, whose size then stands under both names. */
+static int check_shared_mlp(const struct gguf_source *s)
+{
+    const int64_t size = whole_of(s, "intermediate_size");
+    int64_t shared;
+    TRY(gguf_whole(s, SHARED_SIZE_KEY, size, &shared));
+    if (shared != size && shared != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s." SHARED_SIZE_KEY " is %lld, and the MLP is of %lld; use another model",
+                    s->g->path, s->arch->name, (long long)shared, (long long)size);
+    return 0;
+}
+
 static int put_granite(struct gguf_source *s)
 {
     char key[128];
     double scale;
+    TRY(check_shared_mlp(s));
     TRY(put_positive(s, "embedding_scale", "embedding_multiplier", 1));
     TRY(put_positive(s, "residual_scale", "residual_multiplier", 1));
     TRY(put_positive(s, "logit_scale", "logits_scaling", NAN));

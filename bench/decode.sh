@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# decode.sh: speed of `nojit generate`, random weights, on a GPU. Rows of its table:
+# decode.sh: speed of `nojit generate` on a GPU. Rows of its table:
 #   rows     256 prompts and answers of 100 to 1,024 tokens each, all at once: the benchmark of nano-vllm
 #   steady   a step with 256 sequences of about 512 tokens: what 128 more tokens each take
 #   few      eight and 16 sequences, 512 tokens after 64
 #   one      one sequence, 1,000 tokens after 24
 # With TORCH=python3, a Python that has transformers, beside what model.generate() does there with the prompts of `rows`
 # (static cache; COMPILE=1 compiles it), all padded to the longest, until the longest answer is there; only tokens asked for count.
-#   PRESETS='qwen2.5-0.5b qwen3-0.6b'   ROWS='rows steady few one'   WORK=build/decode
+#   PRESETS='qwen2.5-0.5b qwen3-0.6b'   presets, with random weights, or models (folders, GGUF files)
+#   ROWS='rows steady few one'   WORK=build/decode
 #   GENERATE='--kv-dtype int8'          further options of every run
 set -eu
 : "${BUILD:=build}" "${WORK:=$BUILD/decode}" "${DEVICE:=cuda}" "${PRESETS:=qwen2.5-0.5b qwen3-0.6b}" "${ROWS:=rows steady few one}"
@@ -37,8 +38,11 @@ done
 prompts 1 24 24 1000 1000 >"$WORK/one.jsonl"
 printf '%-14s %-18s %9s %9s %11s\n' model what tokens seconds tokens/s
 for preset in $PRESETS; do
-    model=$WORK/$preset
-    "$nojit" init --preset "$preset" --out "$model" >/dev/null 2>&1
+    model=$preset preset=${preset##*/}
+    if ! [ -e "$model" ]; then
+        model=$WORK/$preset
+        "$nojit" init --preset "$preset" --out "$model" >/dev/null 2>&1
+    fi
     for what in $ROWS; do
         case $what in
         rows) row "$preset" "256 rows" $(write "$model" "$WORK/rows.jsonl" --batch-size 256) ;;

@@ -7,12 +7,13 @@
 # batch, tokens and steps are those of the row.
 #
 #   ROWS='distill:8x1024 ...'   KIND:BATCHxTOKENS; kinds are pairs: distill, train (its student alone), qwen3, llama, mistral, llama8b (its student with
-#                               --recompute block), big, gemma3, olmo2, moe; and variants of them: fp8-llama (--teacher-dtype fp8), fp8s-llama (--student-dtype
+#                               --recompute block), big, gemma3, olmo2, moe, hybrid; and variants of them: fp8-llama (--teacher-dtype fp8), fp8s-llama (--student-dtype
 #                               fp8), fp8ts-llama (both), q4-llama (--teacher-dtype q4_k); fp8, fp8s, fp8ts, q4: of distill; fp8s-train
 #   STEPS=30   DEVICE=cuda   BUILD=build   WORK=BUILD/bench   OUT=WORK/bench.json
 #   PAIR='qwen2.5-1.5b qwen2.5-0.5b' PAIR3='qwen3-1.7b qwen3-0.6b' PAIR7='qwen2.5-7b qwen2.5-0.5b' PAIR_LLAMA='llama-3.2-3b llama-3.2-1b'
 #   PAIR_MISTRAL='mistral-7b-v0.3 mistral-0.8b' PAIR_8B='llama-3.1-8b llama-3.2-1b'
 #   PAIR_GEMMA='gemma-3-4b gemma-3-1b' PAIR_OLMO='olmo-2-7b olmo-2-1b' PAIR_MOE='qwen3-30b-a3b qwen3-0.6b' (61 GB)
+#   PAIR_HYBRID='qwen3.5-4b qwen3.5-0.8b'
 #                               presets of teacher and student; random weights
 #   KEEP=no                     removes models that no later row needs: the default rows' take 50 GB, with KEEP=no 19 GB at a time
 #   TORCH=COMMAND               PyTorch's time, as by 'python3 bench/torch_rate.py': called as COMMAND BATCH TOKENS STEPS PAIR FOLDER..., prints JSON with

@@ -5,6 +5,7 @@
 : "${PAIR:=qwen2.5-1.5b qwen2.5-0.5b}" "${PAIR3:=qwen3-1.7b qwen3-0.6b}" "${PAIR7:=qwen2.5-7b qwen2.5-0.5b}" "${KEEP:=yes}"
 : "${PAIR_LLAMA:=llama-3.2-3b llama-3.2-1b}" "${PAIR_MISTRAL:=mistral-7b-v0.3 mistral-0.8b}" "${PAIR_8B:=llama-3.1-8b llama-3.2-1b}"
 : "${PAIR_GEMMA:=gemma-3-4b gemma-3-1b}" "${PAIR_OLMO:=olmo-2-7b olmo-2-1b}" "${PAIR_MOE:=qwen3-30b-a3b qwen3-0.6b}"
+: "${PAIR_HYBRID:=qwen3.5-4b qwen3.5-0.8b}"
 # NAME|teacher and student (the student alone: train)|options|the pair as TORCH is told it
 pairs="distill|$PAIR||qwen2.5
 train|${PAIR#* }||qwen2.5-ce
@@ -15,7 +16,8 @@ mistral|$PAIR_MISTRAL||mistral
 llama8b|$PAIR_8B|--recompute block|llama-8b
 gemma3|$PAIR_GEMMA||gemma3
 olmo2|$PAIR_OLMO||olmo2
-moe|$PAIR_MOE||qwen3-moe"
+moe|$PAIR_MOE||qwen3-moe
+hybrid|$PAIR_HYBRID||qwen3.5"
 # NAME|options. PyTorch's side has none of them, so a variant is held against the pair's.
 variants='fp8|--teacher-dtype fp8
 fp8s|--student-dtype fp8

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time a step of distillation with PyTorch and transformers: torch_rate.py BATCH TOKENS STEPS NAME [TEACHER] STUDENT
 
-bench/gpu.sh calls it (TORCH='python3 bench/torch_rate.py'). TEACHER and STUDENT are model folders; NAME is printed with the
-result, one line of JSON. It is PyTorch at its fastest here: transformers' own modules with SDPA and, for experts, grouped_mm, bodies compiled by
+bench/gpu.sh calls it (TORCH='python3 bench/torch_rate.py'). TEACHER and STUDENT are model folders, of which config.json alone is
+read: weights are random, and made on the device. NAME is printed with the result, one line of JSON. It is PyTorch at its fastest here: transformers' own modules with SDPA and, for experts, grouped_mm, bodies compiled by
 torch.compile, the head and the loss compiled and computed 1,024 rows at a time with checkpointing, fused AdamW whose states
 are bfloat16 like the weights, clipping. Tokens are random. --eager leaves compilation out; --device cpu is for a trial.
 """
@@ -14,7 +14,7 @@ import time
 import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 TEMPERATURE, RATIO, ROWS, WARM = 2.0, 0.5, 1024, 3
 
@@ -35,7 +35,8 @@ class Model:
     """A model's body, which gives normed rows, and what its logits are made of."""
 
     def __init__(self, path, device, compiled):
-        self.whole = AutoModelForCausalLM.from_pretrained(path, dtype=torch.bfloat16, attn_implementation="sdpa", device_map=device)
+        with torch.device(device):
+            self.whole = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path), dtype=torch.bfloat16, attn_implementation="sdpa")
         if hasattr(self.whole.config, "num_experts"):
             self.whole.set_experts_implementation("grouped_mm")
         self.whole.config.use_cache = False

@@ -50,6 +50,9 @@ static const struct measured steps[] = {
     {"h200", "llama-3.1-8b", "llama-3.2-1b", 4, 1024, 1, T8 | BLOCK, 130.2},
     {"h200", "llama-3.1-8b", "llama-3.2-1b", 4, 1024, 1, T8 | S8 | BLOCK, 110.8},
     {"h200", "qwen2.5-7b", "qwen2.5-0.5b", 8, 1024, 1, 0, 239.9},
+    {"h200", "qwen3-30b-a3b", "qwen3-0.6b", 8, 1024, 1, 0, 180.5},
+    {"h100", "gemma-3-4b", "gemma-3-1b", 4, 1024, 1, 0, 113.0},
+    {"h100", "olmo-2-7b", "olmo-2-1b", 4, 1024, 1, 0, 165.6},
     {"h100", "qwen2.5-1.5b", "qwen2.5-0.5b", 8, 1024, 1, 0, 99.6},
     {"h100", "qwen2.5-1.5b", "qwen2.5-0.5b", 8, 1024, 1, T8, 85.4},
     {"h100", "qwen2.5-1.5b", "qwen2.5-0.5b", 8, 1024, 1, T8 | S8, 76.2},
@@ -69,9 +72,16 @@ static const struct measured steps[] = {
 };
 enum { STEPS = sizeof steps / sizeof steps[0] };
 
+/* Return the configuration of a preset until the call after the next; NULL: of none. */
 static const struct model_config *shape(const char *name)
 {
-    return name != NULL ? &preset_find(name)->config : NULL;
+    static struct model_config config[2];
+    static int last;
+    if (name == NULL)
+        return NULL;
+    last = !last;
+    check_ok(preset_config(preset_find(name), &config[last]), name);
+    return &config[last];
 }
 
 static struct train_options options_of(const struct measured *m)

@@ -44,6 +44,19 @@ static struct flops forward_flops(const struct net *n, double tokens, double seq
     return (struct flops){tokens * 2.0 * weights, tokens * attention_flops(c, seq_len)};
 }
 
+/* Return the weights of experts that a token uses in all layers. */
+static double expert_weights(const struct model_config *c)
+{
+    double sum = 0;
+    for (int l = 0; l < c->layers; l++) {
+        const struct layer *layer = arch_layer(&c->arch, l);
+        for (int b = 0; b < layer->blocks; b++)
+            if (layer->block[b].kind == BLOCK_EXPERTS)
+                sum += 3.0 * c->hidden_size * (double)block_ffn_used(&layer->block[b]);
+    }
+    return sum;
+}
+
 static double tokens_of(const struct train_options *o)
 {
     return (double)o->batch_size * o->seq_len * o->grad_accum;
@@ -121,6 +134,7 @@ static double layers_bytes(const struct model_config *c, bool train)
             const struct block *b = &layer->block[i];
             const double ffn = (double)block_ffn_used(b), qkv = (double)block_qkv_size(b);
             const double channels = block_channels(b);
+            sum += 4.0 * b->experts_used * c->hidden_size; /* a result of each expert of a row */
             sum += stream + (train ? 18 * ffn + 8 * qkv : 6 * ffn + 4 * qkv);
             sum += (train ? 34 : 8) * channels;
         }
@@ -151,7 +165,9 @@ struct step_work step_work_count(const struct net *student, const struct net *te
         return out;
     out.tokens = tokens * ranks;
     out.attention = f.attention / ranks;
-    out.gemm = (f.student + f.teacher - f.attention) / ranks;
+    if (teacher)
+        out.gemm_experts = 2 * tokens * expert_weights(&teacher->c);
+    out.gemm = (f.student + f.teacher - f.attention) / ranks - out.gemm_experts;
     out.gemm_fp8 = (f.student_fp8 + f.teacher_fp8) / ranks;
     add_recomputed(student, tokens, o->seq_len, &out);
     out.layers = 3 * student->c.layers * micro;

@@ -59,9 +59,10 @@ struct plan_region {
 };
 /* Work of one rank in a training step, from which its time is estimated. */
 struct step_work {
-    double tokens;                    /* number of tokens of all ranks */
-    double gemm, gemm_fp8, attention; /* operations, recomputed ones included */
-    double bytes;                     /* bytes moved by kernels other than GEMMs and attention */
+    double tokens; /* number of tokens of all ranks */
+    /* Operations, recomputed ones included; those of experts are in gemm_experts alone. */
+    double gemm, gemm_fp8, gemm_experts, attention;
+    double bytes; /* bytes moved by kernels other than GEMMs and attention */
     /* Number of layers passed through: once forward, twice backward. */
     double layers;
 };

@@ -306,11 +306,6 @@ static int place_tensors(struct cursor *c, const struct header *h, struct tensor
     return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 /* Fill in the tensors. The index is sorted by name, and so is the list again after the check for
  * overlaps. */
 static int fill(struct cursor *c, const struct header *h, struct tensors *w, struct place *place)
@@ -318,7 +313,7 @@ static int fill(struct cursor *c, const struct header *h, struct tensors *w, str
     TRY(take_index(c, w, place, h->tensors));
     TRY(place_tensors(c, h, w, place));
     TRY(tensors_check_overlap(c->path, w->tensor, w->count));
-    qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
+    tensors_sort(w->tensor, w->count);
     for (size_t i = 0; i < w->count; i++)
         apr_blocks_pack(place[i].type->blocks, &w->packed[i], &w->tensor[i]);
     return 0;

@@ -123,20 +123,11 @@ static int open_others(struct gguf *g)
     return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 static int sort_tensors(struct gguf *g)
 {
-    const struct tensors *w = &g->tensors;
-    qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
-    for (size_t i = 1; i < w->count; i++)
-        if (strcmp(w->tensor[i - 1].name, w->tensor[i].name) == 0)
-            return fail(NJ_E_FORMAT, "%s: tensor %s is there twice; " FETCH, g->path,
-                        w->tensor[i].name);
-    return 0;
+    const struct tensor *twice = tensors_sort(g->tensors.tensor, g->tensors.count);
+    return twice ? fail(NJ_E_FORMAT, "%s: tensor %s is there twice; " FETCH, g->path, twice->name)
+                 : 0;
 }
 
 int gguf_open(const char *path, struct gguf *out)

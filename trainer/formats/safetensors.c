@@ -269,11 +269,6 @@ static int open_file(const char *path, struct tensors *w)
 
 /* ---- a folder ---- */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 static int compare_strings(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -281,12 +276,10 @@ static int compare_strings(const void *a, const void *b)
 
 static int sort_names(const char *dir, struct tensors *w)
 {
-    qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
-    for (size_t i = 1; i < w->count; i++)
-        if (strcmp(w->tensor[i - 1].name, w->tensor[i].name) == 0)
-            return fail(NJ_E_FORMAT, "%s: tensor %s is in two files; keep one of them", dir,
-                        w->tensor[i].name);
-    return 0;
+    const struct tensor *twice = tensors_sort(w->tensor, w->count);
+    return twice ? fail(NJ_E_FORMAT, "%s: tensor %s is in two files; keep one of them", dir,
+                        twice->name)
+                 : 0;
 }
 
 /* Return whether the tensor's data are in the mapped file m. */

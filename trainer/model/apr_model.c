@@ -237,11 +237,6 @@ static int take(const struct apr *a, const struct model_config *c, bool pairs,
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 /* Take all tensors; *out: `count` tensors, malloc()'d. */
 static int take_all(const struct apr *a, const struct model_config *c, bool pairs,
                     const struct tensor_spec *spec, size_t count, struct tensor **out)
@@ -263,7 +258,7 @@ static int take_all(const struct apr *a, const struct model_config *c, bool pair
         free(list);
         return rc;
     }
-    qsort(list, count, sizeof *list, by_name);
+    tensors_sort(list, count);
     *out = list;
     return 0;
 }

@@ -115,11 +115,6 @@ static int take(const struct gguf *g, const struct model_config *c, const struct
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
 /* Return whether the reader of positions has read a tensor. */
 static bool is_of_rope(const struct model_config *c, const char *name)
 {
@@ -159,7 +154,7 @@ static int take_all(const struct gguf *g, const struct model_config *c,
         free(list);
         return rc;
     }
-    qsort(list, count, sizeof *list, by_name);
+    tensors_sort(list, count);
     *out = list;
     return 0;
 }

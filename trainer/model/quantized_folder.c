@@ -160,21 +160,11 @@ static int take_matrix(struct reading *r, const struct tensor_spec *spec)
     return 0;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
-}
-
-static void sort(struct tensors *w)
-{
-    qsort(w->tensor, w->count, sizeof *w->tensor, compare_names);
-}
-
 /* Take tensors that are not part of a matrix. The model may lack them, which the code that loads it checks. */
 static int take_rest(struct reading *r)
 {
     struct tensor *end = r->to.tensor + r->to.count;
-    sort(&r->to);
+    tensors_sort(r->to.tensor, r->to.count);
     for (size_t i = 0; i < r->from->count; i++) {
         const struct tensor *t = &r->from->tensor[i];
         if (r->used[i])
@@ -192,7 +182,7 @@ static int take_rest(struct reading *r)
         *end++ = *t;
     }
     r->to.count = (size_t)(end - r->to.tensor);
-    sort(&r->to);
+    tensors_sort(r->to.tensor, r->to.count);
     return 0;
 }
 

@@ -43,6 +43,7 @@ template <typename T, int W> struct tile {
     {
         return {shared};
     }
+    __device__ __forceinline__ tile below(int rows) const { return {p + rows * W}; }
 };
 template <int W> struct tile<float, W> {
     const float *p;
@@ -51,6 +52,10 @@ template <int W> struct tile<float, W> {
     __device__ __forceinline__ static tile of(const float *, const float *global, int ld, int limit)
     {
         return {global, ld, limit};
+    }
+    __device__ __forceinline__ tile below(int rows) const
+    {
+        return {p + (int64_t)rows * ld, ld, limit - rows};
     }
     __device__ __forceinline__ const float *row(int i) const
     {
@@ -74,6 +79,12 @@ template <typename T, int K> struct left16 {
 #pragma unroll
             for (int i = 0; i < 4; i++)
                 a[k][i] = *reinterpret_cast<const uint32_t *>(p[i % 2] + 16 * k + i / 2 * 8);
+    }
+    __device__ __forceinline__ void get(uint32_t (&out)[4], int k) const
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            out[i] = a[k][i];
     }
     // Take 16 rows of products, rounded to T.
     __device__ __forceinline__ void take(const sums16<K> &c, float *)
@@ -164,23 +175,73 @@ template <int K> struct left16<float, K> {
     }
 };
 
+// 16 rows, K wide, of an array or (lp) of a tile of W columns that has the same rows, where registers are scarce.
+template <typename T, int K, int W = K> struct left16_shared {
+    uint32_t p;
+
+    __device__ __forceinline__ left16_shared(const T *shared, const T *, int, int row, int column,
+                                             int)
+    {
+        const int lane = lane_id();
+        p = tile_row<T, W>(shared, row + (lane & 15), lane >> 4) ^ 2 * column;
+    }
+    __device__ __forceinline__ void get(uint32_t (&out)[4], int k) const
+    {
+        ldmatrix4(out, p ^ 32 * k);
+    }
+    // Return what is at the places that c has in the sums of 16 rows and K columns.
+    __device__ __forceinline__ void values(sums16<K> &c) const
+    {
+#pragma unroll
+        for (int k = 0; k < K / 16; k++) {
+            uint32_t a[4];
+            get(a, k);
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float x[2];
+                widen(x, a[i], T());
+                c[2 * k + i / 2][i % 2 * 2] = x[0];
+                c[2 * k + i / 2][i % 2 * 2 + 1] = x[1];
+            }
+        }
+    }
+};
+template <int K, int W> struct left16_shared<float, K, W> : left16<float, K> {
+    __device__ __forceinline__ left16_shared(const float *, const float *src, int ld, int row,
+                                             int column, int limit)
+    {
+        this->load(src + column, ld, row, limit);
+    }
+    __device__ __forceinline__ void values(sums16<K> &c) const
+    {
+#pragma unroll
+        for (int n = 0; n < K / 8; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                c[n][e] = this->p[e / 2][column_of(n, e)];
+    }
+};
+
 // Add left right^T to c, for the first N rows of the right factor.
-template <typename T, int N, int K>
-static __device__ __forceinline__ void add_by_rows(sums16<N> &c, const left16<T, K> &left,
+template <typename T, int N, int K, typename Left>
+static __device__ __forceinline__ void add_by_rows(sums16<N> &c, const Left &left,
                                                    const tile<T, K> &right)
 {
     const int lane = lane_id();
     if constexpr (sizeof(T) == 2) {
         const uint32_t p = tile_row<T, K>(right.p, (lane & 7) + (lane >> 4) * 8, lane >> 3 & 1);
 #pragma unroll
-        for (int k = 0; k < K / 16; k++)
+        for (int k = 0; k < K / 16; k++) {
+            uint32_t a[4];
+            left.get(a, k);
 #pragma unroll
             for (int n = 0; n < N / 16; n++) {
                 uint32_t b[4];
                 ldmatrix4(b, (p ^ 32 * k) + n * 16 * K * sizeof(T));
-                mma16816(c[2 * n], left.a[k], b[0], b[1]);
-                mma16816(c[2 * n + 1], left.a[k], b[2], b[3]);
+                mma16816(c[2 * n], a, b[0], b[1]);
+                mma16816(c[2 * n + 1], a, b[2], b[3]);
             }
+        }
     } else {
 #pragma unroll 1
         for (int k = 0; k < K; k += 4) {

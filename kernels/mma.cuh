@@ -67,12 +67,13 @@ template <typename T, int D, int ROWS>
 static __device__ __forceinline__ void tile_load(T *tile, const T *src, int ld, int row, int limit)
 {
     constexpr int N = vec<T>::N, CHUNKS = D / N;
-    static_assert(ROWS * CHUNKS % NJ_THREADS == 0,
-                  "a tile is a whole number of copies for every thread");
+    static_assert(NJ_THREADS % CHUNKS == 0, "a thread copies the same chunk of each of its rows");
     const int chunk = threadIdx.x % CHUNKS;
 #pragma unroll
-    for (int i = 0; i < ROWS * CHUNKS / NJ_THREADS; i++) {
+    for (int i = 0; i < (ROWS * CHUNKS + NJ_THREADS - 1) / NJ_THREADS; i++) {
         const int r = threadIdx.x / CHUNKS + i * (NJ_THREADS / CHUNKS);
+        if (ROWS * CHUNKS % NJ_THREADS != 0 && r >= ROWS)
+            break;
         cp16(tile + tile_at<T, D>(r, chunk),
              src + (int64_t)min(row + r, limit - 1) * ld + chunk * N, row + r < limit);
     }

@@ -3,8 +3,8 @@
 
 /* A chunk of a value head. */
 struct chunk {
-    const real *q, *k, *v, *dout, *u, *dr; /* the first row */
-    int64_t row, width; /* elements from a row of q, k, v to the next; of the others */
+    const real *q, *k, *dout, *u, *dr; /* the first row */
+    int64_t row, width;                /* elements from a row of q, k to the next; of the others */
     int32_t first, rows;
     int D;
     const real *f, *l;          /* factors, logarithms */
@@ -12,11 +12,23 @@ struct chunk {
     const int32_t *starts;      /* first row of the document of each row; NULL: 0 */
 };
 
-/* Gradients of the normalised queries and keys of a chunk; the latter in two parts. */
+/* Gradients of the normalised queries and keys of a chunk, the latter in two parts, and sums for those of steps. */
 struct sums {
     real q[CHUNK][DELTA_D], left[CHUNK][DELTA_D], right[CHUNK][DELTA_D];
-    real slope[CHUNK]; /* gradient of the logarithm of each row's decay */
+    real pairs[CHUNK]; /* what the decay into each row does to the pairs of rows across it */
+    real
+        in[CHUNK]; /* each row's query and key with their gradients by the state before the chunk */
+    real out[CHUNK]; /* its key with its gradient by the state behind the chunk */
+    real
+        states; /* the state before the chunk with the gradient of that behind it, times its decay */
 };
+
+/* Add what a pair of rows gives to the gradients of the decays between them. */
+static void add_across(struct sums *s, int32_t j, int32_t i, real x)
+{
+    for (int32_t n = j + 1; n <= i; n++)
+        s->pairs[n] += x;
+}
 
 /* Add to y[d] f times the sum over c of x[c] state[c][d]. */
 static void add_state(real *y, real f, const real *x, const real *state, int D)
@@ -40,12 +52,14 @@ static void within(struct sums *s, const struct chunk *c)
             const real dp = decay * dot(c->dout + i * c->width, c->u + j * c->width, c->D);
             add_scaled(s->q[i], dp * by, from, c->D);
             add_scaled(s->right[j], dp * of_q, q, c->D);
+            add_across(s, j, i, dp * by * of_q * dot(q, from, c->D));
             if (j == i)
                 continue;
             const real dm = -factor(c->f, DELTA_BETA, i) * decay *
                             dot(c->dr + i * c->width, c->u + j * c->width, c->D);
             add_scaled(s->left[i], dm * by, from, c->D);
             add_scaled(s->right[j], dm * factor(c->f, DELTA_K_NORM, i), k, c->D);
+            add_across(s, j, i, dm * by * factor(c->f, DELTA_K_NORM, i) * dot(k, from, c->D));
         }
 }
 
@@ -53,21 +67,36 @@ static void within(struct sums *s, const struct chunk *c)
 static void through_states(struct sums *s, const struct chunk *c)
 {
     const int32_t last_start = start_of(c->starts, c->rows - 1);
-    const real carry = factor(c->f, DELTA_CARRY, 0);
-    real whole = carry * dot(c->state, c->dstate, c->D * c->D);
+    const real root = sqrt((real)c->D);
+    s->states = factor(c->f, DELTA_CARRY, 0) * dot(c->state, c->dstate, c->D * c->D);
     for (int32_t i = 0; i < c->rows; i++) {
+        const real *q = c->q + i * c->row, *k = c->k + i * c->row;
+        const real k_norm = factor(c->f, DELTA_K_NORM, i), q_norm = factor(c->f, DELTA_Q_NORM, i);
         const real in = start_of(c->starts, i) < c->first ? decay_to(c->l, i) : 0;
-        add_state(s->q[i], in, c->dout + i * c->width, c->state, c->D);
-        add_state(s->left[i], -factor(c->f, DELTA_BETA, i) * in, c->dr + i * c->width, c->state,
-                  c->D);
-        if (c->first + i < last_start)
-            continue;
-        real out[DELTA_D] = {0};
-        add_state(out, decay_from(c->l, c->rows - 1, i), c->u + i * c->width, c->dstate, c->D);
+        real of_q[DELTA_D] = {0}, of_k[DELTA_D] = {0}, out[DELTA_D] = {0};
+        add_state(of_q, in, c->dout + i * c->width, c->state, c->D);
+        add_state(of_k, -factor(c->f, DELTA_BETA, i) * in, c->dr + i * c->width, c->state, c->D);
+        if (c->first + i >= last_start)
+            add_state(out, decay_from(c->l, c->rows - 1, i), c->u + i * c->width, c->dstate, c->D);
+        add_scaled(s->q[i], 1, of_q, c->D);
+        add_scaled(s->left[i], 1, of_k, c->D);
         add_scaled(s->right[i], 1, out, c->D);
-        whole += factor(c->f, DELTA_K_NORM, i) * dot(c->k + i * c->row, out, c->D);
+        s->in[i] = q_norm / root * dot(q, of_q, c->D) + k_norm * dot(k, of_k, c->D);
+        s->out[i] = k_norm * dot(k, out, c->D);
     }
-    s->slope[c->rows - 1] += whole;
+}
+
+/* Return the gradient of the logarithm of the decay into row n, which stands in pairs of rows across it, in what the
+ * rows from n on have of the state before the chunk, in what those before n give to the state behind it, and between
+ * both states. */
+static real decay_gradient(const struct sums *s, const struct chunk *c, int32_t n)
+{
+    real dg = s->states + s->pairs[n];
+    for (int32_t i = n; i < c->rows; i++)
+        dg += s->in[i];
+    for (int32_t j = 0; j < n; j++)
+        dg += s->out[j];
+    return dg;
 }
 
 /* Add the gradient of x to dx, from that of x times `norm`, its reciprocal length, which dhat times `by` is. */
@@ -90,22 +119,16 @@ struct inputs {
 static void step_gradients(real *da_log, real *ddt_bias, const struct inputs *in,
                            const struct sums *s, const struct chunk *c)
 {
-    real dg = 0;
     *da_log = *ddt_bias = 0;
-    for (int32_t i = c->rows - 1; i >= 0; i--) {
-        const real *k = c->k + i * c->row, *v = c->v + i * c->row;
-        const real beta = factor(c->f, DELTA_BETA, i),
-                   step = in->a[(int64_t)i * in->ld] + in->dt_bias;
-        if (i + 1 < c->rows && start_of(c->starts, i + 1) != start_of(c->starts, i))
-            dg = 0;
-        dg += s->slope[i];
+    for (int32_t i = 0; i < c->rows; i++) {
+        const real beta = factor(c->f, DELTA_BETA, i), dg = decay_gradient(s, c, i);
+        const real step = in->a[(int64_t)i * in->ld] + in->dt_bias;
         const real of_step = -in->rate * dg * sigmoid(step);
         in->da[(int64_t)i * in->ld] = of_step;
         *ddt_bias += of_step;
         *da_log -= dg * in->rate * softplus(step);
         in->db[(int64_t)i * in->ld] =
-            (1 - beta) * (beta * dot(c->dr + i * c->width, v, c->D) +
-                          factor(c->f, DELTA_K_NORM, i) * dot(k, s->left[i], c->D));
+            (1 - beta) * dot(c->dr + i * c->width, c->u + i * c->width, c->D);
     }
 }
 
@@ -129,8 +152,6 @@ static void head_gradients(const struct chunk *c, real *dqkv, const struct delta
             if (first)
                 to[at->q + d] = to[at->k + d] = 0;
         }
-        s.slope[i] += q_norm / root * dot(q, s.q[i], c->D) +
-                      k_norm * (dot(k, s.left[i], c->D) - dot(k, s.right[i], c->D));
         through_norm(to + at->q, s.q[i], q, q_norm, 1 / root, c->D);
         through_norm(to + at->k, dk, k, k_norm, 1, c->D);
     }
@@ -159,7 +180,6 @@ void NJ_REF(delta_bwd)(int D, real *dqkv, real *db, real *da, real *da_log_part,
                     const struct chunk c = {
                         row + at.q,
                         row + at.k,
-                        row + at.v,
                         dout + column,
                         updates + column,
                         dr + column,

@@ -94,6 +94,9 @@ template <> struct words<16> {
 template <> struct words<8> {
     typedef uint2 type;
 };
+template <> struct words<4> {
+    typedef uint32_t type;
+};
 
 // Consecutive elements that one access moves, widened to float: by default 16 bytes, which is 8 elements of the 16-bit
 // type or 4 floats. Elements at index `count` and above are neither read (they become 0) nor written.

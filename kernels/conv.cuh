@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// conv.cuh: causal convolution of four neighbouring channels, which a thread has for consecutive rows.
+// conv.cuh: causal convolution of W neighbouring channels, which a thread has for consecutive rows.
 #ifndef NOJIT_CONV_CUH
 #define NOJIT_CONV_CUH
 
 #include "common.cuh"
 
-template <typename T> using channels = vec<T, 4>;
+template <typename T, int W = 4> using channels = vec<T, W>;
 
 // A thread's taps, and the rows that they multiply.
-template <typename T, int L> struct conv_taps {
-    float w[L][4], bias[4];
-    float u[L][4]; // rows n - L + 1, ..., n; 0 before the start of row n's document
+template <typename T, int L, int W = 4> struct conv_taps {
+    float w[L][W], bias[W];
+    float u[L][W]; // rows n - L + 1, ..., n; 0 before the start of row n's document
 
     __device__ __forceinline__ void load(const T *taps, const T *b, int c)
     {
-        channels<T> first = {};
+        channels<T, W> first = {};
         if (b)
             first.load(b + c);
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < W; i++) {
             bias[i] = first.v[i];
 #pragma unroll
             for (int t = 0; t < L; t++)
@@ -31,18 +31,25 @@ template <typename T, int L> struct conv_taps {
 #pragma unroll
         for (int t = 0; t < L; t++)
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < W; i++)
                 u[t][i] = 0;
     }
-    __device__ __forceinline__ void push(const float (&x)[4])
+    __device__ __forceinline__ void push(const float (&x)[W])
     {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < W; i++) {
 #pragma unroll
             for (int t = 0; t + 1 < L; t++)
                 u[t][i] = u[t + 1][i];
             u[L - 1][i] = x[i];
         }
+    }
+    // Take the next row, and forget what is before it if its document begins there.
+    __device__ __forceinline__ void take(const float (&x)[W], bool begins)
+    {
+        if (begins)
+            forget();
+        push(x);
     }
     // Return the argument of the activation for channel i.
     __device__ __forceinline__ float sum(int i) const
@@ -56,47 +63,39 @@ template <typename T, int L> struct conv_taps {
 };
 
 // The input of a convolution, and where its documents begin.
-template <typename T> struct conv_input {
+template <typename T, int W = 4> struct conv_input {
     const T *x, *gate_in; // from the thread's channels on; gate_in may be NULL
     const int32_t *doc_start;
     int S, ld;
 
-    // Return the first row of the document of row n, whose place in its sequence is s.
-    __device__ __forceinline__ int starts(int64_t n, int s) const
+    __device__ __forceinline__ conv_input from(int c) const
     {
-        return doc_start ? doc_start[n] : 0;
+        return {x + c, gate_in ? gate_in + c : nullptr, doc_start, S, ld};
     }
-    __device__ __forceinline__ channels<T> at(int64_t n) const
+    // Return the first row of the document of row n, within its sequence.
+    __device__ __forceinline__ int starts(int64_t n) const { return doc_start ? doc_start[n] : 0; }
+    __device__ __forceinline__ channels<T, W> at(int64_t n) const
     {
-        channels<T> u;
+        channels<T, W> u;
         u.load(x + n * ld);
         if (gate_in) {
-            channels<T> gate;
+            channels<T, W> gate;
             gate.load(gate_in + n * ld);
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < W; i++)
                 u.v[i] *= gate.v[i];
         }
         return u;
     }
     // Take the rows before row n that its document has.
-    template <int L> __device__ __forceinline__ void before(conv_taps<T, L> &taps, int n) const
+    template <int L> __device__ __forceinline__ void before(conv_taps<T, L, W> &taps, int n) const
     {
         taps.forget();
-        const int s = n % S, first = starts(n, s);
+        const int s = n % S, first = starts(n);
 #pragma unroll
         for (int back = L - 1; back > 0; back--)
             if (s - back >= first)
                 taps.push(at(n - back).v);
-    }
-    // Take row n, and forget what is before its document.
-    template <int L>
-    __device__ __forceinline__ void take(conv_taps<T, L> &taps, const float (&u)[4], int64_t n,
-                                         int s) const
-    {
-        if (s == starts(n, s))
-            taps.forget();
-        taps.push(u);
     }
 };
 

@@ -27,7 +27,7 @@ static __device__ __forceinline__ void conv_rows(T *y, const conv_input<T> &in, 
             const int64_t n = from + k;
             if (n >= end)
                 break;
-            in.take(taps, u[k].v, n, s);
+            taps.take(u[k].v, s == in.starts(n));
             s = s + 1 < in.S ? s + 1 : 0;
             channels<T> out;
 #pragma unroll

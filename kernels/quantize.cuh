@@ -67,10 +67,6 @@ static __device__ __forceinline__ float inverse_of(uint32_t top)
     return 1.0f / scale_of(top);
 }
 
-template <> struct words<4> {
-    typedef uint32_t type;
-};
-
 // Store x times inverse as E4M3, rounded to nearest even; values beyond 448 become 448, and NaN stays NaN.
 template <typename T, int N>
 static __device__ __forceinline__ void store_e4m3(uint8_t *q, const vec<T, N> &x, float inverse)

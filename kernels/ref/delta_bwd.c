@@ -16,11 +16,9 @@ struct chunk {
 struct sums {
     real q[CHUNK][DELTA_D], left[CHUNK][DELTA_D], right[CHUNK][DELTA_D];
     real pairs[CHUNK]; /* what the decay into each row does to the pairs of rows across it */
-    real
-        in[CHUNK]; /* each row's query and key with their gradients by the state before the chunk */
-    real out[CHUNK]; /* its key with its gradient by the state behind the chunk */
-    real
-        states; /* the state before the chunk with the gradient of that behind it, times its decay */
+    real in[CHUNK];    /* each row's query and key with their gradients by the state before */
+    real out[CHUNK];   /* its key with its gradient by the state behind the chunk */
+    real states;       /* both states' product, times the decay between them */
 };
 
 /* Add what a pair of rows gives to the gradients of the decays between them. */

@@ -16,7 +16,7 @@ static __device__ __forceinline__ void expert_combine(T *y, const T *d, const fl
     if (threadIdx.x < MOST) {
         const int j = threadIdx.x;
         from[j] = j < J ? place[n * J + j] : -1;
-        its[j] = from[j] < 0 ? 0 : weight[n * J + j];
+        its[j] = from[j] < 0 ? 0 : weight ? weight[n * J + j] : 1;
     }
     __syncthreads();
     for (int c = threadIdx.x * V; c < C; c += NJ_THREADS * V) {

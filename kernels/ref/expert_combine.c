@@ -12,7 +12,7 @@ void NJ_REF(expert_combine)(real *y, const real *d, const real *weight, const in
             for (int32_t j = 0; j < J; j++) {
                 const int64_t from = place[n * J + j];
                 if (from >= 0)
-                    sum += weight[n * J + j] * d[from * C + c];
+                    sum += (weight ? weight[n * J + j] : 1) * d[from * C + c];
             }
             y[n * C + c] = sum;
         }

@@ -282,16 +282,17 @@ static void outputs_are_weighted_and_added(void **state)
     int32_t place[P];
     for (int p = 0; p < P; p++)
         place[p] = p % 3 == 2 ? -1 : (p * 5) % P;
-    for (int added = 0; added < 2; added++) {
+    for (int added = 0; added < 3; added++) {
+        const double *its = added < 2 ? weight : NULL;
         for (int i = 0; i < N * C; i++) {
             want[i] = added ? shared[i] : 0;
             for (int j = 0; j < J; j++) {
                 const int p = i / C * J + j;
-                want[i] += p % 3 == 2 ? 0 : weight[p] * d[(p * 5) % P * C + i % C];
+                want[i] += p % 3 == 2 ? 0 : (its ? its[p] : 1) * d[(p * 5) % P * C + i % C];
             }
         }
-        nj_ref_expert_combine_f64(added ? shared : y, d, weight, place, added ? shared : NULL, N, J,
-                                  C, P);
+        nj_ref_expert_combine_f64(added ? shared : y, d, its, place, added ? shared : NULL, N, J, C,
+                                  P);
         assert_all_close(added ? shared : y, want, N * C, 1e-14);
     }
 }

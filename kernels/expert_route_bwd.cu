@@ -10,7 +10,7 @@ constexpr int EACH = NJ_EXPERTS_MAX / 32;
 template <typename T>
 static __device__ __forceinline__ void
 expert_route_bwd(T *dlogits, const float *dweight, const float *logits, const int *chosen,
-                 const float *dprob, const int *keep, int N, int E, int J, int rule,
+                 const float *dprob, const int *keep, int N, int E, int J, int ld, int rule,
                  int renormalize, float scale)
 {
     const int lane = threadIdx.x % 32;
@@ -74,7 +74,7 @@ expert_route_bwd(T *dlogits, const float *dweight, const float *logits, const in
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int e = lane + 32 * i;
-        if (e < E)
-            dlogits[n * E + e] = from_f32<T>(out[i]);
+        if (e < ld)
+            dlogits[n * ld + e] = from_f32<T>(out[i]);
     }
 }

@@ -53,15 +53,16 @@ static void score_gradients(real *h, const real *t, const real *dweight, int32_t
 
 void NJ_REF(expert_route_bwd)(real *dlogits, const real *dweight, const real *logits,
                               const int32_t *chosen, const real *dprob, const int32_t *keep,
-                              int32_t N, int32_t E, int32_t J, int32_t rule, int32_t renormalize,
-                              float scale)
+                              int32_t N, int32_t E, int32_t J, int32_t ld, int32_t rule,
+                              int32_t renormalize, float scale)
 {
     const int divided = renormalize && rule != NJ_ROUTE_TOP_SOFTMAX;
 #pragma omp parallel for
     for (int64_t n = 0; n < N; n++) {
         const int32_t *its = chosen + n * J;
-        real prob[NJ_EXPERTS_MAX], t[NJ_CHOSEN_MAX], h[NJ_CHOSEN_MAX], product = 0, balance = 0;
-        real *out = dlogits + n * E;
+        real prob[NJ_EXPERTS_MAX] = {0}, t[NJ_CHOSEN_MAX], h[NJ_CHOSEN_MAX];
+        real product = 0, balance = 0;
+        real *out = dlogits + n * ld;
         const int balanced = dprob && (!keep || keep[n] >= 0);
         softmax(prob, logits + n * E, E);
         chosen_scores(t, logits + n * E, prob, its, J, rule);
@@ -70,6 +71,8 @@ void NJ_REF(expert_route_bwd)(real *dlogits, const real *dweight, const real *lo
             product += t[j] * h[j];
         for (int32_t e = 0; e < E && balanced; e++)
             balance += prob[e] * dprob[e];
+        for (int32_t e = E; e < ld; e++)
+            out[e] = 0;
         for (int32_t e = 0; e < E; e++) {
             out[e] = balanced ? prob[e] * (dprob[e] - balance) : 0;
             out[e] -= rule == NJ_ROUTE_SOFTMAX ? prob[e] * product : 0;

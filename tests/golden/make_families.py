@@ -127,6 +127,9 @@ MODELS = {
     "qwen3_moe": ("Qwen3Moe", sizes(64, 2, 1, 3, head_dim=64, rope_parameters=PLAIN_ROPE, **EXPERTS)),
     "qwen3_moe_tied": ("Qwen3Moe", sizes(64, 2, 1, 2, head_dim=64, rope_parameters=PLAIN_ROPE, tie_word_embeddings=True,
                                          **EXPERTS | dict(norm_topk_prob=True, mlp_only_layers=[]))),
+    # experts that are balanced
+    "qwen3_moe_balanced": ("Qwen3Moe", sizes(64, 2, 1, 2, head_dim=64, rope_parameters=PLAIN_ROPE,
+                                             **EXPERTS | dict(mlp_only_layers=[], output_router_logits=True, router_aux_loss_coef=0.25))),
     # a router and experts with biases, the latter with bounds that are often reached; sinks; windows; frequencies of which none is rounded
     "gpt_oss": ("GptOss", sizes(64, 2, 1, 3, head_dim=64, intermediate_size=40, sliding_window=9, layer_types=MIXED, num_local_experts=8,
                                 num_experts_per_tok=3, swiglu_limit=1.25, rope_parameters=YARN | {"truncate": False})),
@@ -141,7 +144,7 @@ MODELS = {
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
-# Models that can only be teachers, and continue the texts of a case in the place of its student.
+# Models that are teachers in their case, and continue the texts of a case in the place of its student.
 WRITERS = {name: name for name in ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")}
 # Fields of published files of older versions: model, fields that go, fields that come.
 FORMS = {
@@ -195,6 +198,8 @@ CASES = {
     "hunyuan": ("hunyuan", "exaone4_full", {}),
     "qwen3_moe": ("qwen3", "qwen3_moe", {}),
     "qwen3_moe_tied": ("qwen3", "qwen3_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
+    "qwen3_moe_student": ("qwen3_moe", "qwen3", dict(kd_ratio=0.9)),
+    "qwen3_moe_balanced": ("qwen3_moe_balanced", "qwen3_moe_tied", dict(grad_accum=2)),
     "gpt_oss": ("qwen3", "gpt_oss", {}),
     "lfm2": ("lfm2", "lfm2_taps", {}),
     "lfm2_taps": ("lfm2_taps", "lfm2", dict(grad_accum=2)),

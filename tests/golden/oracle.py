@@ -21,6 +21,7 @@ differ by random projections of their difference d, and the mean of their square
 bound the distance of whole tensors that are not stored.
 """
 import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -105,6 +106,15 @@ def logits_of(model, batch):
     return logits[batch["target"] != IGNORED]
 
 
+def balance_of(model, batch):
+    """The loss that balances experts, over the rows of all layers. The model itself would take the masks for those of padding."""
+    mask = masks_of(model.config, batch)
+    inputs = dict(attention_mask=mask, position_ids=batch["pos"], use_cache=False, output_router_logits=True)
+    logits = model.model(batch["ids"], **inputs).router_logits
+    balancing = sys.modules[type(model).__module__].load_balancing_loss_func
+    return balancing(logits, model.config.num_experts, model.config.num_experts_per_tok)
+
+
 def check_masks(model, batch):
     """The masks give what every document gives that runs alone."""
     assert torch.allclose(logits_of_documents(model, batch), logits_of(model, batch), rtol=1e-12, atol=1e-12)
@@ -151,6 +161,9 @@ def backward_of_step(student, teacher, batches, o):
             t = logits_of(teacher, b) if teacher else None
         sums = sums_of(logits_of(student, b), t, b["target"][b["target"] != IGNORED], o)
         loss = ((1 - r) * sums["class_loss"] + r * o["temperature"] ** 2 * sums["kd_loss"]) / valid
+        if student.balance > 0:
+            sums["balance_loss"] = balance_of(student, b) * valid / len(batches)
+            loss = loss + student.balance * sums["balance_loss"] / valid
         loss.backward()
         for name, x in {"loss": loss * valid, **sums}.items():
             total[name] = total.get(name, 0.0) + x.item()
@@ -168,6 +181,20 @@ def signs(n):
         x = x ^ x >> np.uint64(31)
     bits = x[None, :] >> np.arange(SIGNS, dtype=np.uint64)[:, None] & np.uint64(1)
     return torch.from_numpy(bits.astype(np.float64) * 2 - 1)
+
+
+def in_files(named):
+    """Tensors by the names of files, which hold the matrices of each expert by themselves."""
+    for name, x in named:
+        if name.endswith(".experts.gate_up_proj"):
+            for e, both in enumerate(x):
+                for part, half in zip(("gate_proj", "up_proj"), both.chunk(2)):
+                    yield name.replace("gate_up_proj", f"{e}.{part}.weight"), half
+        elif name.endswith(".experts.down_proj"):
+            for e, its in enumerate(x):
+                yield name.replace("down_proj", f"{e}.down_proj.weight"), its
+        else:
+            yield name, x
 
 
 def summary(x, whole):
@@ -192,6 +219,8 @@ def optimizer_of(student, o):
 
 def run_case(student, teacher, rows, o, kept=Kept(), check=check_masks):
     first = micro_batch(rows, 0)
+    student.balance = student.config.router_aux_loss_coef if getattr(student.config, "output_router_logits", False) else 0
+    student.config.output_router_logits = False
     vocab = min(model.config.vocab_size for model in (student, teacher) if model)
     tensors = {}
     for name, model in (("student", student), ("teacher", teacher)):
@@ -208,7 +237,8 @@ def run_case(student, teacher, rows, o, kept=Kept(), check=check_masks):
         batches = [micro_batch(rows, (step - 1) * o["grad_accum"] + i) for i in range(o["grad_accum"])]
         figures.append(backward_of_step(student, teacher, batches, o))
         if step == 1:
-            tensors |= {f"gradient/{name}": summary(p.grad, kept.whole) for name, p in student.named_parameters()}
+            found = in_files((name, p.grad) for name, p in student.named_parameters())
+            tensors |= {f"gradient/{name}": summary(x, kept.whole) for name, x in found}
         limit = o["max_grad_norm"] or math.inf
         norm = torch.nn.utils.clip_grad_norm_(student.parameters(), limit, foreach=False).item()
         figures[-1] |= {"grad_norm": norm, "lr": o["lr"] * rate(step)}
@@ -216,8 +246,8 @@ def run_case(student, teacher, rows, o, kept=Kept(), check=check_masks):
             group["lr"] = figures[-1]["lr"]
         optimizer.step()
         if step in kept.steps:
-            for name, p in student.named_parameters():
-                tensors[f"movement/{step}/{name}"] = summary(p.detach() - at_first[name], kept.whole)
+            for name, x in in_files((name, p.detach() - at_first[name]) for name, p in student.named_parameters()):
+                tensors[f"movement/{step}/{name}"] = summary(x, kept.whole)
     return tensors, figures
 
 

@@ -137,6 +137,7 @@ static void read_options(const json_t *from, struct train_options *o)
     o->dtype = limits->dtype;
     o->head_chunk = HEAD_CHUNK;
     o->use_graph = 1;
+    o->balance = -1;
 }
 
 static struct batch_source *open_tokens(const struct train_options *o)
@@ -486,7 +487,11 @@ static void check_figures(struct golden *g, int step, const struct step_result *
     snprintf(what, sizeof what, "step %d", step);
     if (g->o.answers && (g->o.beta == 0 || g->o.beta == 1))
         check(g, what, "KL", kl, r->kd_loss, limits->figure * r->kd_loss);
-    assert_int_equal(json_object_size(want), FIGURES);
+    assert_int_equal(json_object_size(want), FIGURES + r->balanced);
+    if (r->balanced)
+        check(g, what, "balance_loss", r->balance_loss,
+              json_number_value(json_object_get(want, "balance_loss")),
+              limits->figure * r->balance_loss);
     for (int i = 0; i < FIGURES; i++) {
         const json_t *value = json_object_get(want, figures[i].name);
         assert_true(json_is_number(value));

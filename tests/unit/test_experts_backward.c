@@ -36,8 +36,8 @@ void nj_ref_expert_glu_bwd_f64(double *dgu, double *act, double *dweight, const 
                                float alpha);
 void nj_ref_expert_route_bwd_f64(double *dlogits, const double *dweight, const double *logits,
                                  const int32_t *chosen, const double *dprob, const int32_t *keep,
-                                 int32_t N, int32_t E, int32_t J, int32_t rule, int32_t renormalize,
-                                 float scale);
+                                 int32_t N, int32_t E, int32_t J, int32_t ld, int32_t rule,
+                                 int32_t renormalize, float scale);
 void nj_ref_expert_shares_f64(double *part, const double *logits, const int32_t *chosen,
                               const int32_t *keep, int32_t N, int32_t E, int32_t J, int32_t P);
 void nj_ref_expert_balance_f64(double *dprob, double *loss, const double *sums, const double *state,
@@ -198,7 +198,7 @@ static void routes_have_their_gradients(void **state)
         double *weight = zeros(P), *dlogits = zeros(N * E);
         nj_ref_expert_route_f64(chosen, weight, s.logits, NULL, N, E, J, 1, 1, s.rule,
                                 s.renormalize, s.scale);
-        nj_ref_expert_route_bwd_f64(dlogits, s.dweight, s.logits, chosen, NULL, NULL, N, E, J,
+        nj_ref_expert_route_bwd_f64(dlogits, s.dweight, s.logits, chosen, NULL, NULL, N, E, J, E,
                                     s.rule, s.renormalize, s.scale);
         check_gradient(loss_of_route, &s, s.logits, dlogits, N * E);
     }
@@ -287,7 +287,7 @@ static void balance_has_its_gradient(void **state)
     balance(&s, 0.125f, dprob); /* the loss scale is 8 */
     for (int l = 0; l < LAYERS; l++)
         nj_ref_expert_route_bwd_f64(dlogits + l * N * E, none, s.logits + l * N * E,
-                                    s.chosen + l * P, dprob, s.keep, N, E, J, 0, 1, 1);
+                                    s.chosen + l * P, dprob, s.keep, N, E, J, E, 0, 1, 1);
     check_gradient(loss_of_balance, &s, s.logits, dlogits, LAYERS * N * E);
 }
 

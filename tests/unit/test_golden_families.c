@@ -307,6 +307,8 @@ int main(void)
         OF_FAMILY("hunyuan"),
         OF_FAMILY("qwen3_moe"),
         OF_FAMILY("qwen3_moe_tied"),
+        OF_FAMILY("qwen3_moe_student"),
+        OF_FAMILY("qwen3_moe_balanced"),
         OF_FAMILY("gpt_oss"),
         OF_FAMILY("lfm2"),
         OF_FAMILY("lfm2_taps"),

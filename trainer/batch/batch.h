@@ -16,7 +16,8 @@ enum array_use {
     USE_STEP = 2,    /* training and evaluation */
     USE_TEACHER = 4, /* the teacher reads another context than the student */
     USE_ANSWERS = 8, /* answers of the student are measured by themselves */
-    USE_DECODER = 16 /* runs whose keys and values go to a cache */
+    USE_DECODER = 16, /* runs whose keys and values go to a cache */
+    USE_BALANCE = 32  /* the student's experts are balanced */
 };
 
 /* A micro-batch of B x S positions, row-major. Arrays that the run does not use are NULL. */

@@ -71,6 +71,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
         return fail(NJ_E_NOMEM, "no host memory for a path; free some");
     TRY(read_config(e, 0, student_dir, &e->student.c));
     TRY(config_check_length(&e->student.c, longest(&e->o), student_dir));
+    e->student.balance = train_balance(&e->o, &e->student.c) / (float)e->o.grad_accum;
     TRY(net_layout(&e->student, &e->o.lora, &e->lora));
     TRY(student_fp8_choose(&e->student, e->o.student_fp8, train_rows(&e->o)));
     if (!teacher_dir)

@@ -27,6 +27,7 @@ struct model_config {
     /* Factors of the embeddings, of what blocks add to the residual stream, and of the logits; 0 counts as 1. */
     float embedding_scale, residual_scale, logit_scale;
     float logit_cap; /* logits y become cap tanh(y / cap); 0: they stay */
+    float balance;   /* coefficient of the loss that balances experts in training; 0: none */
     struct arch arch;
 };
 

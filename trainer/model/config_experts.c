@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "io/error.h"
+#include "model/config_put.h"
 
 /* ---- reading ---- */
 
@@ -83,6 +84,21 @@ int config_experts(const struct fields *f, const struct family *family,
     return read_sparse(f, c, sparse);
 }
 
+int config_balance(const struct fields *f, float *out)
+{
+    static const char name[] = "router_aux_loss_coef";
+    json_t *given = field_get(f, name);
+    const double x = given ? json_number_value(given) : 0.001;
+    bool wanted;
+    *out = 0;
+    TRY(field_bool(f, "output_router_logits", false, &wanted));
+    if (given && (!json_is_number(given) || !(x >= 0) || x > 1e6))
+        return field_refuse(f, NJ_E_FORMAT, name, given,
+                            "it must be a number from 0 to a million; correct it");
+    *out = wanted ? (float)x : 0;
+    return 0;
+}
+
 /* ---- writing ---- */
 
 static void put_whole(json_t *root, const char *name, int value)
@@ -109,4 +125,8 @@ void config_put_experts(json_t *root, const struct model_config *c, const struct
     put_whole(root, "num_experts_per_tok", b->experts_used);
     put_whole(root, "moe_intermediate_size", b->ffn_size);
     json_object_set_new(root, "norm_topk_prob", json_boolean(b->renormalized));
+    if (c->balance > 0) {
+        json_object_set_new(root, "output_router_logits", json_true());
+        json_object_set_new(root, "router_aux_loss_coef", real_of_float(c->balance));
+    }
 }

@@ -13,6 +13,8 @@
 int config_experts(const struct fields *f, const struct family *family,
                    const struct model_config *c, const struct block *mlp, struct block *out,
                    bool *sparse);
+/* Read the coefficient of the loss that balances experts, which transformers adds if output_router_logits is true. */
+int config_balance(const struct fields *f, float *out);
 /* Set those fields of a config.json. */
 void config_put_experts(json_t *root, const struct model_config *c, const struct family *family);
 

@@ -83,7 +83,6 @@ static const struct group_field {
     {FIELDS_EXPERTS, "moe_intermediate_size"},
     {FIELDS_EXPERTS, "norm_topk_prob"},
     {FIELDS_EXPERTS | FIELDS_OSS, "num_experts_per_tok"},
-    /* the loss of a training that nojit does not do has these */
     {FIELDS_EXPERTS | FIELDS_OSS, "output_router_logits"},
     {FIELDS_EXPERTS | FIELDS_OSS, "router_aux_loss_coef"},
     {FIELDS_OSS, "experts_per_token"},

@@ -368,8 +368,10 @@ int config_layers(const struct fields *f, const struct family *family, struct mo
     TRY(read_windowed(&r));
     if (family->rotation == ROTATION_WINDOWED)
         leave_unrotated(&r);
-    if (family->mlp & FEATURE_BIT(FEATURE_EXPERTS))
+    if (family->mlp & FEATURE_BIT(FEATURE_EXPERTS)) {
         TRY(config_experts(f, family, c, &c->arch.kind[0].block[PLAIN_GLU], &r.experts, r.sparse));
+        TRY(config_balance(f, &c->balance));
+    }
     if (family->recurrent != 0)
         TRY(config_recurrent(f, family, c, &r.mixer));
     make_kinds(&r);

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/integers.h"
 #include "net/block.h"
+#include "net/experts.h"
 #include "net/fp8.h"
 
 /* ---- arrays that are kept ---- */
@@ -91,6 +92,7 @@ void acts_carve_kept(const struct net *n, int B, int S, enum acts_mode mode, str
     const size_t N = size_mul((size_t)B, (size_t)S);
     *out = (struct acts){.mode = mode, .B = B, .S = S};
     carve_stream(n, N, m, out);
+    experts_carve_shares(n, m, out);
     for (int kind = 0; kind < BLOCK_KINDS; kind++)
         for (int i = 0; i < block_ops[kind]->arrays; i++)
             carve_array(n, N, (enum block_kind)kind, i, m, out);

@@ -24,7 +24,8 @@ struct fp8_operands {
 };
 
 /* Scratch of a mixture of experts: N rows, E experts, J of them chosen for a row, I the rows of one expert's gate. A
- * place is that of a pair of a row and an expert among all pairs, sorted by expert. */
+ * place is that of a pair of a row and an expert among all pairs, sorted by expert. In a training pass the arrays from
+ * `logits` to `gate_up` are those of the layer (experts_use_kept()). */
 struct expert_acts {
     float *logits;      /* [N, E] output of the router */
     float *router_bias; /* [E] */
@@ -36,6 +37,16 @@ struct expert_acts {
     char *gate_up;      /* [N J, 2 I] by place */
     char *act;          /* [N J, I] */
     char *output;       /* [N J, C] */
+    /* Backward: gradients of logits and weights. */
+    char *dlogits;  /* [N, E], rows of a multiple of 8 columns */
+    float *dweight; /* [N, J] */
+    /* The loss that balances experts, if the net has one: partial sums of a layer; sums of all layers; gradients of the
+     * probabilities; its sum over micro-batches and the step state, which the engine sets. */
+    float *share_part; /* [PARTIAL_SUMS, 2 E] */
+    float *shares;     /* [2 E] probabilities, and how often each expert was chosen */
+    float *dprob;      /* [E] */
+    float *loss;
+    const float *state;
 };
 
 /* Scratch of a gated short convolution of X channels, and of its backward pass. */

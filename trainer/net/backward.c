@@ -7,6 +7,7 @@
  */
 #include "net/backward.h"
 
+#include "net/experts.h"
 #include "net/forward.h"
 #include "net/norm.h"
 #include "net/student_fp8.h"
@@ -23,6 +24,7 @@ void net_backward_norm(struct work *r, const struct net *n, struct acts *a)
 {
     const struct block_acts last = last_block(n, a);
     student_fp8_begin_backward(r, n, a);
+    experts_begin_backward(r, n, a);
     norm_final_bwd(r, n, a, last.next, last.next_rstd);
 }
 

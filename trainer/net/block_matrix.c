@@ -38,7 +38,8 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
                                         ROLE_DOWN_BIAS),
                 },
         },
-    /* gate_up has the gates of all experts, then their ups; down has their outputs one below the other. */
+    /* gate_up has the gates of all experts, then their ups; down has their outputs one below the other. Kernels of
+     * experts multiply T alone. */
     [BLOCK_EXPERTS] =
         {
             .norm = ROLE_EXPERTS_NORM,
@@ -46,12 +47,14 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
             .count = 3,
             .matrix =
                 {
-                    [EXPERTS_ROUTER] =
-                        MATRIX("router", ROUTER_WEIGHT, ROUTER_WEIGHT, X_OTHER, false),
-                    [EXPERTS_GATE_UP] = MATRIX("experts_gate_up", EXPERT_GATE_WEIGHT,
-                                               EXPERT_UP_WEIGHT, X_OTHER, false),
-                    [EXPERTS_DOWN] = MATRIX("experts_down", EXPERT_DOWN_WEIGHT, EXPERT_DOWN_WEIGHT,
-                                            X_OTHER, true),
+                    [EXPERTS_ROUTER] = MATRIX("router", ROUTER_WEIGHT, ROUTER_WEIGHT, X_OTHER,
+                                              false, .small = true),
+                    [EXPERTS_GATE_UP] =
+                        MATRIX("experts_gate_up", EXPERT_GATE_WEIGHT, EXPERT_UP_WEIGHT,
+                               X_OTHER, false, .small = true),
+                    [EXPERTS_DOWN] =
+                        MATRIX("experts_down", EXPERT_DOWN_WEIGHT, EXPERT_DOWN_WEIGHT, X_OTHER,
+                               true, .small = true),
                 },
         },
     [BLOCK_CONV] =

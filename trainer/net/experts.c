@@ -2,8 +2,9 @@
  *
  * experts.c: a mixture of experts as a block: gated MLPs, of which a router chooses some for each row. Pairs of a row
  * and an expert are sorted by expert, so that each expert has a stretch of places; a product with the weights of all
- * experts is one kernel, which reads on the device how many rows an expert has. Such a block only runs forward.
+ * experts is one kernel, which reads on the device how many rows an expert has. experts_bwd.c has the backward pass.
  */
+#include "net/experts.h"
 #include "base/checked.h"
 #include "net/activation.h"
 #include "net/layer_gemm.h"
@@ -36,6 +37,42 @@ static void *take(struct carve *m, size_t rows, size_t each, size_t bytes)
     return carve_take(m, size_product(rows, each, bytes));
 }
 
+/* Carve what the router decides. */
+static void carve_routes(size_t rows, size_t pairs, size_t experts, struct carve *m,
+                         struct expert_acts *e)
+{
+    e->logits = take(m, rows, experts, sizeof *e->logits);
+    e->chosen = take(m, rows, pairs, sizeof *e->chosen);
+    e->weight = take(m, rows, pairs, sizeof *e->weight);
+    e->first = take(m, experts + 1, 1, sizeof *e->first);
+    e->row = take(m, rows, pairs, sizeof *e->row);
+    e->place = take(m, rows, pairs, sizeof *e->place);
+}
+
+static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
+                          enum acts_mode mode, int array)
+{
+    struct expert_acts routes;
+    struct carve counted = {0};
+    if (mode != ACTS_TRAIN)
+        return 0;
+    if (array == EXPERTS_KEPT_GATE_UP)
+        return size_product(rows, size_mul(2, (size_t)wide_of(b)), dtype_bytes(n->T));
+    carve_routes(rows, (size_t)b->experts_used, (size_t)b->experts, &counted, &routes);
+    return counted.used;
+}
+
+void experts_use_kept(const struct block_pass *p)
+{
+    const struct block *b = p->b;
+    const size_t rows = (size_t)acts_rows(p->a);
+    struct carve routes = {.base = p->v.kept[EXPERTS_KEPT_ROUTES]};
+    if (p->a->mode != ACTS_TRAIN)
+        return;
+    p->a->experts.gate_up = p->v.kept[EXPERTS_KEPT_GATE_UP];
+    carve_routes(rows, (size_t)b->experts_used, (size_t)b->experts, &routes, &p->a->experts);
+}
+
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     struct expert_acts *e = &a->experts;
@@ -43,14 +80,11 @@ static void carve(const struct net *n, size_t rows, struct carve *m, struct acts
     const size_t T = dtype_bytes(n->T), C = (size_t)n->c.hidden_size;
     if (experts == 0)
         return;
-    e->logits = take(m, rows, experts, sizeof *e->logits);
+    if (a->mode != ACTS_TRAIN) {
+        carve_routes(rows, pairs, experts, m, e);
+        e->gate_up = take(m, rows, size_mul(2, wide), T);
+    }
     e->router_bias = take(m, experts, 1, sizeof *e->router_bias);
-    e->chosen = take(m, rows, pairs, sizeof *e->chosen);
-    e->weight = take(m, rows, pairs, sizeof *e->weight);
-    e->first = take(m, experts + 1, 1, sizeof *e->first);
-    e->row = take(m, rows, pairs, sizeof *e->row);
-    e->place = take(m, rows, pairs, sizeof *e->place);
-    e->gate_up = take(m, rows, size_mul(2, wide), T);
     e->act = take(m, rows, wide, T);
     e->output = take(m, rows, size_mul(pairs, C), T);
 }
@@ -184,10 +218,11 @@ static void gate_up_fused(struct work *r, const struct block_pass *p, const void
     const struct block *b = p->b;
     const struct expert_acts *e = &p->a->experts;
     const int N = acts_rows(p->a);
+    const bool train = p->a->mode == ACTS_TRAIN;
     OP(r, nj_expert_gemm_swiglu(
               r->s, p->n->T,
               &(struct nj_expert_gemm_swiglu){.act = e->act,
-                                              .gu = NULL,
+                                              .gu = train ? e->gate_up : NULL,
                                               .x = block_rows(p),
                                               .row = e->row,
                                               .w = w,
@@ -264,12 +299,19 @@ static void down(struct work *r, const struct block_pass *p)
                                                      .P = acts_rows(p->a) * p->b->experts_used}));
 }
 
+static void compute_arrays(struct work *r, const struct block_pass *p)
+{
+    experts_use_kept(p);
+    route(r, p, block_rows(p));
+    experts_add_shares(r, p);
+    sort(r, p);
+    gate_up(r, p);
+}
+
 /* Quantized matrices are expanded into the same memory one after the other, each before its products. */
 static void forward(struct work *r, const struct block_pass *p)
 {
-    route(r, p, block_rows(p));
-    sort(r, p);
-    gate_up(r, p);
+    compute_arrays(r, p);
     down(r, p);
 }
 
@@ -328,8 +370,14 @@ static void step(struct work *r, const struct block_pass *p)
 }
 
 const struct block_ops experts_ops = {
+    .arrays = EXPERTS_ARRAYS,
+    .dropped = RECOMPUTE_MLP,
+    .array_bytes = array_bytes,
     .carve = carve,
+    .carve_backward = experts_carve_backward,
     .forward = forward,
+    .compute_arrays = compute_arrays,
+    .backward = experts_backward,
     .has_step = has_step,
     .decoder_step = step,
 };

@@ -7,6 +7,7 @@
  */
 #include "net/forward.h"
 
+#include "net/experts.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
 #include "net/teacher_shard.h"
@@ -103,6 +104,7 @@ void net_forward_embedding(struct work *r, const struct net *n, struct acts *a,
     if (n->c.embed_normed)
         norm_embedding_fwd(r, n, a, first.v.x, first.v.rstd);
     norm_fwd(r, &first, NULL);
+    experts_begin(r, n, a);
     teacher_shard_begin(r, n);
 }
 

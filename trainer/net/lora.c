@@ -100,6 +100,9 @@ static int check_blocks(const struct model_config *c)
     bool other = block_has(arch_attention(&c->arch, c->layers), FEATURE_GATED_Q);
     for (int l = 0; l < c->layers; l++)
         other = other || arch_recurrent(&c->arch, l);
+    if (arch_first(&c->arch, c->layers, BLOCK_EXPERTS))
+        return fail(NJ_E_UNSUPPORTED, "adapters are not supported for models with experts; use a "
+                                      "model without them, or train all weights");
     if (!other)
         return 0;
     return fail(NJ_E_UNSUPPORTED,

@@ -45,6 +45,7 @@ struct net {
     struct model_config c;
     enum nj_dtype T;
     enum recompute recompute;
+    float balance; /* factor of the gradient of the loss that balances experts; 0: there is none */
     struct params p;
     const struct params *trained; /* parameters that are trained: p, or its adapters'; NULL: none */
     struct net_layer *layer;      /* [layers + 1]; the last one counts all layers */

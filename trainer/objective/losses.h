@@ -35,6 +35,7 @@ struct losses {
         struct objective_sums distance;
     };
     struct answer_sums answers;
+    float balance; /* sum over micro-batches of the loss that balances experts */
 };
 enum { LOSS_SUMS = sizeof(struct losses) / sizeof(float) };
 

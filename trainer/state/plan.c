@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/try.h"
 #include "io/error.h"
+#include "net/activation.h"
 #include "state/cost.h"
 #include "teacher/live.h"
 
@@ -66,13 +67,17 @@ static int check_options(const struct train_options *o)
     return 0;
 }
 
-/* Refuse to train a model whose blocks only run forward. */
+/* Refuse to train experts whose activation or biases have no gradient. */
 static int check_student(const struct model_config *c, const struct train_options *o)
 {
-    if (o->steps == 0 || !arch_first(&c->arch, c->layers, BLOCK_EXPERTS))
+    const struct block *b = arch_first(&c->arch, c->layers, BLOCK_EXPERTS);
+    if (o->steps == 0 || !b ||
+        (activation_is_silu(b) && b->glu_limit == 0 && !block_has(b, FEATURE_MLP_BIAS)))
         return 0;
-    return fail(NJ_E_UNSUPPORTED, "the student is a mixture of experts, which can be a teacher "
-                                  "only; choose a dense student");
+    return fail(NJ_E_UNSUPPORTED,
+                "the student is a %s, whose experts have biases, bounds or another activation than "
+                "SiLU; it can be a teacher only: choose another student",
+                c->model_type);
 }
 
 /* Return the device arena of a plan that is only counted. */
@@ -88,6 +93,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     struct net s = {.c = *student,
                     .T = o->dtype,
                     .recompute = (enum recompute)o->recompute,
+                    .balance = train_balance(o, student) / (float)o->grad_accum,
                     .f8_scales = o->f8_scales,
                     .fp8_refused = o->fp8_refused[0]};
     struct teacher t = {0};

@@ -73,7 +73,8 @@ void plan_shape(const struct net *student, const struct model_config *teacher,
         .rank = shape_ranks_are_processes(o) ? o->rank : RANKS_VIRTUAL,
         .slots = shape_micro(o) * (shape_ranks_are_processes(o) ? 1 : shape_ranks(o)),
         .arrays = USE_FORWARD | USE_STEP | (teacher && o->teacher_has_context ? USE_TEACHER : 0U) |
-                  (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U),
+                  (teacher && o->steps > 0 && o->answers ? USE_ANSWERS : 0U) |
+                  (o->steps > 0 && student->balance > 0 ? USE_BALANCE : 0U),
     };
     pieces_cut(student->trained, student->trained->layers, out->ranks, &out->pieces);
     out->overlapped = shape_ranks_are_processes(o) && out->pieces.groups > 0;

@@ -40,6 +40,8 @@ struct train_options {
     float temperature, kd_ratio; /* weights of the objective: docs/objective.md */
     int objective;               /* enum objective: the divergence */
     float beta;                  /* struct objective_terms */
+    /* Coefficient of the loss that balances the student's experts; negative: what its config.json says. */
+    float balance;
     float lr, min_lr_ratio, weight_decay, beta1, beta2, eps, max_grad_norm;
     int64_t warmup_steps;
     enum schedule schedule;
@@ -105,6 +107,12 @@ static inline struct objective_terms train_terms(const struct train_options *o)
 {
     return (struct objective_terms){
         .temperature = o->temperature, .kd_ratio = o->kd_ratio, .beta = o->beta};
+}
+/* Return the coefficient of the loss that balances the student's experts; 0: it is not computed. */
+static inline float train_balance(const struct train_options *o, const struct model_config *student)
+{
+    const bool trained = o->steps > 0 && arch_first(&student->arch, student->layers, BLOCK_EXPERTS);
+    return !trained ? 0 : o->balance < 0 ? student->balance : o->balance;
 }
 /* Return the rows of a micro-batch: one for each token. */
 static inline int64_t train_rows(const struct train_options *o)

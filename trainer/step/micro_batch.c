@@ -149,6 +149,22 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
     return found;
 }
 
+/* Mark positions of padding, which batch_pad_row() makes a document without a target at the end of a sequence. Without a
+ * target anywhere all are marked, as a micro-batch that is left out adds nothing either. */
+static void mark_padding(const struct batch *b, bool has_targets, int32_t *keep)
+{
+    for (int row = 0; row < b->B; row++) {
+        const int32_t *ids = b->ids + (size_t)row * (size_t)b->S;
+        const int32_t *target = b->target + (size_t)row * (size_t)b->S;
+        const int last = b->doc_start[(row + 1) * b->S - 1];
+        bool padding = true;
+        for (int i = last; i < b->S && padding; i++)
+            padding = ids[i] == 0 && target[i] == IGNORED;
+        for (int i = 0; i < b->S; i++)
+            keep[row * b->S + i] = !has_targets || (padding && i >= last) ? -1 : 0;
+    }
+}
+
 /* Stage a micro-batch: its arrays, sorted ids, and targets moved together. scratch: rows ints. Return how many chunks
  * of the head hold its targets, or a negative code. */
 static int stage_batch(const struct shape *s, const struct batch *b, struct rows *out,
@@ -157,7 +173,10 @@ static int stage_batch(const struct shape *s, const struct batch *b, struct rows
     TRY(check_batch(s, b));
     copy_positions(b, (size_t)s->rows, out);
     sort_ids(b->ids, s->rows, out->order, out->runs, scratch);
-    return (compact(s, b, out) + s->chunk - 1) / s->chunk;
+    const int targets = compact(s, b, out);
+    if (out->keep)
+        mark_padding(b, targets > 0, out->keep);
+    return (targets + s->chunk - 1) / s->chunk;
 }
 
 static struct rows host_rows(const struct engine *e, int slot)

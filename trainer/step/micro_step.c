@@ -36,6 +36,8 @@ static void before_student(struct work *r, struct engine *e, bool train)
         teacher_forward(r, &e->teacher, &e->mem.rows, 1);
     teacher_keep(r, &e->teacher, &e->mem.rows);
     e->mem.student.lora.key = train ? e->mem.rows.key : NULL;
+    e->mem.student.experts.loss = &e->mem.sums->balance;
+    e->mem.student.experts.state = e->mem.state;
 }
 
 /* Compute the losses, and with train the gradients of the head. */

@@ -201,6 +201,9 @@ static void report(const struct engine *e, struct step_result *out)
     OBJECTIVE_SUMS(MEAN)
     ANSWER_SUMS(ANSWER_MEAN)
     out->loss = loss_of(e, out->kd_loss, out->ce_loss);
+    out->balanced = e->student.balance > 0;
+    out->balance_loss = (double)sums->balance / e->o.grad_accum;
+    out->loss += (double)sums->balance * (double)e->student.balance;
     out->grad_norm = (double)state[NJ_STEP_GRAD_NORM];
     out->lr = (double)state[NJ_STEP_LR];
     out->valid_tokens = e->valid;

@@ -18,6 +18,9 @@ struct step_result {
     OBJECTIVE_SUMS(MEAN_FIELD) /* means over valid tokens */
     /* With options.answers: means over the tokens of answers; NaN if a step has none. */
     ANSWER_SUMS(MEAN_FIELD)
+    /* Mean over micro-batches of the loss that balances experts, which has a part in `loss` if they are balanced. */
+    double balance_loss;
+    bool balanced;
     double grad_norm, lr;
     int64_t valid_tokens, tokens;
     int64_t skipped_updates; /* number of updates skipped so far, in float16 */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * experts.h: what the files of a mixture of experts share, and the loss that balances its experts (docs/objective.md):
+ * a pass begins with sums of 0, each layer adds its own, and the backward pass begins with the gradient that follows.
+ */
+#ifndef NOJIT_TRAINER_EXPERTS_H
+#define NOJIT_TRAINER_EXPERTS_H
+
+#include "net/block.h"
+
+/* Arrays that the backward pass reads: [N J, 2 I] gate and up by place, in whose place it puts their gradient; and all
+ * that the router has decided. */
+enum { EXPERTS_KEPT_GATE_UP, EXPERTS_KEPT_ROUTES, EXPERTS_ARRAYS };
+
+/* Let struct acts have the arrays of a block, in a training pass. */
+void experts_use_kept(const struct block_pass *p);
+void experts_carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a);
+void experts_backward(struct work *r, const struct block_pass *p);
+
+void experts_carve_shares(const struct net *n, struct carve *m, struct acts *a);
+void experts_begin(struct work *r, const struct net *n, struct acts *a);
+void experts_add_shares(struct work *r, const struct block_pass *p);
+void experts_begin_backward(struct work *r, const struct net *n, struct acts *a);
+
+#endif

@@ -208,7 +208,7 @@ static void layers_are_taken_over(void **state)
         check_ok(st_open(at("old"), &from), "open old");
         assert_true(from.map_count > 1);
         c.layers = 3;
-        check_ok(init_from_layers(at("new"), &c, at("old"), layers, NULL, INT64_MAX), "new");
+        check_ok(init_from_layers(at("new"), &c, at("old"), layers, 0, NULL, INT64_MAX), "new");
         check_ok(st_open(at("new"), &to), "open new");
         check_ok(config_read(at("new"), &back), "config");
         assert_memory_equal(&back, &c, sizeof c);
@@ -245,7 +245,8 @@ static void layers_taken_over_are_converted(void **state)
     check_ok(init_model(at("old"), c, 5, NJ_TYPE_BF16, INT64_MAX, NULL), "old");
     check_ok(st_open(at("old"), &from), "open old");
     for (int k = 0; k < 2; k++) {
-        check_ok(init_from_layers(at("new"), c, at("old"), layers, &to_type[k], INT64_MAX), "new");
+        check_ok(init_from_layers(at("new"), c, at("old"), layers, 0, &to_type[k], INT64_MAX),
+                 "new");
         check_ok(st_open(at("new"), &to), "open new");
         for (size_t i = 0; i < to.count; i++) {
             const int64_t n = (int64_t)from.tensor[i].bytes / 2;
@@ -271,11 +272,12 @@ static void missing_layers_are_refused(void **state)
     struct model_config c = preset_find("nojit-tiny")->config;
     static const int layers[] = {0, 2};
     check_ok(init_model(at("old"), &c, 5, NJ_TYPE_BF16, INT64_MAX, NULL), "old");
-    check_refused(init_from_layers(at("new"), &c, at("old"), layers, NULL, INT64_MAX), NJ_E_FORMAT,
-                  "tensor model.layers.2.input_layernorm.weight is missing", "a layer");
+    check_refused(init_from_layers(at("new"), &c, at("old"), layers, 0, NULL, INT64_MAX),
+                  NJ_E_FORMAT, "tensor model.layers.2.input_layernorm.weight is missing",
+                  "a layer");
     c.vocab_size += 8;
-    check_refused(init_from_layers(at("new"), &c, at("old"), layers, NULL, INT64_MAX), NJ_E_FORMAT,
-                  "model.embed_tokens.weight has shape [264, 64]", "a shape");
+    check_refused(init_from_layers(at("new"), &c, at("old"), layers, 0, NULL, INT64_MAX),
+                  NJ_E_FORMAT, "model.embed_tokens.weight has shape [264, 64]", "a shape");
     assert_int_equal(access(at("new"), F_OK), -1);
     remove_tree(at("old"));
 }

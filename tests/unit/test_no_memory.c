@@ -404,7 +404,7 @@ static int take_layers(void)
     struct model_config c = qwen3;
     remove_folder(path_of("new"));
     c.layers = 1;
-    return init_from_layers(path_of("new"), &c, path_of("sharded"), layers, NULL, 20000);
+    return init_from_layers(path_of("new"), &c, path_of("sharded"), layers, 0, NULL, 20000);
 }
 
 static int save_adapters(void)

@@ -27,7 +27,7 @@ static int export_folder(const char *from, const char *to)
         return fail(NJ_E_NOMEM, "out of memory for a list of %d layers", c.layers);
     for (int i = 0; i < c.layers; i++)
         layers[i] = i;
-    const int rc = init_from_layers(to, &c, from, layers, NULL, SHARD_BYTES_MOST);
+    const int rc = init_from_layers(to, &c, from, layers, 0, NULL, SHARD_BYTES_MOST);
     free(layers);
     return rc;
 }

@@ -77,6 +77,7 @@ static const struct shape_option {
     }
     SHAPE("hidden-size", hidden_size, hidden_size),
     IN_BLOCKS("intermediate-size", intermediate_size, BLOCK_GLU, ffn_size),
+    IN_BLOCKS("experts", experts, BLOCK_EXPERTS, experts),
     SHAPE("num-layers", num_layers, layers),
     IN_BLOCKS("heads", heads, BLOCK_ATTENTION, heads),
     IN_BLOCKS("kv-heads", kv_heads, BLOCK_ATTENTION, kv_heads),
@@ -92,11 +93,13 @@ static int64_t shape_value(const struct settings *s, const struct shape_option *
     return *(const int64_t *)(const void *)((const char *)s + o->from);
 }
 
-/* Return the first option of the shape that is given, or NULL. */
+/* Return the first option of the shape that is given, or NULL; with --layers, one that weights do not allow. */
 static const char *shape_given(const struct settings *s)
 {
+    const bool keeps = s->layers.count > 0;
     for (int i = 0; i < SHAPE_OPTIONS; i++)
-        if (shape_value(s, &shape_options[i]) != 0)
+        if (shape_value(s, &shape_options[i]) != 0 &&
+            !(keeps && shape_options[i].kind == BLOCK_EXPERTS))
             return shape_options[i].name;
     return s->tie_embeddings != TIE_AUTO ? "tie-embeddings" : NULL;
 }
@@ -123,6 +126,8 @@ static int check_option(const struct settings *s, const struct model_config *c,
     if (shape_value(s, o) == 0 || o->kind == BLOCK_KINDS ||
         arch_first(&c->arch, c->layers, o->kind))
         return 0;
+    if (o->kind == BLOCK_EXPERTS)
+        return fail(NJ_E_ARG, "--%s: no layer of this model has experts; leave it out", o->name);
     return fail(NJ_E_ARG,
                 "--%s: all layers of this model have experts, whose sizes are those of the "
                 "preset; leave it out",
@@ -211,6 +216,20 @@ static int add_layers(const char *word, int most, int *layers, int *count)
     }
 }
 
+/* Keep the first --experts experts of each layer, of which it has so many. */
+static int keep_experts(const struct settings *s, struct model_config *c, int experts)
+{
+    if (s->experts == 0)
+        return 0;
+    if (experts == 0)
+        return fail(NJ_E_ARG, "--experts: no layer of --like has experts; leave it out");
+    if (s->experts > experts)
+        return fail(NJ_E_ARG, "--experts %lld: layers of --like have %d; give at most as many",
+                    (long long)s->experts, experts);
+    set_in_blocks(c, BLOCK_EXPERTS, offsetof(struct block, experts), s->experts);
+    return config_check(c, "the new model");
+}
+
 static int keep_layers(const struct settings *s, struct model_config *c, const char *like,
                        const enum nj_tensor_type *dtype)
 {
@@ -223,6 +242,9 @@ static int keep_layers(const struct settings *s, struct model_config *c, const c
                     "--layers keeps weights, which --%s would make random; leave one of them out "
                     "(--num-layers N: N random layers)",
                     given);
+    const struct block *b = arch_first(&c->arch, most, BLOCK_EXPERTS);
+    const int experts = b ? b->experts : 0;
+    TRY(keep_experts(s, c, experts));
     int *layers = calloc((size_t)most, sizeof *layers);
     if (layers == NULL)
         return fail(NJ_E_NOMEM, "out of memory for a list of %d layers", most);
@@ -233,7 +255,7 @@ static int keep_layers(const struct settings *s, struct model_config *c, const c
     if (rc == 0)
         arch_keep(&c->arch, layers, c->layers);
     if (rc == 0)
-        rc = init_from_layers(s->out, c, like, layers, dtype, s->shard_bytes);
+        rc = init_from_layers(s->out, c, like, layers, experts, dtype, s->shard_bytes);
     if (rc == 0)
         printf(
             "%s: %s, %.1fM parameters: %d of %d layers of %s, and its embeddings and final norm\n",

@@ -129,6 +129,7 @@ struct source {
     const struct tensors *from; /* tensors that are taken over; NULL: random weights */
     const char *dir;            /* folder of these tensors */
     const int *layers;          /* layer of `from` that each layer becomes */
+    int experts;                /* number of experts of each layer of `from`; 0: as many as c has */
     struct tensor_spec *spec;   /* tensors of the model */
 };
 
@@ -141,6 +142,8 @@ static int find_taken(const struct source *s, const struct tensor_spec *spec,
         const char *part = strchr(spec->name + strlen("model.layers."), '.');
         snprintf(old.name, sizeof old.name, "model.layers.%d%s", s->layers[spec->layer], part);
     }
+    if (s->experts > 0 && (spec->role == ROLE_ROUTER_WEIGHT || spec->role == ROLE_ROUTER_BIAS))
+        old.shape[0] = s->experts; /* the first rows are taken over */
     *out = tensors_find(s->from, old.name);
     return weights_check(s->dir, &old, *out);
 }
@@ -191,7 +194,7 @@ static int write_taken(struct st_folder_writer *w, const struct source *s,
     struct file_run run;
     TRY(find_taken(s, &s->spec[file->part[0]], &t));
     if (t->dtype == dtype && tensor_is_as_stored(t))
-        return st_folder_data(w, t->data, t->bytes);
+        return st_folder_data(w, t->data, tensor_type_bytes(dtype, tensor_elements(&file->spec)));
     for (int64_t row = 0; row < file->spec.shape[0]; row += run.count) {
         run = file_run(s->c, file, s->spec, row);
         TRY(find_taken(s, &s->spec[run.spec], &t));
@@ -301,7 +304,8 @@ int init_model(const char *dir, const struct model_config *c, uint64_t seed,
 }
 
 int init_from_layers(const char *dir, const struct model_config *c, const char *from,
-                     const int *layers, const enum nj_tensor_type *dtype, int64_t max_shard_bytes)
+                     const int *layers, int experts, const enum nj_tensor_type *dtype,
+                     int64_t max_shard_bytes)
 {
     struct tensors w;
     int rc = source_tensors(from, &w);
@@ -312,7 +316,8 @@ int init_from_layers(const char *dir, const struct model_config *c, const char *
                        .as_they_are = !dtype,
                        .from = &w,
                        .dir = from,
-                       .layers = layers};
+                       .layers = layers,
+                       .experts = experts};
     rc = write_model(dir, c, &s, max_shard_bytes, from);
     tensors_close(&w);
     return rc;

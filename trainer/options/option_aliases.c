@@ -154,6 +154,8 @@ const struct option_alias option_aliases[] = {
     {"adam-eps", "eps", NULL},
     {"epsilon", "eps", NULL},
     {"optimizer-eps", "eps", NULL},
+    {"aux-loss-coef", "router-aux-loss-coef", NULL},
+    {"moe-aux-loss-coeff", "router-aux-loss-coef", NULL},
     {"clip-grad", "max-grad-norm", NULL},
     {"clip-grad-norm", "max-grad-norm", NULL},
     {"grad-clip", "max-grad-norm", NULL},

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "io/error.h"
 
 /* Add a loss as a row of the file gives it, so that a resumed run compares the same numbers. */
@@ -100,10 +101,17 @@ static int put_row(struct metrics *m, int64_t step, const struct field *f, size_
     return put_events(&m->events, step, f, count);
 }
 
-enum { ROLLOUT_FIELDS = 8 };
+enum { BALANCE_FIELDS = 1, ROLLOUT_FIELDS = 8, FIELDS_MOST = 32 };
 
 #define STEP_FIELD(name) {#name, r->name},
 #define EVAL_FIELD(name) {"eval_" #name, r->name},
+
+static void add_fields(struct field *to, size_t *count, const struct field *from, size_t more)
+{
+    CHECK(*count + more <= FIELDS_MOST);
+    memcpy(to + *count, from, more * sizeof *from);
+    *count += more;
+}
 
 int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
                  const struct rollout_stats *answers)
@@ -123,6 +131,9 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
         {"mfu_teacher", m->ideal.teacher / seconds},
         {"memory_bytes", (double)m->memory_bytes},
         {"skipped_updates", (double)r->skipped_updates},
+    };
+    const struct field balance[BALANCE_FIELDS] = {{"balance_loss", r->balance_loss}};
+    const struct field of_answers[ROLLOUT_FIELDS] = {
         /* The composition of answers is null for a step that reuses earlier answers. */
         {"rollout_seconds", a->seconds},
         {"rollout_tokens", (double)a->tokens},
@@ -133,8 +144,12 @@ int metrics_step(struct metrics *m, int64_t step, const struct step_result *r,
         {"forward_kl", r->forward_kl},
         {"reverse_kl", r->reverse_kl},
     };
-    const size_t count = sizeof fields / sizeof fields[0];
-    return put_row(m, step, fields, answers ? count : count - ROLLOUT_FIELDS);
+    struct field all[FIELDS_MOST];
+    size_t count = 0;
+    add_fields(all, &count, fields, sizeof fields / sizeof fields[0]);
+    add_fields(all, &count, balance, r->balanced ? BALANCE_FIELDS : 0);
+    add_fields(all, &count, of_answers, answers ? ROLLOUT_FIELDS : 0);
+    return put_row(m, step, all, count);
 }
 
 int metrics_eval(struct metrics *m, int64_t step, const struct eval_result *r)

@@ -126,8 +126,10 @@ static const char *meaning(const char *name)
 static bool value_before(const char *name, char *out, size_t bytes)
 {
     static const char *const value[][2] = {
-        {"objective", "kl"}, {"student-dtype", "auto"},     {"overlong", "auto"},
-        {"fields", ""},      {"train-on-prompts", "false"}, {"template-date", "2024-07-26"}};
+        {"objective", "kl"},           {"student-dtype", "auto"},
+        {"overlong", "auto"},          {"fields", ""},
+        {"train-on-prompts", "false"}, {"template-date", "2024-07-26"},
+        {"router-aux-loss-coef", "-1"}};
     for (size_t i = 0; i < sizeof value / sizeof *value; i++)
         if (strcmp(name, value[i][0]) == 0) {
             snprintf(out, bytes, "%s", value[i][1]);

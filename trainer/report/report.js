@@ -43,7 +43,8 @@ const groups = [
         ["kd_loss", "Divergence from the teacher", divergenceUnit],
         ["ce_loss", "Cross-entropy on the text", "nats", {answers: "Cross-entropy on answers"}],
         ["agreement", "Agreement with the teacher", "share of tokens", {text: percent}],
-        ["teacher_entropy", "Entropy of the teacher", "nats"]]],
+        ["teacher_entropy", "Entropy of the teacher", "nats"],
+        ["balance_loss", "Imbalance of experts", "loss without its coefficient"]]],
     ["Held out", [
         ["eval_loss", "Held-out loss", "nats"],
         ["eval_ce_loss", "Held-out cross-entropy", "nats"],

@@ -316,6 +316,8 @@ static void pass_over(struct engine *e, struct step_result *out)
                                 .loss_scale = state[NJ_STEP_LOSS_SCALE],
                                 .empty = e->empty,
                                 .passed_over = true,
+                                .balance_loss = NAN,
+                                .balanced = e->student.balance > 0,
                                 OBJECTIVE_SUMS(NO_MEAN) ANSWER_SUMS(NO_MEAN)};
     e->step++;
 }

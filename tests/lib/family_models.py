@@ -62,7 +62,7 @@ MODELS = {
     "hunyuan": changed("hunyuan", max_position_embeddings=32768),
     "qwen3_moe": changed("qwen3_moe"),
     "qwen3_moe_tied": changed("qwen3_moe_tied", intermediate_size=120),
-    "gpt_oss": changed("gpt_oss", intermediate_size=64),
+    "gpt_oss": changed("gpt_oss", intermediate_size=64, swiglu_limit=7.0),
     "lfm2": changed("lfm2"),
     "lfm2_taps": changed("lfm2_taps"),
     "qwen3_5": changed("qwen3_5", num_hidden_layers=4, layer_types=None),
@@ -72,7 +72,7 @@ MODELS = {
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
-NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "qwen3_5", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe", "gpt_oss")
+NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "qwen3_5", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe")
 # Families that only run forward here.
 TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")
 READ = ("gpt_oss",)  # and are not written
@@ -284,6 +284,9 @@ def round_trip(name, d):
     if name in READ:
         check(f"{name} is quantized", quantize_experts, theirs, d / "packed", d / "expanded")
         check(f"{name}, quantized: its losses are those of the expanded weights", same_eval, d / "packed", d / "expanded", 0)
+        for file, folder in (("files", theirs), ("numbers", d / "packed")):
+            check(f"{name} is converted by llama.cpp, its {file}", convert, folder, d / f"{file}.gguf")
+            check(f"{name}, converted: its losses are the folder's, of {file}", same_eval, d / f"{file}.gguf", folder, 0)
         return
     if name in TEACHERS:
         check(f"{name} is stacked", stack, theirs, d / "stacked")

@@ -43,6 +43,8 @@ struct gguf_arch {
     bool score_key; /* attention.scale is read */
     bool renormalized; /* the weights of the experts of a row are divided by their sum */
     bool shared_mlp;   /* the dense MLP may stand as a shared expert beside no others */
+    bool unrounded; /* YaRN's bounds are not rounded to whole frequencies; llama.cpp rounds them */
+    bool norm_by_place; /* the norm before the experts has the name of one after attention */
 };
 
 /* Number of layers of the one Gemma 3 whose scale of scores is not 1 / sqrt(head_dim). */
@@ -71,6 +73,14 @@ static const struct gguf_arch gguf_archs[] = {
     {.name = "qwen2", .model_type = "qwen2", .rules = RULES_SCALED},
     {.name = "qwen3", .model_type = "qwen3", .rules = RULES_SCALED},
     {.name = "qwen3moe", .model_type = "qwen3_moe", .rules = RULES_SCALED, .renormalized = true},
+    {.name = "gpt-oss",
+     .model_type = "gpt_oss",
+     .rules = RULE_BIT(ROPE_YARN),
+     .attention = BIASES_QKV_O,
+     .windows = GGUF_SOME_WINDOWS,
+     .full_every = 2,
+     .unrounded = true,
+     .norm_by_place = true},
     {.name = "smollm3", .model_type = "smollm3", .rules = RULES_SCALED, .unrotated_every = 4},
     {.name = "gemma3",
      .model_type = "gemma3_text",

@@ -142,7 +142,7 @@ static int refuse_numbers(const struct gguf_source *s)
 
 static bool has_experts(const struct gguf_source *s)
 {
-    return (family_find(s->arch->model_type)->fields & FIELDS_EXPERTS) != 0;
+    return (family_find(s->arch->model_type)->mlp & FEATURE_BIT(FEATURE_EXPERTS)) != 0;
 }
 
 static int refuse_features(const struct gguf_source *s)
@@ -226,9 +226,11 @@ static int put_sizes(struct gguf_source *s)
     return put_positive(s, "attention.layer_norm_rms_epsilon", "rms_norm_eps", NAN);
 }
 
-/* The architecture decides whether weights are divided by their sum. */
+/* The architecture decides whether weights are divided by their sum. The width of the MLPs of gpt-oss is that of its
+ * experts. */
 static int put_experts(struct gguf_source *s)
 {
+    const bool oss = (family_find(s->arch->model_type)->fields & FIELDS_OSS) != 0;
     static const struct same_field whole[] = {
         {"expert_count", "num_experts"},
         {"expert_used_count", "num_experts_per_tok"},
@@ -246,6 +248,8 @@ static int put_experts(struct gguf_source *s)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s is %s, and llama.cpp computes otherwise; use another model", s->g->path,
                     key, renormalized ? "true" : "false");
+    if (oss)
+        put_whole(s, "intermediate_size", whole_of(s, "moe_intermediate_size"));
     json_object_set_new(s->out, "norm_topk_prob", json_boolean(s->arch->renormalized));
     return 0;
 }

@@ -196,6 +196,9 @@ int gguf_check_model(const struct model_config *c, const char *where)
     if (!k.arch)
         return fail(NJ_E_UNSUPPORTED, "%s: GGUF files of %s are not written; " KEEP, where,
                     c->model_type);
+    if (family_find(c->model_type)->fields & FIELDS_OSS)
+        return fail(NJ_E_UNSUPPORTED, "%s: models of %s are read, not written; " KEEP, where,
+                    c->model_type);
     TRY(check_activation(&k));
     TRY(check_layers(&k));
     TRY(check_windows(&k));

@@ -46,20 +46,20 @@ static int cut(const struct gguf *g, const struct model_config *c, const struct 
     return 0;
 }
 
-/* Cut the part of one expert out of the tensor of all experts of its layer, [experts, rows, columns]. */
+/* Cut the part of one expert out of the tensor of all experts of its layer: [experts, rows, columns], or of a bias
+ * [experts, rows]. */
 static int cut_expert(const struct gguf *g, const struct model_config *c, const struct tensor *all,
                       const struct tensor_spec *spec, struct tensor *out)
 {
     const int experts = arch_block(&c->arch, spec->layer, BLOCK_EXPERTS)->experts;
-    if (all->rank != 3 || all->shape[0] != experts)
+    if (all->rank != spec->rank + 1 || all->shape[0] != experts)
         return fail(NJ_E_FORMAT,
-                    "%s: tensor %s is not one of matrices for each of %d experts; fetch or convert "
-                    "the model again",
+                    "%s: tensor %s has not a part for each of %d experts; fetch or convert the "
+                    "model again",
                     g->path, all->name, experts);
     *out = *all;
-    out->rank = 2;
-    out->shape[0] = all->shape[1];
-    out->shape[1] = all->shape[2];
+    out->rank = spec->rank;
+    memmove(out->shape, all->shape + 1, (size_t)spec->rank * sizeof out->shape[0]);
     out->bytes = all->bytes / (size_t)experts;
     out->data = (const char *)all->data + (size_t)spec->expert * out->bytes;
     return 0;
@@ -90,7 +90,7 @@ static int take(const struct gguf *g, const struct model_config *c, const struct
     const struct tensor *t = NULL;
     struct tensor part;
     bool is_part = false;
-    gguf_tensor_name(spec, named.name);
+    gguf_name_in(c, spec, named.name);
     TRY(find(g, &named, &is_part, &t));
     if (t)
         used[t - g->tensors.tensor] = true;

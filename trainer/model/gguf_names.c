@@ -84,6 +84,14 @@ bool gguf_fused_name(const struct tensor_spec *spec, char out[128])
     return fused != NULL;
 }
 
+void gguf_name_in(const struct model_config *c, const struct tensor_spec *spec, char out[128])
+{
+    if (spec->role == ROLE_EXPERTS_NORM && gguf_arch(c->model_type)->norm_by_place)
+        name_in_layer(spec->layer, names[ROLE_ATTENTION_POST_NORM].name, out);
+    else
+        gguf_tensor_name(spec, out);
+}
+
 bool gguf_rotates_pairs(const struct model_config *c)
 {
     const struct family *family = family_find(c->model_type);

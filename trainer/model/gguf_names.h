@@ -17,6 +17,8 @@ const struct gguf_arch *gguf_arch(const char *model_type);
 void gguf_tensor_name(const struct tensor_spec *spec, char out[128]);
 /* Write the name of the tensor that may hold it, after those before it; return whether there is one. */
 bool gguf_fused_name(const struct tensor_spec *spec, char out[128]);
+/* Write the name that a tensor has in a file of a model. */
+void gguf_name_in(const struct model_config *c, const struct tensor_spec *spec, char out[128]);
 /* Return whether heads of the family rotate neighboring elements in GGUF files, so that rows of queries and keys have
  * another order there; and the number of heads whose rows do so in one tensor (struct tensor's `pairs`). */
 bool gguf_rotates_pairs(const struct model_config *c);

@@ -184,6 +184,8 @@ static int put_yarn(const struct gguf_source *s, json_t *scaling)
                     key, extrapolation);
     json_object_set_new(scaling, "rope_type", json_string("yarn"));
     json_object_set_new(scaling, "factor", json_real(factor));
+    if (s->arch->unrounded)
+        json_object_set_new(scaling, "truncate", json_false());
     TRY(put_original(s, scaling));
     TRY(put_number(s, scaling, "rope.scaling.yarn_beta_fast", "beta_fast"));
     TRY(put_number(s, scaling, "rope.scaling.yarn_beta_slow", "beta_slow"));

@@ -18,11 +18,11 @@ template <int ROWS, int COLUMNS> struct expert_tiles {
     const int *first;
     int experts, across; // tiles side by side
     int expert = 0;
-    int start = 0; // its first place
+    int start;     // its first place
     int begin = 0; // tiles of the experts before it
 
     __device__ __forceinline__ expert_tiles(const int *starts, int E, int columns)
-        : first(starts), experts(E), across((columns + COLUMNS - 1) / COLUMNS)
+        : first(starts), experts(E), across((columns + COLUMNS - 1) / COLUMNS), start(starts[0])
     {
     }
     // Find the i-th tile, which must be behind the one that was found last; return false if there are not so many.

@@ -163,11 +163,14 @@ static void fill_int(const struct case_arg *a, uint64_t stream, int64_t elements
     }
 }
 
-/* Divide the places among elements - 1 groups: the first ones get most, and of many groups some get none. */
+/* Divide the places, but the first ones, among elements - 1 groups: the first groups get most, and of many groups some
+ * get none. */
 static void fill_starts(const struct case_arg *a, uint64_t stream, int64_t elements, int32_t *out)
 {
     const double groups = (double)(elements - 1);
-    for (int64_t i = 0; i < a->fill_value && elements > 1; i++) {
+    const int64_t first = a->fill_value / 16;
+    out[0] = (int32_t)first;
+    for (int64_t i = first; i < a->fill_value && elements > 1; i++) {
         const double u = uniform_at(stream, (uint64_t)i);
         out[1 + (int64_t)(groups * u * u)]++;
     }

@@ -38,7 +38,7 @@ enum case_fill {
     CASE_FILL_INV_FREQ, /* first: number of the first frequency that is 0; 0: none is */
     CASE_FILL_HALVES,
     CASE_FILL_WHOLE,  /* fill_value: exclusive bound */
-    CASE_FILL_STARTS, /* fill_value: places that the groups share */
+    CASE_FILL_STARTS, /* fill_value: end of the last group */
     CASE_FILL_LOW_BYTES,
     CASE_FILL_REF, /* fill_name: the op whose reference computes it */
 };

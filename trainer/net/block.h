@@ -37,7 +37,8 @@ struct block_ops {
     void (*backward)(struct work *r, const struct block_pass *p);
     /* Return whether decoder_step() can compute such a block; NULL: always. */
     bool (*has_step)(const struct net *n, const struct block *b);
-    /* Compute the block in a decoder's step of few rows, from the residual stream, and add the output to it. */
+    /* Compute the block in a decoder's step of few rows, from the residual stream, and add the output to it. NULL: only
+     * forward() computes it. */
     void (*decoder_step)(struct work *r, const struct block_pass *p);
 };
 

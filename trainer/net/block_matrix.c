@@ -50,11 +50,11 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
                     [EXPERTS_ROUTER] = MATRIX("router", ROUTER_WEIGHT, ROUTER_WEIGHT, X_OTHER,
                                               false, .small = true),
                     [EXPERTS_GATE_UP] =
-                        MATRIX("experts_gate_up", EXPERT_GATE_WEIGHT, EXPERT_UP_WEIGHT,
-                               X_OTHER, false, .small = true),
+                        MATRIX("experts_gate_up", EXPERT_GATE_WEIGHT, EXPERT_UP_WEIGHT, X_OTHER,
+                               false, .small = true, .of_experts = true),
                     [EXPERTS_DOWN] =
                         MATRIX("experts_down", EXPERT_DOWN_WEIGHT, EXPERT_DOWN_WEIGHT, X_OTHER,
-                               true, .small = true),
+                               true, .small = true, .of_experts = true),
                 },
         },
     [BLOCK_CONV] =

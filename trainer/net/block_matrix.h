@@ -17,6 +17,7 @@ struct block_matrix {
     bool output;                  /* whether its y is the output of the block */
     enum tensor_role bias;        /* bias of its y; ROLE_EMBED: none, or kernels of heads add it */
     bool small;                   /* its products are always in T */
+    bool of_experts;              /* it consists of a matrix of each expert */
 };
 
 enum { BLOCK_MATRICES_MOST = 3 };

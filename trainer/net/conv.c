@@ -196,13 +196,6 @@ static void backward(struct work *r, const struct block_pass *p)
 }
 
 /* There is no kernel for a step of few rows. */
-static bool has_step(const struct net *n, const struct block *b)
-{
-    (void)n;
-    (void)b;
-    return false;
-}
-
 const struct block_ops conv_ops = {
     .arrays = ARRAYS,
     .dropped = RECOMPUTE_BLOCK,
@@ -212,5 +205,4 @@ const struct block_ops conv_ops = {
     .forward = forward,
     .compute_arrays = compute_arrays,
     .backward = backward,
-    .has_step = has_step,
 };

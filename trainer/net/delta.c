@@ -53,11 +53,6 @@ static size_t array_bytes(const struct net *n, const struct block *b, size_t row
     return size_product(rows, columns, dtype_bytes(n->T));
 }
 
-static size_t most(const struct net *n, int64_t (*size)(const struct block *b))
-{
-    return (size_t)arch_most(&n->c.arch, n->c.layers, size);
-}
-
 static int chunks(const struct acts *a)
 {
     return (a->S + DELTA_CHUNK - 1) / DELTA_CHUNK;
@@ -72,12 +67,12 @@ static size_t all_chunks(const struct acts *a)
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     struct delta_acts *d = &a->rule;
-    const size_t T = dtype_bytes(n->T), H = most(n, heads);
+    const size_t T = dtype_bytes(n->T), H = net_most(n, heads);
     const size_t places = size_product(all_chunks(a), H, DELTA_CHUNK);
     if (H == 0)
         return;
-    d->qkv = carve_take(m, size_product(rows, most(n, channels), T));
-    d->o = carve_take(m, size_product(rows, most(n, values), T));
+    d->qkv = carve_take(m, size_product(rows, net_most(n, channels), T));
+    d->o = carve_take(m, size_product(rows, net_most(n, values), T));
     d->gates = carve_take(m, size_product(places, DELTA_FACTORS, sizeof *d->gates));
     d->logs = carve_take(m, size_product(places, DELTA_LOGS, sizeof *d->logs));
     d->solve = carve_take(m, size_product(places, DELTA_CHUNK, T));
@@ -87,17 +82,17 @@ static void carve(const struct net *n, size_t rows, struct carve *m, struct acts
 static void carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     struct delta_acts *d = &a->rule;
-    const size_t T = dtype_bytes(n->T), H = most(n, heads), all = all_chunks(a);
-    const size_t columns = size_product(rows, most(n, values), T);
+    const size_t T = dtype_bytes(n->T), H = net_most(n, heads), all = all_chunks(a);
+    const size_t columns = size_product(rows, net_most(n, values), T);
     if (H == 0)
         return;
-    d->states = carve_take(m, size_product(all, most(n, state), T));
-    d->dstates = carve_take(m, size_product(all, most(n, state), T));
+    d->states = carve_take(m, size_product(all, net_most(n, state), T));
+    d->dstates = carve_take(m, size_product(all, net_most(n, state), T));
     d->updates = carve_take(m, columns);
     d->dr = carve_take(m, columns);
     d->dout = carve_take(m, columns);
-    d->dqkv = carve_take(m, size_product(rows, most(n, channels), T));
-    d->dinput = carve_take(m, size_product(rows, most(n, input), T));
+    d->dqkv = carve_take(m, size_product(rows, net_most(n, channels), T));
+    d->dinput = carve_take(m, size_product(rows, net_most(n, input), T));
     d->dsteps = carve_take(m, size_product(rows, size_mul(2, H), T));
     d->log_part = carve_take(m, size_product(all, H, sizeof *d->log_part));
     d->step_part = carve_take(m, size_product(all, H, sizeof *d->step_part));
@@ -425,13 +420,6 @@ static void backward(struct work *r, const struct block_pass *p)
 }
 
 /* There is no kernel for a step of few rows. */
-static bool has_step(const struct net *n, const struct block *b)
-{
-    (void)n;
-    (void)b;
-    return false;
-}
-
 const struct block_ops delta_ops = {
     .arrays = ARRAYS,
     .dropped = RECOMPUTE_BLOCK,
@@ -441,5 +429,4 @@ const struct block_ops delta_ops = {
     .forward = forward,
     .compute_arrays = compute_arrays,
     .backward = backward,
-    .has_step = has_step,
 };

@@ -8,7 +8,11 @@
 #include "base/checked.h"
 #include "net/activation.h"
 #include "net/layer_gemm.h"
+#include "net/norm.h"
+#include "net/quant.h"
 #include "nojit_ops.h"
+
+#include <stdio.h>
 
 /* ---- memory ---- */
 
@@ -25,11 +29,6 @@ static int64_t experts_of(const struct block *b)
 static int64_t wide_of(const struct block *b)
 {
     return (int64_t)b->experts_used * b->ffn_size;
-}
-
-static size_t most(const struct net *n, int64_t (*size)(const struct block *b))
-{
-    return (size_t)arch_most(&n->c.arch, n->c.layers, size);
 }
 
 static void *take(struct carve *m, size_t rows, size_t each, size_t bytes)
@@ -76,7 +75,8 @@ void experts_use_kept(const struct block_pass *p)
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     struct expert_acts *e = &a->experts;
-    const size_t pairs = most(n, pairs_of), experts = most(n, experts_of), wide = most(n, wide_of);
+    const size_t pairs = net_most(n, pairs_of), experts = net_most(n, experts_of);
+    const size_t wide = net_most(n, wide_of);
     const size_t T = dtype_bytes(n->T), C = (size_t)n->c.hidden_size;
     if (experts == 0)
         return;
@@ -91,14 +91,20 @@ static void carve(const struct net *n, size_t rows, struct carve *m, struct acts
 
 /* ---- forward ---- */
 
-/* A product with a matrix for each expert. */
+/* Experts whose matrices are T at the same time. */
+struct group {
+    int first, count;
+};
+
+/* A product with a matrix for each expert of a group. */
 struct product_of_experts {
+    struct group experts;
     char *y;
     int ld; /* elements from one row of y to the next */
     const char *x;
     const int32_t *row; /* row of x at each place; NULL: x has them in that order */
     const char *w;
-    const void *bias;
+    const char *bias;  /* that of the first expert of all; NULL: none */
     int rows, columns; /* sizes of the matrix of one expert */
 };
 
@@ -167,24 +173,34 @@ static void sort(struct work *r, const struct block_pass *p)
                                                   .J = b->experts_used}));
 }
 
-/* Compute y = x W^T at each place, with the matrix W of its expert. */
+/* Return the group of experts after one; {0} comes before the first. */
+static struct group next_group(const struct matrix *m, struct group last)
+{
+    const int first = last.first + last.count, left = m->experts - first;
+    return (struct group){first, left < m->experts_at_once ? left : m->experts_at_once};
+}
+
+/* Compute y = x W^T at each place of the group, with the matrix W of its expert. */
 static void multiply(struct work *r, const struct block_pass *p,
                      const struct product_of_experts *of)
 {
     const enum nj_dtype T = p->n->T;
     const int N = acts_rows(p->a), P = N * p->b->experts_used;
     const int G = nj_context_device(r->ctx)->multiprocessors;
+    const int32_t *first = p->a->experts.first + of->experts.first;
+    const size_t before = (size_t)of->experts.first * (size_t)of->rows * dtype_bytes(T);
+    const void *bias = of->bias ? of->bias + before : NULL;
     if (nj_expert_gemm_tma_available(r->ctx, T))
         OP(r, nj_expert_gemm_tma(r->s, T,
                                  &(struct nj_expert_gemm_tma){.y = of->y,
                                                               .x = of->x,
                                                               .row = of->row,
                                                               .w = of->w,
-                                                              .bias = of->bias,
-                                                              .first = p->a->experts.first,
+                                                              .bias = bias,
+                                                              .first = first,
                                                               .P = P,
                                                               .R = of->row ? N : P,
-                                                              .E = p->b->experts,
+                                                              .E = of->experts.count,
                                                               .M = of->rows,
                                                               .C = of->columns,
                                                               .ld = of->ld,
@@ -195,11 +211,11 @@ static void multiply(struct work *r, const struct block_pass *p,
                                                       .x = of->x,
                                                       .row = of->row,
                                                       .w = of->w,
-                                                      .bias = of->bias,
-                                                      .first = p->a->experts.first,
+                                                      .bias = bias,
+                                                      .first = first,
                                                       .P = P,
                                                       .R = of->row ? N : P,
-                                                      .E = p->b->experts,
+                                                      .E = of->experts.count,
                                                       .M = of->rows,
                                                       .C = of->columns,
                                                       .ld = of->ld,
@@ -212,8 +228,8 @@ static bool is_plain(const struct block *b)
     return activation_is_silu(b) && b->glu_limit == 0 && !block_has(b, FEATURE_MLP_BIAS);
 }
 
-/* Compute the activations of all places by one kernel with their products. */
-static void gate_up_fused(struct work *r, const struct block_pass *p, const void *w)
+/* Compute the activations of a group's places by one kernel with their products. */
+static void gate_up_fused(struct work *r, const struct block_pass *p, struct group g, const void *w)
 {
     const struct block *b = p->b;
     const struct expert_acts *e = &p->a->experts;
@@ -226,41 +242,42 @@ static void gate_up_fused(struct work *r, const struct block_pass *p, const void
                                               .x = block_rows(p),
                                               .row = e->row,
                                               .w = w,
-                                              .first = e->first,
+                                              .first = e->first + g.first,
                                               .P = N * b->experts_used,
                                               .R = N,
-                                              .E = b->experts,
+                                              .E = g.count,
                                               .I = b->ffn_size,
                                               .C = p->n->c.hidden_size,
                                               .G = nj_context_device(r->ctx)->multiprocessors}));
 }
 
-/* Compute gates, ups and activations of all places. */
-static void gate_up(struct work *r, const struct block_pass *p)
+/* Compute gates and ups of a group's places. */
+static void gate_up_apart(struct work *r, const struct block_pass *p, struct group g, const char *w)
 {
-    const struct block *b = p->b;
-    const struct expert_acts *e = &p->a->experts;
-    const struct matrix *m = &p->matrix[EXPERTS_GATE_UP];
-    const char *w = product_weight(r, p->a, m);
     const size_t T = dtype_bytes(p->n->T);
-    const int I = b->ffn_size, P = acts_rows(p->a) * b->experts_used;
-    struct product_of_experts of = {.y = e->gate_up,
+    const int I = p->b->ffn_size, C = p->n->c.hidden_size;
+    struct product_of_experts of = {.experts = g,
+                                    .y = p->a->experts.gate_up,
                                     .ld = 2 * I,
                                     .x = block_rows(p),
-                                    .row = e->row,
+                                    .row = p->a->experts.row,
                                     .w = w,
                                     .bias = block_weight(p, ROLE_EXPERT_GATE_BIAS),
                                     .rows = I,
-                                    .columns = m->cols};
-    if (is_plain(b) && nj_expert_gemm_swiglu_available(r->ctx, p->n->T)) {
-        gate_up_fused(r, p, w);
-        return;
-    }
+                                    .columns = C};
     multiply(r, p, &of);
     of.y += (size_t)I * T;
-    of.w += (size_t)matrix_elements(m) / 2 * T;
+    of.w += (size_t)g.count * (size_t)I * (size_t)C * T;
     of.bias = block_weight(p, ROLE_EXPERT_UP_BIAS);
     multiply(r, p, &of);
+}
+
+/* Compute the activations of gates and ups of all places. */
+static void activate(struct work *r, const struct block_pass *p)
+{
+    const struct block *b = p->b;
+    const struct expert_acts *e = &p->a->experts;
+    const int P = acts_rows(p->a) * b->experts_used;
     if (b->glu_limit == 0)
         activation_rows(r, b, p->n->T, e->act, e->gate_up, P);
     else
@@ -268,9 +285,25 @@ static void gate_up(struct work *r, const struct block_pass *p)
                                     &(struct nj_expert_glu_clamped){.act = e->act,
                                                                     .gu = e->gate_up,
                                                                     .P = P,
-                                                                    .I = I,
+                                                                    .I = b->ffn_size,
                                                                     .limit = b->glu_limit,
                                                                     .alpha = b->glu_alpha}));
+}
+
+/* Compute the activations of all places. */
+static void gate_up(struct work *r, const struct block_pass *p)
+{
+    const struct matrix *m = &p->matrix[EXPERTS_GATE_UP];
+    const bool fused = is_plain(p->b) && nj_expert_gemm_swiglu_available(r->ctx, p->n->T);
+    for (struct group g = next_group(m, (struct group){0}); g.count > 0; g = next_group(m, g)) {
+        const void *w = product_experts(r, m, 2, g.first, g.count);
+        if (fused)
+            gate_up_fused(r, p, g, w);
+        else
+            gate_up_apart(r, p, g, w);
+    }
+    if (!fused)
+        activate(r, p);
 }
 
 static void down(struct work *r, const struct block_pass *p)
@@ -278,14 +311,17 @@ static void down(struct work *r, const struct block_pass *p)
     const struct expert_acts *e = &p->a->experts;
     const struct matrix *m = &p->matrix[EXPERTS_DOWN];
     const int C = p->n->c.hidden_size;
-    const struct product_of_experts of = {.y = e->output,
-                                          .ld = C,
-                                          .x = e->act,
-                                          .w = product_weight(r, p->a, m),
-                                          .bias = block_weight(p, ROLE_EXPERT_DOWN_BIAS),
-                                          .rows = C,
-                                          .columns = m->cols};
-    multiply(r, p, &of);
+    for (struct group g = next_group(m, (struct group){0}); g.count > 0; g = next_group(m, g)) {
+        const struct product_of_experts of = {.experts = g,
+                                              .y = e->output,
+                                              .ld = C,
+                                              .x = e->act,
+                                              .w = product_experts(r, m, 1, g.first, g.count),
+                                              .bias = block_weight(p, ROLE_EXPERT_DOWN_BIAS),
+                                              .rows = C,
+                                              .columns = m->cols};
+        multiply(r, p, &of);
+    }
     OP(r,
        nj_expert_combine(r->s, p->n->T,
                          &(struct nj_expert_combine){.y = p->v.output,
@@ -297,6 +333,132 @@ static void down(struct work *r, const struct block_pass *p)
                                                      .J = p->b->experts_used,
                                                      .C = C,
                                                      .P = acts_rows(p->a) * p->b->experts_used}));
+}
+
+/* ---- a few rows, each of which reads the matrices of its own experts ---- */
+
+/* Matrices of the experts of a layer that lie one after another: blocks of one type; NULL: elements of T. */
+struct read_in_place {
+    enum nj_tensor_type type;
+    const int32_t *blocks;
+};
+struct few_rows {
+    struct read_in_place gates, ups, downs;
+};
+
+/* Find out how a kernel can read such rows, of blocks if it has code for their type; return whether it can. */
+static bool can_read(const struct work *r, const struct matrix *m, int first, int rows,
+                     const char *op, struct read_in_place *out)
+{
+    char key[64];
+    *out = (struct read_in_place){.blocks = quant_blocks(m, first, rows, &out->type)};
+    if (!out->blocks)
+        return m->format == &matrix_plain;
+    snprintf(key, sizeof key, "%s.lp.type%d", op, (int)out->type);
+    return m->T == NJ_LP && nj_kernel_available(r->ctx, nj_kernel_find(key));
+}
+
+/* Return whether kernels for few rows can compute a layer. */
+static bool can_read_layer(const struct work *r, const struct block_pass *p, struct few_rows *out)
+{
+    static const char up[] = "expert_gemv_swiglu_blocks", down[] = "expert_gemv_down_blocks";
+    const struct matrix *m = &p->matrix[EXPERTS_GATE_UP], *d = &p->matrix[EXPERTS_DOWN];
+    const int half = m->rows / 2;
+    return activation_is_silu(p->b) && can_read(r, m, 0, half, up, &out->gates) &&
+           can_read(r, m, half, half, up, &out->ups) && out->gates.type == out->ups.type &&
+           can_read(r, d, 0, d->rows, down, &out->downs);
+}
+
+static void gate_up_few(struct work *r, const struct block_pass *p, const struct few_rows *f,
+                        const void *x)
+{
+    const struct block *b = p->b;
+    const struct expert_acts *e = &p->a->experts;
+    const int N = acts_rows(p->a), C = p->n->c.hidden_size;
+    if (f->gates.blocks)
+        OP(r, nj_expert_gemv_swiglu_blocks(r->s, p->n->T, (int)f->gates.type,
+                                           &(struct nj_expert_gemv_swiglu_blocks){
+                                               .act = e->act,
+                                               .x = x,
+                                               .gate = f->gates.blocks,
+                                               .up = f->ups.blocks,
+                                               .bias = block_weight(p, ROLE_EXPERT_GATE_BIAS),
+                                               .chosen = e->chosen,
+                                               .N = N,
+                                               .J = b->experts_used,
+                                               .E = b->experts,
+                                               .I = b->ffn_size,
+                                               .C = C,
+                                               .limit = b->glu_limit,
+                                               .alpha = b->glu_alpha}));
+    else
+        OP(r, nj_expert_gemv_swiglu(
+                  r->s, p->n->T,
+                  &(struct nj_expert_gemv_swiglu){.act = e->act,
+                                                  .x = x,
+                                                  .w = p->matrix[EXPERTS_GATE_UP].data,
+                                                  .bias = block_weight(p, ROLE_EXPERT_GATE_BIAS),
+                                                  .chosen = e->chosen,
+                                                  .N = N,
+                                                  .J = b->experts_used,
+                                                  .E = b->experts,
+                                                  .I = b->ffn_size,
+                                                  .C = C,
+                                                  .limit = b->glu_limit,
+                                                  .alpha = b->glu_alpha}));
+}
+
+/* Add the output to y. */
+static void down_few(struct work *r, const struct block_pass *p, const struct few_rows *f, void *y)
+{
+    const struct block *b = p->b;
+    const struct expert_acts *e = &p->a->experts;
+    const int N = acts_rows(p->a), C = p->n->c.hidden_size;
+    if (f->downs.blocks)
+        OP(r, nj_expert_gemv_down_blocks(r->s, p->n->T, (int)f->downs.type,
+                                         &(struct nj_expert_gemv_down_blocks){
+                                             .y = y,
+                                             .act = e->act,
+                                             .w = f->downs.blocks,
+                                             .bias = block_weight(p, ROLE_EXPERT_DOWN_BIAS),
+                                             .chosen = e->chosen,
+                                             .weight = e->weight,
+                                             .N = N,
+                                             .J = b->experts_used,
+                                             .E = b->experts,
+                                             .I = b->ffn_size,
+                                             .C = C}));
+    else
+        OP(r, nj_expert_gemv_down(
+                  r->s, p->n->T,
+                  &(struct nj_expert_gemv_down){.y = y,
+                                                .act = e->act,
+                                                .w = p->matrix[EXPERTS_DOWN].data,
+                                                .bias = block_weight(p, ROLE_EXPERT_DOWN_BIAS),
+                                                .chosen = e->chosen,
+                                                .weight = e->weight,
+                                                .N = N,
+                                                .J = b->experts_used,
+                                                .E = b->experts,
+                                                .I = b->ffn_size,
+                                                .C = C}));
+}
+
+/* Compute the output of the rows of a decoder's step if they choose no more experts than there are, and return whether
+ * they do. */
+static bool forward_few(struct work *r, const struct block_pass *p)
+{
+    const size_t bytes =
+        (size_t)acts_rows(p->a) * (size_t)p->n->c.hidden_size * dtype_bytes(p->n->T);
+    struct few_rows f;
+    if (p->a->mode != ACTS_DECODE || acts_rows(p->a) * p->b->experts_used > p->b->experts ||
+        !can_read_layer(r, p, &f))
+        return false;
+    route(r, p, block_rows(p));
+    gate_up_few(r, p, &f, block_rows(p));
+    OP(r, nj_zero(r->s, p->v.output, bytes));
+    down_few(r, p, &f, p->v.output);
+    return true;
 }
 
 static void compute_arrays(struct work *r, const struct block_pass *p)
@@ -311,6 +473,8 @@ static void compute_arrays(struct work *r, const struct block_pass *p)
 /* Quantized matrices are expanded into the same memory one after the other, each before its products. */
 static void forward(struct work *r, const struct block_pass *p)
 {
+    if (forward_few(r, p))
+        return;
     compute_arrays(r, p);
     down(r, p);
 }
@@ -323,50 +487,13 @@ static bool has_step(const struct net *n, const struct block *b)
     return activation_is_silu(b);
 }
 
-/* Each row reads the matrices of its own experts. */
 static void step(struct work *r, const struct block_pass *p)
 {
-    const struct net *n = p->n;
-    const struct block *b = p->b;
-    const struct expert_acts *e = &p->a->experts;
-    const int M = acts_rows(p->a), C = n->c.hidden_size;
-    OP(r, nj_rmsnorm_fwd(r->s, n->T,
-                         &(struct nj_rmsnorm_fwd){.y = p->a->y,
-                                                  .rstd = p->v.rstd,
-                                                  .x = p->v.x,
-                                                  .w = block_weight(p, ROLE_EXPERTS_NORM),
-                                                  .N = M,
-                                                  .C = C,
-                                                  .eps = n->c.rms_eps,
-                                                  .offset = b->gain_offset}));
+    static const struct few_rows plain;
+    norm_fwd(r, p, NULL);
     route(r, p, p->a->y);
-    OP(r, nj_expert_gemv_swiglu(
-              r->s, n->T,
-              &(struct nj_expert_gemv_swiglu){.act = e->act,
-                                              .x = p->a->y,
-                                              .w = p->matrix[EXPERTS_GATE_UP].data,
-                                              .bias = block_weight(p, ROLE_EXPERT_GATE_BIAS),
-                                              .chosen = e->chosen,
-                                              .N = M,
-                                              .J = b->experts_used,
-                                              .E = b->experts,
-                                              .I = b->ffn_size,
-                                              .C = C,
-                                              .limit = b->glu_limit,
-                                              .alpha = b->glu_alpha}));
-    OP(r, nj_expert_gemv_down(
-              r->s, n->T,
-              &(struct nj_expert_gemv_down){.y = p->v.x,
-                                            .act = e->act,
-                                            .w = p->matrix[EXPERTS_DOWN].data,
-                                            .bias = block_weight(p, ROLE_EXPERT_DOWN_BIAS),
-                                            .chosen = e->chosen,
-                                            .weight = e->weight,
-                                            .N = M,
-                                            .J = b->experts_used,
-                                            .E = b->experts,
-                                            .I = b->ffn_size,
-                                            .C = C}));
+    gate_up_few(r, p, &plain, p->a->y);
+    down_few(r, p, &plain, p->v.x);
 }
 
 const struct block_ops experts_ops = {

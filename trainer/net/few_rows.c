@@ -19,7 +19,7 @@ static bool has_step(const struct net *n, const struct block *b)
 {
     const struct block_ops *ops = block_ops[b->kind];
     const unsigned norms = b->features & (NORMED_BEFORE | NORMED_AFTER);
-    return norms == NORMED_BEFORE && (!ops->has_step || ops->has_step(n, b));
+    return norms == NORMED_BEFORE && ops->decoder_step && (!ops->has_step || ops->has_step(n, b));
 }
 
 static bool blocks_have_steps(const struct net *n)

@@ -26,7 +26,17 @@ const void *product_weight(struct work *r, const struct acts *a, const struct ma
     const struct matmul p = matmul_of(a, m, false);
     if (!m->format->weight || m->adapters > 0 || m->bias || matrix_e4m3(m, &p))
         return NULL;
-    return m->format->weight(r, m, 0, m->rows);
+    return m->format->weight(r, m, 0, m->rows, 0);
+}
+
+const void *product_experts(struct work *r, const struct matrix *m, int stacks, int first,
+                            int count)
+{
+    const int rows = m->rows / stacks, each = rows / m->experts;
+    const void *out = m->format->weight(r, m, first * each, count * each, 0);
+    for (int k = 1; k < stacks; k++)
+        m->format->weight(r, m, k * rows + first * each, count * each, k * count * each);
+    return out;
 }
 
 void product_fwd(struct work *r, const struct acts *a, const struct matrix *m, void *y,

@@ -9,6 +9,10 @@
 
 /* Return the rows of a weight as T where another kernel may take the place of product_fwd() in this pass; else NULL. */
 const void *product_weight(struct work *r, const struct acts *a, const struct matrix *m);
+/* Return the rows of `count` experts as T, from expert `first` on, a multiple of m->experts_at_once: those of the first
+ * of `stacks` matrices of each expert, then those of the next. */
+const void *product_experts(struct work *r, const struct matrix *m, int stacks, int first,
+                            int count);
 /* Return whether the norm or activation before a product writes its x as E4M3, to a->x. */
 bool product_x_made(const struct acts *a, const struct matrix *m);
 /* Compute y = x W^T + bias, with its adapters. x is not read if it is in a->x. */

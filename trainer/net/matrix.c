@@ -70,10 +70,11 @@ void matrix_carve_plain(struct matrix *m, struct carve *c)
     m->data = carve_take(c, size_product((size_t)m->rows, (size_t)m->cols, dtype_bytes(m->T)));
 }
 
-const void *matrix_weight_plain(struct work *r, const struct matrix *m, int first, int rows)
+const void *matrix_weight_plain(struct work *r, const struct matrix *m, int first, int rows, int at)
 {
     (void)r;
     (void)rows;
+    (void)at;
     return m->data + (size_t)first * (size_t)m->cols * dtype_bytes(m->T);
 }
 

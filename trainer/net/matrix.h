@@ -22,8 +22,9 @@ struct quant_part {
     char *data; /* elements, on the device */
 };
 /* A quantized matrix: q, k and v, or gate and up, may have different types. */
+enum { QUANT_PARTS = 3 };
 struct quant_matrix {
-    struct quant_part part[3];
+    struct quant_part part[QUANT_PARTS];
     int parts;
     int at_once;    /* number of rows that `expanded` has room for */
     char *expanded; /* scratch on the device that all matrices of a model share */
@@ -31,6 +32,8 @@ struct quant_matrix {
 
 struct matrix {
     int rows, cols; /* sizes in y = x W^T: y has `rows` columns, x has `cols` */
+    /* Number of experts whose matrices are its rows, and of those that are T at the same time; 0: it is one matrix. */
+    int experts, experts_at_once;
     enum nj_dtype T;
     const struct matrix_format *format;
     int64_t first; /* its first element in the arenas of its model; -1: it has memory of its own */
@@ -72,8 +75,9 @@ struct matrix_format {
     bool e4m3_in_training; /* they are so in training passes, and T in others */
     /* Take the memory of a matrix that lies in no arena. */
     void (*carve)(struct matrix *m, struct carve *c);
-    /* Return rows as T, valid until the next call; NULL: no other kernel may take the place of fwd. */
-    const void *(*weight)(struct work *r, const struct matrix *m, int first, int rows);
+    /* Return rows as T, valid until the next call; where they are expanded into scratch, `at` rows behind its beginning,
+     * which leaves those before them valid. NULL: no other kernel may take the place of fwd. */
+    const void *(*weight)(struct work *r, const struct matrix *m, int first, int rows, int at);
     /* Set dst to the rows that `ids` select, times a factor. */
     void (*gather)(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows,
                    float scale);
@@ -98,7 +102,8 @@ size_t dtype_bytes(enum nj_dtype T);
 /* Return the shape of a product's GEMM. */
 struct linear matrix_shape(const struct matrix *m, const struct matmul *p);
 void matrix_carve_plain(struct matrix *m, struct carve *c);
-const void *matrix_weight_plain(struct work *r, const struct matrix *m, int first, int rows);
+const void *matrix_weight_plain(struct work *r, const struct matrix *m, int first, int rows,
+                                int at);
 void matrix_gather_plain(struct work *r, const struct matrix *m, void *dst, const int32_t *ids,
                          int rows, float scale);
 void matrix_fwd_plain(struct work *r, const struct matrix *m, const struct matmul *p, void *y,

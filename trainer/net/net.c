@@ -63,6 +63,8 @@ static void describe_layer(const struct net *n, int layer)
             const struct block_matrix *row = &block_matrices[kind].matrix[i];
             m[i].x = block_matrix_x(&l->block[b], i);
             m[i].small = row->small;
+            m[i].experts = row->of_experts ? l->block[b].experts : 0;
+            m[i].experts_at_once = m[i].experts;
             m[i].scale = row->output ? n->c.residual_scale : 1;
             m[i].bias_first = n->p.layer[layer][row->bias];
             CHECK((m[i].bias_first < 0 && !(row->output && after)) || matrix_scale(&m[i]) == 1);
@@ -234,6 +236,11 @@ void net_carve_layer(const struct net *n, int layer, struct carve *m)
 void net_carve_ends(const struct net *n, struct carve *m)
 {
     carve_matrices(n, head_number(n), n->matrices, m);
+}
+
+size_t net_most(const struct net *n, int64_t (*size)(const struct block *b))
+{
+    return (size_t)arch_most(&n->c.arch, n->c.layers, size);
 }
 
 int net_widest_input(const struct net *n)

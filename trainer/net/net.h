@@ -90,6 +90,8 @@ struct matrix *net_matrix_of(const struct net *n, size_t spec, int *row);
 /* Carve the memory of those matrices of a layer, or of head and embedding, that lie in no arena. */
 void net_carve_layer(const struct net *n, int layer, struct carve *m);
 void net_carve_ends(const struct net *n, struct carve *m);
+/* Return the largest size of a block. */
+size_t net_most(const struct net *n, int64_t (*size)(const struct block *b));
 /* Return the number of columns of the widest x. */
 int net_widest_input(const struct net *n);
 

@@ -12,23 +12,59 @@
 #include "io/error.h"
 #include "nojit_ops.h"
 
+/* Alignment that kernels need of the blocks that they read. */
+enum { BLOCKS_ALIGN = 16 };
+
 static bool is_plain(enum nj_tensor_type type)
 {
     return tensor_type_block(type) == 1;
 }
 
 /* Add a tensor's rows; rows of the same type as those before them join their part. */
-static void add_rows(struct quant_matrix *q, enum nj_tensor_type type, int rows)
+static int add_rows(struct quant_matrix *q, enum nj_tensor_type type, const struct tensor_spec *s)
 {
     if (q->parts == 0 || (q->part[q->parts - 1].type != type &&
-                          !(is_plain(type) && is_plain(q->part[q->parts - 1].type))))
+                          !(is_plain(type) && is_plain(q->part[q->parts - 1].type)))) {
+        if (q->parts == QUANT_PARTS)
+            return fail(NJ_E_UNSUPPORTED,
+                        "the experts of layer %d have %s after matrices of other types; use a "
+                        "release of the model that has one type for all experts of a layer",
+                        s->layer, tensor_type_name(type));
         q->part[q->parts++] = (struct quant_part){.type = type};
-    q->part[q->parts - 1].rows += rows;
+    }
+    q->part[q->parts - 1].rows += (int)s->shape[0];
+    return 0;
 }
 
 static size_t row_bytes(const struct matrix *m)
 {
     return size_mul((size_t)m->cols, dtype_bytes(m->T));
+}
+
+/* Return the number of experts in each of the fewest groups that have at most `most`. */
+static int in_group(const struct matrix *m, int most)
+{
+    const int groups = (m->experts + most - 1) / most;
+    return (m->experts + groups - 1) / groups;
+}
+
+/* Return the fewest rows that a product takes at a time: of the head a slice of the vocabulary, of experts a group. */
+static int fewest_rows(const struct net *n, const struct matrix *m)
+{
+    if (m == n->head)
+        return QUANT_ROWS;
+    if (m->experts == 0 || m->rows / m->experts % QUANT_ROWS != 0)
+        return m->rows;
+    return in_group(m, (m->experts + EXPERT_GROUPS - 1) / EXPERT_GROUPS) * (m->rows / m->experts);
+}
+
+/* Set how much of a matrix is expanded at a time. */
+static void divide(struct matrix *m, size_t scratch)
+{
+    const size_t rows = scratch / row_bytes(m);
+    m->quant.at_once = rows >= (size_t)m->rows ? m->rows : (int)(rows / QUANT_ROWS * QUANT_ROWS);
+    if (m->experts > 0)
+        m->experts_at_once = in_group(m, m->quant.at_once / (m->rows / m->experts));
 }
 
 /* Choose the format of each matrix; one without a quantized row is read in place. */
@@ -40,12 +76,9 @@ static void choose_formats(struct net *n)
         n->matrix[i].format = plain ? &matrix_plain : &matrix_quant;
     }
     const size_t scratch = quant_scratch_bytes(n);
-    for (int i = 0; i < n->matrices; i++) {
-        struct matrix *m = &n->matrix[i];
-        const size_t rows = scratch / row_bytes(m);
-        m->quant.at_once =
-            rows >= (size_t)m->rows ? m->rows : (int)(rows / QUANT_ROWS * QUANT_ROWS);
-    }
+    for (int i = 0; i < n->matrices; i++)
+        if (n->matrix[i].format == &matrix_quant)
+            divide(&n->matrix[i], scratch);
 }
 
 int quant_layout(struct net *n, const unsigned char *types)
@@ -55,8 +88,8 @@ int quant_layout(struct net *n, const unsigned char *types)
         int row;
         struct matrix *m = net_matrix_of(n, i, &row);
         if (m)
-            add_rows(&m->quant, types ? (enum nj_tensor_type)types[i] : NJ_TYPE_F32,
-                     (int)n->p.spec[i].shape[0]);
+            TRY(add_rows(&m->quant, types ? (enum nj_tensor_type)types[i] : NJ_TYPE_F32,
+                         &n->p.spec[i]));
     }
     choose_formats(n);
     return 0;
@@ -75,13 +108,13 @@ static void carve(struct matrix *m, struct carve *c)
         q->part[p].data = carve_take(c, quant_rows_bytes(m, p, q->part[p].rows));
 }
 
-/* The scratch holds the largest matrix of a layer, or as few rows of the head as are expanded at a time. */
+/* The scratch holds the largest matrix of a layer, or as few rows of the head or of experts as are expanded at a
+ * time. */
 size_t quant_scratch_bytes(const struct net *n)
 {
     size_t most = 0;
     for (const struct matrix *m = n->matrix; m <= n->head; m++) {
-        const int rows = m == n->head ? QUANT_ROWS : m->rows;
-        const size_t bytes = size_mul((size_t)rows, row_bytes(m));
+        const size_t bytes = size_mul((size_t)fewest_rows(n, m), row_bytes(m));
         if (m->format == &matrix_quant && bytes > most)
             most = bytes;
     }
@@ -103,6 +136,19 @@ int quant_part_of(const struct matrix *m, int *row)
     return part;
 }
 
+const int32_t *quant_blocks(const struct matrix *m, int first, int rows, enum nj_tensor_type *type)
+{
+    if (m->format != &matrix_quant)
+        return NULL;
+    const int part = quant_part_of(m, &first);
+    const struct quant_part *p = &m->quant.part[part];
+    const size_t before = quant_rows_bytes(m, part, first);
+    *type = p->type;
+    if (is_plain(p->type) || first + rows > p->rows || before % BLOCKS_ALIGN != 0)
+        return NULL;
+    return (const int32_t *)(const void *)(p->data + before);
+}
+
 static void expand_part(struct work *r, const struct matrix *m, int part, int first, int rows,
                         char *to)
 {
@@ -119,9 +165,9 @@ static void expand_part(struct work *r, const struct matrix *m, int part, int fi
                                                     .C = m->cols}));
 }
 
-static const void *weight(struct work *r, const struct matrix *m, int first, int rows)
+static const void *weight(struct work *r, const struct matrix *m, int first, int rows, int at)
 {
-    char *to = m->quant.expanded;
+    char *const begin = m->quant.expanded + (size_t)at * row_bytes(m), *to = begin;
     for (int p = 0; p < m->quant.parts && rows > 0; p++) {
         const int left = m->quant.part[p].rows - first, taken = left < rows ? left : rows;
         if (taken > 0) {
@@ -131,7 +177,7 @@ static const void *weight(struct work *r, const struct matrix *m, int first, int
         }
         first = left > 0 ? 0 : -left;
     }
-    return m->quant.expanded;
+    return begin;
 }
 
 static void gather(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows,
@@ -161,7 +207,7 @@ static void fwd(struct work *r, const struct matrix *m, const struct matmul *p, 
         struct linear slice = matrix_shape(m, p);
         slice.out = p->out - from < most ? p->out - from : most;
         linear_fwd(r, &slice, (char *)y + (size_t)from * dtype_bytes(m->T), x,
-                   weight(r, m, from, slice.out));
+                   weight(r, m, from, slice.out, 0));
     }
 }
 

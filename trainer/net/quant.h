@@ -21,7 +21,12 @@ int quant_part_of(const struct matrix *m, int *row);
 /* Return the bytes of `rows` rows of a part. */
 size_t quant_rows_bytes(const struct matrix *m, int part, int64_t rows);
 
-/* Multiple of rows from which matrices are expanded, so that blocks are aligned. */
-enum { QUANT_ROWS = 64 };
+/* Return the blocks of rows that lie one after another at an aligned address, and their type; NULL: some rows are of
+ * another type, or are not quantized. */
+const int32_t *quant_blocks(const struct matrix *m, int first, int rows, enum nj_tensor_type *type);
+
+/* Multiple of rows from which matrices are expanded, so that blocks are aligned; number of groups of the experts of a
+ * layer that are expanded one after the other, each of which still fills a GPU. */
+enum { QUANT_ROWS = 64, EXPERT_GROUPS = 4 };
 
 #endif

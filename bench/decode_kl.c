@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "model/model_open.h"
 #include "state/engine_struct.h"
+#include "weights/packed_experts.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -146,7 +147,11 @@ static int measure(nj_context *ctx, const struct job *j, bool bytes)
                               .decode_rows = 1,
                               .decode_bytes = bytes};
     struct engine *e = NULL;
+    unsigned char *types = NULL;
     int rc = choose_dtype(nj_context_device(ctx), j->dtype, &o.dtype);
+    if (rc == 0)
+        rc = packed_experts(ctx, j->model, o.dtype, &types);
+    o.student_types = types;
     if (rc == 0)
         rc = engine_create(ctx, j->model, NULL, &o, NULL, NULL, &e);
     for (int i = 0; rc == 0 && i < j->contexts; i++) {
@@ -156,6 +161,7 @@ static int measure(nj_context *ctx, const struct job *j, bool bytes)
             rc = decode(e, j, i, j->logits[bytes ? DECODER_INT8 : DECODER] + row);
     }
     engine_destroy(e);
+    free(types);
     return rc;
 }
 

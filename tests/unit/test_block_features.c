@@ -121,7 +121,7 @@ static void a_fused_tensor_has_one_adapter(void **state)
     struct net n = {.c = plain(), .T = NJ_F32};
     attention_of(&n.c)->features |= FEATURE_BIT(FEATURE_FUSED_QKV);
     check_ok(lora_targets_add(&o, "qkv_proj,down_proj"), "targets");
-    check_ok(net_layout(&n, &o, &adapters), "adapters");
+    check_ok(net_layout(&n, &o, NULL, &adapters), "adapters");
     assert_int_equal(adapters.p.specs, 2 * 2 * n.c.layers);
     const struct tensor_spec *b = &adapters.p.spec[1];
     assert_string_equal(b->name,
@@ -139,7 +139,7 @@ static void a_fused_tensor_has_one_adapter(void **state)
     lora_free(&adapters);
     net_free(&n);
     o.target[LORA_K] = false;
-    assert_int_equal(net_layout(&n, &o, &adapters), NJ_E_UNSUPPORTED);
+    assert_int_equal(net_layout(&n, &o, NULL, &adapters), NJ_E_UNSUPPORTED);
     assert_non_null(strstr(fail_text(), "qkv_proj is one matrix"));
     net_free(&n);
 }

@@ -209,7 +209,7 @@ static void an_arena_in_cells_is_laid_out_as_planned(void **state)
     o.workspace_bytes = 0;
     o.cell_bytes = 64 << 20;
     check_ok(plan_make(&n.c, NULL, &o, &p), "plan");
-    check_ok(net_layout(&n, &o.lora, &lora), "layout");
+    check_ok(net_layout(&n, &o.lora, NULL, &lora), "layout");
     for (int i = 0; i < CARVE_CELLS; i++)
         carve_place(&p.cells, i, nowhere);
     const struct carve arena = {.cells = &p.cells};

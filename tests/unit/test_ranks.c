@@ -190,7 +190,7 @@ static void shapes_are_those_of_a_rank(void **state)
     o.seq_len = all.seq_len = 1024;
     o.head_chunk = all.head_chunk = 0;
     n.c = c;
-    ok(net_layout(&n, &o.lora, &lora));
+    ok(net_layout(&n, &o.lora, NULL, &lora));
     plan_shape(&n, NULL, &o, &a);
     plan_shape(&n, NULL, &all, &b);
     assert_int_equal(a.chunk, 4096);

@@ -82,7 +82,7 @@ static void regions_are_counted(void **state)
     struct memory m;
     const struct train_options o = {
         .batch_size = 1, .seq_len = 8, .grad_accum = 1, .dtype = NJ_F32};
-    check_ok(net_layout(&n, &o.lora, &lora), "layout");
+    check_ok(net_layout(&n, &o.lora, NULL, &lora), "layout");
     plan_layout(&n, &none, &o, (struct carve){0}, NULL, &m, &full.plan);
     assert_int_equal(full.plan.count, PLAN_REGIONS);
     assert_int_equal(full.plan.total_bytes, SIZE_MAX);

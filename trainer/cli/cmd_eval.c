@@ -15,6 +15,7 @@
 #include "run/run.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
+#include "run/teacher_types.h"
 
 /* Print a number, or null if JSON has none for it, as for the perplexity of a large loss. */
 static void put_number(const char *before, const char *name, double value)
@@ -121,6 +122,8 @@ static int evaluate(struct run *r)
     int rc = run_open_tokenizer(r);
     if (rc == 0)
         rc = run_engine_options(r);
+    if (rc == 0)
+        rc = run_student_types(r);
     if (rc == 0)
         rc = choose_length(r);
     if (rc != 0)

@@ -16,6 +16,7 @@
 #include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
+#include "run/teacher_types.h"
 
 static int print_text(struct run *r, const int32_t *prompt, size_t count)
 {
@@ -88,9 +89,9 @@ static int generate(struct run *r)
 {
     TRY(tokenizer_open_as(r->student, (enum tokenizer_choice)r->s->tokenizer, &r->tokenizer));
     TRY(run_engine_options(r));
+    TRY(run_student_types(r));
     TRY(run_stops(r));
     r->options.batch_size = r->options.seq_len = 1; /* the engine is used for writing only */
-    r->options.steps = 0;
     if (r->s->prompts.count > 0)
         return continue_prompts(r);
     return !settings_given(r->s, "prompt") ? chat_loop(r) : continue_prompt(r);

@@ -11,6 +11,7 @@
 #include "io/error.h"
 #include "model/model_open.h"
 #include "net/fp8.h"
+#include "net/quant.h"
 #include "net/student_fp8.h"
 #include "net/tables.h"
 #include "nojit_ops.h"
@@ -20,7 +21,6 @@
 #include "step/graphs.h"
 #include "step/micro_step.h"
 #include "weights/adapters.h"
-#include "weights/matrix_weights.h"
 #include "weights/weights.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static int read_models(struct engine *e, const char *student_dir, const char *te
     TRY(read_config(e, 0, student_dir, &e->student.c));
     TRY(config_check_length(&e->student.c, longest(&e->o), student_dir));
     e->student.balance = train_balance(&e->o, &e->student.c) / (float)e->o.grad_accum;
-    TRY(net_layout(&e->student, &e->o.lora, &e->lora));
+    TRY(net_layout(&e->student, &e->o.lora, e->o.student_types, &e->lora));
     TRY(student_fp8_choose(&e->student, e->o.student_fp8, train_rows(&e->o)));
     if (!teacher_dir)
         return 0;
@@ -116,6 +116,7 @@ static void connect_nets(struct engine *e)
 {
     struct memory *m = &e->mem;
     net_connect(&e->student, m->weights, m->grad);
+    quant_connect(&e->student, m->expanded);
     e->student.inv_freq = m->inv_freq;
     e->lora.grad = m->grad;
     e->lora.w = m->trained;
@@ -334,12 +335,12 @@ static int read_teacher(struct engine *e, const char *dir)
 {
     const struct net *n = &e->teacher.net;
     const struct updated to = {e->teacher.weights, e->o.dtype};
-    return weights_load(e, dir, n, to, matrix_item, &e->teacher_hash);
+    return weights_load(e, dir, n, to, &e->teacher_hash);
 }
 
 static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
 {
-    TRY(weights_load(e, student_dir, &e->student, place_of_student(e), NULL, &e->student_hash));
+    TRY(weights_load(e, student_dir, &e->student, place_of_student(e), &e->student_hash));
     TRY(adapters_load(e, e->o.adapter_dir));
     return teacher_dir ? read_teacher(e, teacher_dir) : 0;
 }

@@ -15,6 +15,7 @@
 #include "model/model_open.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
+#include "run/teacher_types.h"
 
 /* Defaults: draft tokens of a turn without --draft-tokens; most rows of logits at a time. */
 enum { DRAFT_TOKENS = 4, CHUNK_MOST = 2048 };
@@ -44,6 +45,7 @@ static int open_prompts(struct run *r, struct prompts **out)
 {
     TRY(run_open_tokenizer(r));
     TRY(run_engine_options(r));
+    TRY(run_student_types(r));
     struct prompts_options o = {.vocab_size = r->vocab};
     return run_open_prompts(r, &o, out);
 }

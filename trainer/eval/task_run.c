@@ -20,6 +20,7 @@
 #include "io/unfinished.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
+#include "run/teacher_types.h"
 
 /* Tasks of a run, with their results. */
 struct bench {
@@ -87,6 +88,7 @@ static int open_bench(struct run *r, struct bench *b)
 {
     TRY(run_open_tokenizer(r));
     TRY(run_engine_options(r));
+    TRY(run_student_types(r));
     TRY(open_items(r, b));
     TRY(task_scores_open(r, b->tasks, &b->scores));
     TRY(task_texts_open(r, b->tasks));

@@ -243,9 +243,11 @@ static void backward(struct work *r, const struct block_pass *p)
 
 /* ---- a decoder's step of few rows ---- */
 
-static bool has_step(const struct net *n, const struct block *b)
+static bool has_step(const struct work *r, const struct block_pass *p)
 {
-    return !block_has(b, FEATURE_O_BIAS) && !is_gated(b) && !arch_maps_heads(&n->c.arch, b);
+    const struct block *b = p->b;
+    (void)r;
+    return !block_has(b, FEATURE_O_BIAS) && !is_gated(b) && !arch_maps_heads(&p->n->c.arch, b);
 }
 
 static void step(struct work *r, const struct block_pass *p)

@@ -5,6 +5,7 @@
  * experts is one kernel, which reads on the device how many rows an expert has. experts_bwd.c has the backward pass.
  */
 #include "net/experts.h"
+#include "base/check.h"
 #include "base/checked.h"
 #include "net/activation.h"
 #include "net/layer_gemm.h"
@@ -346,27 +347,36 @@ struct few_rows {
     struct read_in_place gates, ups, downs;
 };
 
+bool experts_read_blocks(const nj_context *ctx, enum nj_tensor_type type)
+{
+    static const char *const ops[] = {"expert_gemv_swiglu_blocks", "expert_gemv_down_blocks"};
+    bool all = true;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%s.lp.type%d", ops[i], (int)type);
+        all = all && nj_kernel_available(ctx, nj_kernel_find(key));
+    }
+    return all;
+}
+
 /* Find out how a kernel can read such rows, of blocks if it has code for their type; return whether it can. */
 static bool can_read(const struct work *r, const struct matrix *m, int first, int rows,
-                     const char *op, struct read_in_place *out)
+                     struct read_in_place *out)
 {
-    char key[64];
     *out = (struct read_in_place){.blocks = quant_blocks(m, first, rows, &out->type)};
     if (!out->blocks)
         return m->format == &matrix_plain;
-    snprintf(key, sizeof key, "%s.lp.type%d", op, (int)out->type);
-    return m->T == NJ_LP && nj_kernel_available(r->ctx, nj_kernel_find(key));
+    return m->T == NJ_LP && experts_read_blocks(r->ctx, out->type);
 }
 
 /* Return whether kernels for few rows can compute a layer. */
 static bool can_read_layer(const struct work *r, const struct block_pass *p, struct few_rows *out)
 {
-    static const char up[] = "expert_gemv_swiglu_blocks", down[] = "expert_gemv_down_blocks";
     const struct matrix *m = &p->matrix[EXPERTS_GATE_UP], *d = &p->matrix[EXPERTS_DOWN];
     const int half = m->rows / 2;
-    return activation_is_silu(p->b) && can_read(r, m, 0, half, up, &out->gates) &&
-           can_read(r, m, half, half, up, &out->ups) && out->gates.type == out->ups.type &&
-           can_read(r, d, 0, d->rows, down, &out->downs);
+    return activation_is_silu(p->b) && can_read(r, m, 0, half, &out->gates) &&
+           can_read(r, m, half, half, &out->ups) && out->gates.type == out->ups.type &&
+           can_read(r, d, 0, d->rows, &out->downs);
 }
 
 static void gate_up_few(struct work *r, const struct block_pass *p, const struct few_rows *f,
@@ -481,19 +491,20 @@ static void forward(struct work *r, const struct block_pass *p)
 
 /* ---- a decoder's step of few rows ---- */
 
-static bool has_step(const struct net *n, const struct block *b)
+static bool has_step(const struct work *r, const struct block_pass *p)
 {
-    (void)n;
-    return activation_is_silu(b);
+    struct few_rows unused;
+    return can_read_layer(r, p, &unused);
 }
 
 static void step(struct work *r, const struct block_pass *p)
 {
-    static const struct few_rows plain;
+    struct few_rows f;
+    CHECK(can_read_layer(r, p, &f));
     norm_fwd(r, p, NULL);
     route(r, p, p->a->y);
-    gate_up_few(r, p, &plain, p->a->y);
-    down_few(r, p, &plain, p->v.x);
+    gate_up_few(r, p, &f, p->a->y);
+    down_few(r, p, &f, p->v.x);
 }
 
 const struct block_ops experts_ops = {

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * experts.h: what the files of a mixture of experts share, and the loss that balances its experts (docs/objective.md):
- * a pass begins with sums of 0, each layer adds its own, and the backward pass begins with the gradient that follows.
+ * experts.h: what the files of a mixture of experts share, what others may ask of it, and the loss that balances its
+ * experts (docs/objective.md): a pass begins with sums of 0, each layer adds its own, and the backward pass begins with
+ * the gradient that follows.
  */
 #ifndef NOJIT_TRAINER_EXPERTS_H
 #define NOJIT_TRAINER_EXPERTS_H
 
+#include "base/tensor_type.h"
 #include "net/block.h"
+#include "nojit.h"
+
+#include <stdbool.h>
 
 /* Arrays that the backward pass reads: [N J, 2 I] gate and up by place, in whose place it puts their gradient; and all
  * that the router has decided. */
 enum { EXPERTS_KEPT_GATE_UP, EXPERTS_KEPT_ROUTES, EXPERTS_ARRAYS };
+
+/* Return whether a device has kernels in which few rows read the blocks of the experts that they choose. */
+bool experts_read_blocks(const nj_context *ctx, enum nj_tensor_type type);
 
 /* Let struct acts have the arrays of a block, in a training pass. */
 void experts_use_kept(const struct block_pass *p);

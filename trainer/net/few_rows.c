@@ -15,20 +15,34 @@
  * with tensor cores the largest at which it was faster than cuBLASLt. */
 enum { MOST_ROWS = 16, FEWEST_MMA = 8, WIDEST = 8192, WIDEST_MMA = 1024 };
 
-static bool has_step(const struct net *n, const struct block *b)
+static bool has_step(const struct work *r, const struct block_pass *p)
 {
-    const struct block_ops *ops = block_ops[b->kind];
-    const unsigned norms = b->features & (NORMED_BEFORE | NORMED_AFTER);
-    return norms == NORMED_BEFORE && ops->decoder_step && (!ops->has_step || ops->has_step(n, b));
+    const struct block_ops *ops = block_ops[p->b->kind];
+    const unsigned norms = p->b->features & (NORMED_BEFORE | NORMED_AFTER);
+    return norms == NORMED_BEFORE && ops->decoder_step && (!ops->has_step || ops->has_step(r, p));
 }
 
-static bool blocks_have_steps(const struct net *n)
+static bool blocks_have_steps(const struct work *r, const struct net *n)
 {
     for (int l = 0; l < n->c.layers; l++) {
         const struct layer *layer = arch_layer(&n->c.arch, l);
-        for (int i = 0; i < layer->blocks; i++)
-            if (!has_step(n, &layer->block[i]))
+        for (int i = 0; i < layer->blocks; i++) {
+            const struct block_pass p = {
+                .n = n, .b = &layer->block[i], .layer = l, .matrix = net_block_matrices(n, l, i)};
+            if (!has_step(r, &p))
                 return false;
+        }
+    }
+    return true;
+}
+
+/* Return whether matrices are read as T, other than those of experts, whose steps decide. */
+static bool is_plain(const struct net *n)
+{
+    for (int i = 0; i < n->matrices; i++) {
+        const struct matrix *m = &n->matrix[i];
+        if (m->adapters > 0 || (m->experts == 0 && m->format != &matrix_plain))
+            return false;
     }
     return true;
 }
@@ -36,7 +50,7 @@ static bool blocks_have_steps(const struct net *n)
 bool few_rows_fit(const struct work *r, const struct net *n, int rows)
 {
     const struct model_config *c = &n->c;
-    const bool plain = net_is_plain(n) && blocks_have_steps(n) && !c->embed_normed;
+    const bool plain = is_plain(n) && blocks_have_steps(r, n) && !c->embed_normed;
     const bool few = rows <= MOST_ROWS && (rows & (rows - 1)) == 0;
     const int widest = rows < FEWEST_MMA ? WIDEST : WIDEST_MMA;
     return plain && few && n->T == NJ_LP && c->hidden_size % 8 == 0 && c->hidden_size <= widest &&

@@ -127,9 +127,10 @@ static void backward(struct work *r, const struct block_pass *p)
 
 /* ---- a decoder's step of few rows ---- */
 
-static bool has_step(const struct net *n, const struct block *b)
+static bool has_step(const struct work *r, const struct block_pass *p)
 {
-    (void)n;
+    const struct block *b = p->b;
+    (void)r;
     return activation_is_silu(b) && b->ffn_size % 8 == 0 && !block_has(b, FEATURE_MLP_BIAS);
 }
 

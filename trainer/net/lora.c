@@ -10,6 +10,7 @@
 #include "base/try.h"
 #include "io/error.h"
 #include "io/random.h"
+#include "net/quant.h"
 #include "nojit_ops.h"
 
 #include <math.h>
@@ -110,9 +111,10 @@ static int check_blocks(const struct model_config *c)
                 "use a model of attention and MLPs alone, or train all weights");
 }
 
-int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters)
+int net_layout(struct net *n, const struct lora_config *o, const unsigned char *types,
+               struct lora *adapters)
 {
-    TRY(net_place(n, PARAMS_ALL));
+    TRY(types ? quant_layout(n, types) : net_place(n, PARAMS_ALL));
     n->trained = &n->p;
     if (o->rank == 0)
         return 0;

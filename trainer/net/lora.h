@@ -35,7 +35,8 @@ struct lora_acts {
 };
 
 /* Place the parameters of a net that is trained, and of its adapters, which are trained alone if it has any. */
-int net_layout(struct net *n, const struct lora_config *o, struct lora *adapters);
+int net_layout(struct net *n, const struct lora_config *o, const unsigned char *types,
+               struct lora *adapters);
 /* Return the adapter of a matrix of the base, or NULL. */
 const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base);
 void lora_free(struct lora *l);

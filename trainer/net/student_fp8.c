@@ -116,6 +116,8 @@ static void choose_made(const struct net *n)
 static void choose(struct net *n, int64_t least)
 {
     for (struct matrix *m = n->matrix; m <= n->head; m++) {
+        if (m->first < 0) /* it keeps the format of a model that is only read */
+            continue;
         const bool large = least > 0 && matrix_elements(m) >= least && !m->small;
         m->format = large && !is_refused(m->refused) ? &matrix_fp8_trained : &matrix_plain;
     }

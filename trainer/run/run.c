@@ -271,6 +271,7 @@ void run_close(struct run *r)
     rollouts_close(&r->rollouts);
     tokenizer_close(&r->tokenizer);
     free(r->teacher_types);
+    free(r->student_types);
     nj_comm_destroy(r->comm);
     nj_context_destroy(r->ctx);
     metrics_close(&r->metrics);

@@ -4,9 +4,11 @@
  */
 #include "run/teacher_types.h"
 
+#include "base/try.h"
 #include "io/error.h"
 #include "model/gguf_ftype.h"
 #include "model/model_open.h"
+#include "weights/packed_experts.h"
 
 #include <stdlib.h>
 
@@ -79,4 +81,14 @@ int run_teacher_types(struct run *r)
         rc = teacher_types_as(&c, wanted, &r->teacher_types);
     r->options.teacher_types = r->teacher_types;
     return rc;
+}
+
+int run_student_types(struct run *r)
+{
+    r->options.steps = 0;
+    if (r->options.lora.rank > 0)
+        return 0;
+    TRY(packed_experts(r->ctx, r->student, r->options.dtype, &r->student_types));
+    r->options.student_types = r->student_types;
+    return 0;
 }

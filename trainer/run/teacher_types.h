@@ -9,6 +9,8 @@
 
 /* Choose how the teacher's weights are held, from its file and --teacher-dtype: options.teacher_types. */
 int run_teacher_types(struct run *r);
+/* Let the student's experts stay quantized, for a command that only reads the model: options.student_types. */
+int run_student_types(struct run *r);
 /* Make the types, in the order of tensor_specs(), that a value of --teacher-dtype asks for; the caller frees them. */
 int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsigned char **out);
 /* Return "fp8", "q4_k", the quantized types of a file, "Q4_K, Q6_K", or `plain`. */

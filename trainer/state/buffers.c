@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "net/fp8.h"
+#include "net/quant.h"
 #include "net/student_fp8.h"
 #include "net/tables.h"
 #include "objective/objective.h"
@@ -65,6 +66,19 @@ static void student_weights(struct layout *l, struct carve *c)
     const struct net *n = l->student;
     l->m->weights = take(c, is_frozen(l) ? n->p.count : elements(l), dtype_bytes(n->T));
     l->m->trained = l->m->weights;
+    net_carve_ends(n, c);
+    for (int i = 0; i < n->c.layers; i++)
+        net_carve_layer(n, i, c);
+}
+
+static bool expands(const struct layout *l)
+{
+    return quant_scratch_bytes(l->student) > 0;
+}
+
+static void student_expanded(struct layout *l, struct carve *c)
+{
+    l->m->expanded = carve_take(c, quant_scratch_bytes(l->student));
 }
 
 static void adapter_weights(struct layout *l, struct carve *c)
@@ -353,6 +367,8 @@ enum {
 
 const struct buffer buffers[] = {
     {REGION_STUDENT_WEIGHTS, PHASES, .carve = student_weights},
+    {REGION_STUDENT_EXPANDED, PHASE_DECODE | PHASE_FORWARD | PHASE_LOSS, .carve = student_expanded,
+     .wanted = expands},
     {REGION_ADAPTERS_WEIGHTS, PHASES, .carve = adapter_weights, .wanted = is_frozen},
     {REGION_MASTER, PHASES, .carve = master, .wanted = has_master},
     {REGION_MOMENT1, PHASES, .carve = moment1, .wanted = trains},

@@ -105,7 +105,7 @@ int plan_make(const struct model_config *student, const struct model_config *tea
     if (rc == 0)
         rc = check_student(student, o);
     if (rc == 0)
-        rc = net_layout(&s, &o->lora, &lora);
+        rc = net_layout(&s, &o->lora, o->student_types, &lora);
     if (rc == 0)
         rc = student_fp8_choose(&s, o->student_fp8, train_rows(o));
     if (rc == 0)

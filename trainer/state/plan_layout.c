@@ -16,6 +16,7 @@ static const struct region_row {
     bool new_cell;
 } regions[PLAN_REGIONS] = {
     [REGION_STUDENT_WEIGHTS] = {"student.weights"},
+    [REGION_STUDENT_EXPANDED] = {"student.expanded"},
     [REGION_ADAPTERS_WEIGHTS] = {"adapters.weights"},
     [REGION_MASTER] = {"student.master", "adapters.master"},
     [REGION_MOMENT1] = {"student.moment1", "adapters.moment1"},

@@ -45,6 +45,7 @@ struct memory {
     /* [chunks chunk, C] normed rows of the student with a target; after the head, their gradient. */
     char *hidden;
     char *logits;                     /* [chunk, ld], which may lie in grad */
+    char *expanded;                   /* experts of a quantized model that is only read, expanded */
     struct fp8_head fp8_head;         /* head of a student whose logits are FP8 GEMMs */
     float *kd, *ce, *entropy, *agree; /* [chunk] */
     float *state, *sumsq;

@@ -72,6 +72,8 @@ struct train_options {
     /* enum nj_tensor_type of each of the teacher's tensors on the device, in the order of tensor_specs(); NULL: all
      * become dtype */
     const unsigned char *teacher_types;
+    /* The same of a model in the student's place that is only read (steps 0). */
+    const unsigned char *student_types;
     /* NULL, or called while a model is read, with the bytes of its weights read so far, 0 at first, and their
      * total. */
     void (*loaded)(void *user, double bytes, double total);

@@ -19,10 +19,10 @@ static const struct {
     {&matrix_fp8_refused, fp8_refused_item},
 };
 
-bool matrix_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out)
+bool matrix_item(const struct net *n, size_t spec, const struct tensor *t, struct load_item *out)
 {
     int row;
-    const struct matrix *m = net_matrix_of(&e->teacher.net, spec, &row);
+    const struct matrix *m = net_matrix_of(n, spec, &row);
     if (!m || m->first >= 0)
         return false;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)

@@ -7,8 +7,8 @@
 
 #include "weights/loading.h"
 
-/* Fill in how a tensor of the teacher is loaded (weights_load()), by the format of its matrix. Return false if it
- * is no matrix, or one of the arena. */
-bool matrix_item(struct engine *e, size_t spec, const struct tensor *t, struct load_item *out);
+/* Fill in how a tensor of a model is loaded (weights_load()), by the format of its matrix. Return false if it is no
+ * matrix, or one of the arena. */
+bool matrix_item(const struct net *n, size_t spec, const struct tensor *t, struct load_item *out);
 
 #endif

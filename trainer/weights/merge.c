@@ -143,7 +143,7 @@ static int open_inputs(struct merge *m)
     struct lora_config o;
     TRY(source_config(m->base_dir, &m->net.c));
     TRY(lora_config_read(m->adapter_dir, &o));
-    TRY(net_layout(&m->net, &o, &m->lora));
+    TRY(net_layout(&m->net, &o, NULL, &m->lora));
     TRY(source_tensors(m->base_dir, &m->base));
     TRY(lora_weights_open(m->adapter_dir, &m->adapters));
     if (m->adapters.count == m->lora.p.specs)

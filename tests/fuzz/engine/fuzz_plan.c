@@ -323,7 +323,7 @@ static struct shape shape_of(const struct model_config *s, const struct model_co
     struct net n = {.c = *s, .T = o->dtype};
     struct lora lora = {0};
     struct shape shape;
-    FUZZ_CHECK(net_layout(&n, &o->lora, &lora) == 0);
+    FUZZ_CHECK(net_layout(&n, &o->lora, NULL, &lora) == 0);
     plan_shape(&n, t, o, &shape);
     net_free(&n);
     lora_free(&lora);

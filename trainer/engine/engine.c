@@ -21,6 +21,7 @@
 #include "step/graphs.h"
 #include "step/micro_step.h"
 #include "weights/adapters.h"
+#include "weights/matrix_weights.h"
 #include "weights/weights.h"
 
 #include <errno.h>
@@ -335,12 +336,13 @@ static int read_teacher(struct engine *e, const char *dir)
 {
     const struct net *n = &e->teacher.net;
     const struct updated to = {e->teacher.weights, e->o.dtype};
-    return weights_load(e, dir, n, to, &e->teacher_hash);
+    return weights_load(e, dir, n, to, matrix_item, &e->teacher_hash);
 }
 
 static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
 {
-    TRY(weights_load(e, student_dir, &e->student, place_of_student(e), &e->student_hash));
+    TRY(weights_load(e, student_dir, &e->student, place_of_student(e), matrix_item,
+                     &e->student_hash));
     TRY(adapters_load(e, e->o.adapter_dir));
     return teacher_dir ? read_teacher(e, teacher_dir) : 0;
 }

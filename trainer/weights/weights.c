@@ -13,7 +13,6 @@
 #include "state/ranks.h"
 #include "weights/fp8_weights.h"
 #include "weights/loading.h"
-#include "weights/matrix_weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +145,7 @@ struct reading {
     const struct net *net; /* net that they belong to; NULL: they are adapters */
     enum nj_dtype T;
     char *arena;
+    weights_matrix *matrix;
     size_t at, end;
     bool in_arena; /* tensor `at` has been returned for the arena */
     atomic_flag told;
@@ -170,7 +170,7 @@ static bool next_tensor(void *user, struct load_item *out)
         }
         r->in_arena = false;
         r->at++;
-        if (r->net && matrix_item(r->net, spec, t, out))
+        if (r->net && r->matrix(r->net, spec, t, out))
             return true;
     }
     return false;
@@ -243,7 +243,7 @@ static void begin_reading(struct engine *e, const struct tensors *w)
 }
 
 int weights_load(struct engine *e, const char *dir, const struct net *n, struct updated to,
-                 uint64_t *hash)
+                 weights_matrix *matrix, uint64_t *hash)
 {
     struct tensors w;
     TRY(source_tensors(dir, &w));
@@ -255,6 +255,7 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
                         .net = n,
                         .T = to.T,
                         .arena = to.w,
+                        .matrix = matrix,
                         .told = ATOMIC_FLAG_INIT};
     const int rc = read_tensors(dir, &r, hash);
     tensors_close(&w);

@@ -9,10 +9,12 @@
 #include "state/engine_struct.h"
 #include "weights/loading.h"
 
-/* Read a model's weights: those of its arena go to `to`, the others (params.first -1) to their matrices. hash: of all
- * tensors (tensor_hash.h). */
+/* Read a model's weights: those of its arena go to `to`, the others (params.first -1) where `matrix` says, which
+ * returns false for a tensor that is not kept here. hash: of all tensors (tensor_hash.h). */
+typedef bool weights_matrix(const struct net *n, size_t spec, const struct tensor *t,
+                            struct load_item *out);
 int weights_load(struct engine *e, const char *dir, const struct net *n, struct updated to,
-                 uint64_t *hash);
+                 weights_matrix *matrix, uint64_t *hash);
 /* Read an arena of T from opened files. Refuse missing and extra tensors. */
 int weights_read(struct engine *e, const char *dir, const struct tensors *w, const struct params *p,
                  enum nj_dtype T, void *arena);

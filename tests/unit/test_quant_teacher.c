@@ -15,7 +15,7 @@
 #include "net/quant.h"
 #include "nojit_ops.h"
 #include "run/teacher_types.h"
-#include "weights/quant_weights.h"
+#include "weights/block_scales.h"
 
 enum { WORDS = 1301, SPECS_MOST = 64 };
 
@@ -441,7 +441,7 @@ static void scales_are_where_they_are_looked_for(void **state)
             for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
                 _Alignas(16) unsigned char block[256] = {[3] = broken[i].kind};
                 memcpy(block + at, &broken[i].scale, sizeof broken[i].scale);
-                if (expands(s, type, block) != quant_finite(t, block, bytes))
+                if (expands(s, type, block) != block_scales_finite(t, block, bytes))
                     fail_msg("%s, byte %zu, %04x", tensor_type_name(t), at, broken[i].scale);
             }
         }

@@ -8,7 +8,7 @@
 #include "model/model_open.h"
 #include "ref/blocks.h"
 #include "unit.h"
-#include "weights/quant_weights.h"
+#include "weights/block_scales.h"
 
 #define FOLDERS "tests/golden/quantized/"
 #define DOWN "model.layers.0.mlp.down_proj."
@@ -305,7 +305,7 @@ static void nan_in_a_quantized_folder_is_found(void **state)
         check_ok(source_tensors(at("folder"), &w), "folder");
         const struct tensor *t = tensors_find(&w, DOWN "weight");
         tensor_rows(t, 0, 64, rows);
-        assert_int_equal(quant_finite(t->dtype, rows, t->bytes), !broken);
+        assert_int_equal(block_scales_finite(t->dtype, rows, t->bytes), !broken);
         tensors_close(&w);
     }
 }

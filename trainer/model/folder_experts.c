@@ -12,7 +12,6 @@
 #include "formats/safetensors.h"
 #include "io/error.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +40,7 @@ static const struct stack {
     {FIELDS_OSS, ".mlp.experts.gate_up_proj_blocks", MXFP4, {"gate_proj.weight", "up_proj.weight"}},
     {FIELDS_OSS, ".mlp.experts.down_proj_blocks", MXFP4, {"down_proj.weight"}},
 };
-enum { MXFP4_ELEMENTS = 32, MXFP4_BYTES = 16, MXFP4_NAN = 255, STRIDED_ELEMENTS = 8 };
+enum { MXFP4_ELEMENTS = 32, MXFP4_BYTES = 16, STRIDED_ELEMENTS = 8 };
 
 struct splitting {
     const char *dir;
@@ -96,21 +95,19 @@ static void strided(const struct packed *p, int64_t row, int64_t column, unsigne
     memcpy(to, x, sizeof x);
 }
 
-/* Element 2 i of a block is in the lower half of its byte i. */
+/* Make a block of NJ_TYPE_MXFP4. In files element 2 i of a block is in the lower half of its byte i, in such a block
+ * elements i and i + 16 share a byte. */
 static void mxfp4(const struct packed *p, int64_t row, int64_t column, unsigned char *to)
 {
-    static const float values[] = {0, .5f, 1, 1.5f, 2, 3, 4, 6};
     const int64_t block =
         (p->first + row * p->row_step) * (p->columns / MXFP4_ELEMENTS) + column / MXFP4_ELEMENTS;
-    const int scale = p->part[1].data[block], exponent = scale - 127;
-    float x[MXFP4_ELEMENTS];
-    for (int i = 0; i < MXFP4_ELEMENTS; i++) {
-        const int bits = p->part[0].data[block * MXFP4_BYTES + i / 2] >> i % 2 * 4 & 15;
-        x[i] = scale == MXFP4_NAN
-                   ? NAN
-                   : ldexpf(bits & 8 ? -values[bits & 7] : values[bits & 7], exponent);
+    const unsigned char *codes = p->part[0].data + block * MXFP4_BYTES;
+    to[0] = p->part[1].data[block];
+    for (int i = 0; i < MXFP4_BYTES; i++) {
+        const int shift = i % 2 * 4;
+        to[1 + i] = (unsigned char)((codes[i / 2] >> shift & 15) |
+                                    (codes[i / 2 + MXFP4_BYTES / 2] >> shift & 15) << 4);
     }
-    memcpy(to, x, sizeof x);
 }
 
 /* ---- one tensor of all experts ---- */
@@ -149,7 +146,6 @@ static int describe(const struct tensor *t, const struct stack *s, const struct 
     case MXFP4:
         p->part[1] = part_at(scales, expert);
         p->block = mxfp4;
-        p->type = "MXFP4";
         p->elements = MXFP4_ELEMENTS;
         p->rows = t->shape[1] / parts;
         p->columns = t->shape[2] * MXFP4_ELEMENTS;
@@ -175,7 +171,8 @@ static void append(struct splitting *x, const struct tensor *t, const struct sta
         to->data = p.part[0].data + (size_t)k * to->bytes;
         return;
     }
-    to->bytes = (size_t)(p.rows * p.columns) * sizeof(float);
+    to->dtype = s->form == MXFP4 ? NJ_TYPE_MXFP4 : NJ_TYPE_F32;
+    to->bytes = tensor_type_bytes(to->dtype, p.rows * p.columns);
     to->packed = &x->packed[x->packs];
     x->packed[x->packs++] = p;
 }

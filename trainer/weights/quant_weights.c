@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * quant_weights.c: loads blocks to the device as they lie in the file, in pieces of whole rows; floats in a file are
- * quantized on the way if the options say so. Bad importance matrices have left files with scales that are not
- * finite, which would make every logit NaN.
+ * quantized on the way if the options say so.
  */
 #include "weights/quant_weights.h"
 
@@ -11,64 +10,12 @@
 #include "io/error.h"
 #include "net/quant.h"
 #include "nojit_ops.h"
+#include "weights/block_scales.h"
 #include "weights/weights.h"
 
 #include <stdlib.h>
 
 enum { ROWS_AT_ONCE = 16 };
-
-/* Form of a scale: float16, float, given by byte 3 of an I4 block, or the exponent of a power of two. */
-enum form { HALF, SINGLE, BY_KIND, POWER };
-
-/* Offsets of the scales in a block; the second is -1 if it has one. */
-static const struct scales {
-    int first, second;
-    enum form form;
-} scales_of[NJ_TYPES] = {
-    [NJ_TYPE_Q8_0] = {0, -1},
-    [NJ_TYPE_Q4_0] = {0, -1},
-    [NJ_TYPE_Q4_1] = {0, 2},
-    [NJ_TYPE_Q5_0] = {0, -1},
-    [NJ_TYPE_Q5_1] = {0, 2},
-    [NJ_TYPE_Q2_K] = {80, 82},
-    [NJ_TYPE_Q3_K] = {108, -1},
-    [NJ_TYPE_Q4_K] = {0, 2},
-    [NJ_TYPE_Q5_K] = {0, 2},
-    [NJ_TYPE_Q6_K] = {208, -1},
-    [NJ_TYPE_IQ4_NL] = {0, -1},
-    [NJ_TYPE_IQ4_XS] = {0, -1},
-    [NJ_TYPE_NF4] = {0, -1, SINGLE},
-    [NJ_TYPE_I4_32] = {0, -1, BY_KIND},
-    [NJ_TYPE_I4_64] = {0, -1, BY_KIND},
-    [NJ_TYPE_I4_128] = {0, -1, BY_KIND},
-    [NJ_TYPE_F8_32] = {0, -1, SINGLE},
-    [NJ_TYPE_F8_128] = {0, -1, SINGLE},
-    [NJ_TYPE_MXFP4] = {0, -1, POWER},
-};
-
-/* Return whether a scale is finite. The upper half of a float, which is a bfloat16, decides; the largest exponent
- * stands for NaN. */
-static bool is_finite(enum form form, const unsigned char *scale)
-{
-    if (form == POWER)
-        return *scale != 0xff;
-    const unsigned char *upper = scale + (form == SINGLE ? 2 : 0);
-    const bool half = form == HALF || (form == BY_KIND && scale[3] == 0);
-    const unsigned char all = half ? 0x7c : 0x7f;
-    return (upper[1] & all) != all || (!half && (upper[0] & 0x80) == 0);
-}
-
-bool quant_finite(enum nj_tensor_type type, const void *data, size_t bytes)
-{
-    const unsigned char *blocks = data;
-    const struct scales at = scales_of[type];
-    const size_t each = tensor_type_bytes(type, tensor_type_block(type));
-    for (size_t b = 0; b < bytes; b += each)
-        if (!is_finite(at.form, blocks + b + at.first) ||
-            (at.second >= 0 && !is_finite(at.form, blocks + b + at.second)))
-            return false;
-    return true;
-}
 
 /* Convert a few rows to blocks of `type`: as the file has them, or quantized. Return 0, NJ_E_FORMAT if they are not
  * finite, or NJ_E_NOMEM. */
@@ -78,7 +25,8 @@ static int rows_as(enum nj_tensor_type type, const struct tensor *t, int64_t fir
     const int64_t columns = t->shape[1];
     if (t->dtype == type) {
         tensor_rows(t, first, rows, to);
-        return quant_finite(type, to, tensor_type_bytes(type, rows * columns)) ? 0 : NJ_E_FORMAT;
+        return block_scales_finite(type, to, tensor_type_bytes(type, rows * columns)) ? 0
+                                                                                      : NJ_E_FORMAT;
     }
     float *x = malloc((size_t)(rows * columns) * sizeof *x);
     if (!x)

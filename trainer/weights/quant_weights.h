@@ -11,7 +11,5 @@
 /* Fill in how a tensor is loaded to its rows of a matrix, in the type that those are kept in. Values that are not
  * finite are refused. */
 void quant_item(const struct matrix *m, int row, const struct tensor *t, struct load_item *out);
-/* Return whether the scales of blocks, and so all elements, are finite. */
-bool quant_finite(enum nj_tensor_type type, const void *blocks, size_t bytes);
 
 #endif

@@ -11,6 +11,7 @@
 #include "net/teacher_shard.h"
 #include "nojit_ops.h"
 #include "state/ranks.h"
+#include "weights/block_scales.h"
 #include "weights/fp8_weights.h"
 #include "weights/loading.h"
 
@@ -76,14 +77,20 @@ static int check_tensors(const char *dir, const struct params *p, const struct t
     return 0;
 }
 
+/* Say that a tensor holds a number that is not finite, once for a model. */
+static void say_finite(const struct load_item *i, bool finite)
+{
+    if (i->path && !finite && !atomic_flag_test_and_set(i->told))
+        note("%s: tensor %s contains NaN or infinity: runs and exports of this model will fail; "
+             "fetch the model again or use an earlier checkpoint",
+             i->path, i->tensor->name);
+}
+
 static int fill_elements(struct engine *e, const struct load_item *i, int64_t first, int64_t count,
                          char *staged)
 {
     loading_convert(e, i->tensor, first, count, i->T, staged);
-    if (i->path && !loading_finite(e, staged, count, i->T) && !atomic_flag_test_and_set(i->told))
-        note("%s: tensor %s contains NaN or infinity: runs and exports of this model will fail; "
-             "fetch the model again or use an earlier checkpoint",
-             i->path, i->tensor->name);
+    say_finite(i, loading_finite(e, staged, count, i->T));
     return 0;
 }
 
@@ -104,6 +111,7 @@ static int fill_blocks(struct engine *e, const struct load_item *i, int64_t firs
 {
     (void)e;
     tensor_rows(i->tensor, first, count, staged);
+    say_finite(i, block_scales_finite(i->tensor->dtype, staged, (size_t)count * i->unit_bytes));
     return 0;
 }
 

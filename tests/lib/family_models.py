@@ -245,13 +245,14 @@ def same_weights(folder, original):
         expect(apart < 1e-25, f"{name} differs by {apart:g}")
 
 
-def eval_of(model):
-    said = json.loads(nojit("eval", "--model", model, "--data", work / "text.txt", "--device", "cpu", "--seq-len", 48, "--json"))
+def eval_of(model, *more):
+    said = json.loads(nojit("eval", "--model", model, *more, "--data", work / "text.txt", "--device", "cpu", "--seq-len", 48, "--json"))
     return {name: x for name, x in said.items() if "loss" in name or "perplexity" in name or "token" in name}
 
 
-def same_eval(file, folder, rounded):
-    got, want = eval_of(file), eval_of(folder)
+def same_eval(file, folder, rounded, *student):
+    """The losses of two models, or with a student those that they teach it with."""
+    got, want = (eval_of(*student, "--teacher", m) if student else eval_of(m) for m in (file, folder))
     close = all(abs(got[name] - x) <= rounded * x for name, x in want.items())
     expect(want and got.keys() == want.keys() and close, f"{got}, not {want}")
 
@@ -287,6 +288,10 @@ def round_trip(name, d):
         for file, folder in (("files", theirs), ("numbers", d / "packed")):
             check(f"{name} is converted by llama.cpp, its {file}", convert, folder, d / f"{file}.gguf")
             check(f"{name}, converted: its losses are the folder's, of {file}", same_eval, d / f"{file}.gguf", folder, 0)
+        for packed in (d / "packed", d / "numbers.gguf"):
+            check(f"{name}, quantized: {packed.name} teaches what the expanded weights do", same_eval, packed, d / "expanded", 0, theirs)
+        want = lambda: their_logits(d / "expanded", family, fields)
+        check(f"{name}, converted: its logits are those of transformers, of numbers", lambda: expect_equal(our_logits(d / "numbers.gguf"), want()))
         return
     if name in TEACHERS:
         check(f"{name} is stacked", stack, theirs, d / "stacked")

@@ -363,7 +363,8 @@ bool experts_read_blocks(const nj_context *ctx, enum nj_tensor_type type)
 static bool can_read(const struct work *r, const struct matrix *m, int first, int rows,
                      struct read_in_place *out)
 {
-    *out = (struct read_in_place){.blocks = quant_blocks(m, first, rows, &out->type)};
+    out->type = NJ_TYPE_F32;
+    out->blocks = quant_blocks(m, first, rows, &out->type);
     if (!out->blocks)
         return m->format == &matrix_plain;
     return m->T == NJ_LP && experts_read_blocks(r->ctx, out->type);

@@ -37,6 +37,9 @@ enum feature {
     FEATURE_FUSED_GATE_UP, /* files hold gate and up as one tensor */
     /* experts: gated MLPs of which a router chooses some for each row */
     FEATURE_EXPERTS,
+    FEATURE_CORRECTION,    /* a bias decides on their choice, and not on their weights */
+    FEATURE_SHARED_EXPERT, /* one more, which all rows take */
+    FEATURE_SHARED_GATE,   /* with shared_expert: a gate of each row multiplies its output */
     FEATURES
 };
 
@@ -66,6 +69,9 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_MLP_BIAS] = "mlp_bias",
     [FEATURE_FUSED_GATE_UP] = "fused_gate_up",
     [FEATURE_EXPERTS] = "experts",
+    [FEATURE_CORRECTION] = "correction_bias",
+    [FEATURE_SHARED_EXPERT] = "shared_expert",
+    [FEATURE_SHARED_GATE] = "shared_gate",
 };
 
 /* Return the feature with that name, or -1. */

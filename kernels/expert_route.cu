@@ -80,7 +80,7 @@ static __device__ __forceinline__ uint32_t best_groups(const float (&key)[EACH],
 template <typename T>
 static __device__ __forceinline__ void
 expert_route(int *chosen, float *weight, const T *logits, const T *bias, int N, int E, int J, int G,
-             int groups_used, int rule, int renormalize, float scale)
+             int groups_used, int rule, int renormalize, float scale, float eps)
 {
     const int lane = threadIdx.x % 32;
     const int64_t n = (int64_t)blockIdx.x * (NJ_THREADS / 32) + threadIdx.x / 32;
@@ -136,7 +136,7 @@ expert_route(int *chosen, float *weight, const T *logits, const T *bias, int N, 
         its_score = exp2_fast((logit - warp_max(logit)) * LOG2_E);
     const float total = warp_sum(lane < J ? its_score : 0);
     if (renormalize || rule == NJ_ROUTE_TOP_SOFTMAX)
-        its_score /= total + 1e-20f;
+        its_score /= total + eps;
     if (lane < J) {
         chosen[n * J + lane] = its;
         weight[n * J + lane] = scale * its_score;

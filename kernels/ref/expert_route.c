@@ -60,7 +60,7 @@ static void scores_of(real *score, const real *row, int32_t E, int32_t rule)
 
 void NJ_REF(expert_route)(int32_t *chosen, real *weight, const real *logits, const real *bias,
                           int32_t N, int32_t E, int32_t J, int32_t G, int32_t groups_used,
-                          int32_t rule, int32_t renormalize, float scale)
+                          int32_t rule, int32_t renormalize, float scale, float eps)
 {
 #pragma omp parallel for
     for (int32_t n = 0; n < N; n++) {
@@ -88,7 +88,7 @@ void NJ_REF(expert_route)(int32_t *chosen, real *weight, const real *logits, con
         }
         for (int32_t j = 0; j < J; j++) {
             const real share = renormalize || rule == NJ_ROUTE_TOP_SOFTMAX
-                                   ? part[j] / (sum + (real)1e-20)
+                                   ? part[j] / (sum + (real)eps)
                                    : part[j];
             weight[(int64_t)n * J + j] = (real)scale * share;
         }

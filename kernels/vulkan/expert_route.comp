@@ -129,7 +129,7 @@ void nj_expert_route()
     float share = rule == TOP_SOFTMAX ? nj_exp(logit - chosen_top) : score_of(logit, top) * part;
     const float total = group_sum(lane < J ? share : 0.0, WIDTH);
     if (renormalize != 0 || rule == TOP_SOFTMAX)
-        share /= total + 1e-20;
+        share /= total + eps;
     if (lane < J && n < N) {
         from_i32(chosen, int64_t(n) * J).v[lane] = its;
         from(weight, int64_t(n) * J).v[lane] = scale * share;

@@ -10,7 +10,8 @@
 
 void nj_ref_expert_route_f64(int32_t *chosen, double *weight, const double *logits,
                              const double *bias, int32_t N, int32_t E, int32_t J, int32_t G,
-                             int32_t groups_used, int32_t rule, int32_t renormalize, float scale);
+                             int32_t groups_used, int32_t rule, int32_t renormalize, float scale,
+                             float eps);
 void nj_ref_expert_sort_f64(int32_t *first, int32_t *row, int32_t *place, const int32_t *chosen,
                             int32_t N, int32_t E, int32_t J);
 void nj_ref_expert_gemm_f64(double *y, const double *x, const int32_t *row, const double *w,
@@ -46,6 +47,7 @@ void nj_ref_expert_gemv_down_blocks_f64(int TYPE, double *y, const double *act, 
                                         const double *weight, int32_t N, int32_t J, int32_t E,
                                         int32_t I, int32_t C);
 
+#define TINY 1e-20f
 enum { N = 9, E = 12, J = 4, P = N * J, C = 16, M = 8, LD = 24 };
 
 /* ---- routes ---- */
@@ -54,13 +56,14 @@ struct route {
     int32_t G, groups_used, rule, renormalize;
     float scale;
     const double *bias;
+    float eps;
 };
 
 static void route(const struct route *r, const double *logits, int32_t rows, int32_t *chosen,
                   double *weight)
 {
     nj_ref_expert_route_f64(chosen, weight, logits, r->bias, rows, E, J, r->G, r->groups_used,
-                            r->rule, r->renormalize, r->scale);
+                            r->rule, r->renormalize, r->scale, r->eps);
 }
 
 /* Return the share of an expert in the sum of the exponentials of those that `among` marks. */
@@ -77,7 +80,7 @@ static void routes_equal_their_formulas(void **state)
     (void)state;
     const double *logits = random_values(N * E);
     for (int32_t variant = 0; variant < 6; variant++) {
-        const struct route r = {1, 1, variant / 2, variant % 2, 1.5f, NULL};
+        const struct route r = {1, 1, variant / 2, variant % 2, 1.5f, NULL, TINY};
         int32_t chosen[P];
         double *weight = zeros(P);
         route(&r, logits, N, chosen, weight);
@@ -111,12 +114,12 @@ static void the_lower_of_equal_experts_is_chosen_first(void **state)
     const int32_t want[J] = {1, 3, 5, 4}, of_equals[J] = {0, 1, 2, 3};
     int32_t chosen[J];
     for (int32_t rule = 0; rule < 3; rule++) {
-        route(&(struct route){1, 1, rule, 1, 1, NULL}, logits, 1, chosen, weight);
+        route(&(struct route){1, 1, rule, 1, 1, NULL, TINY}, logits, 1, chosen, weight);
         assert_memory_equal(chosen, want, sizeof want);
     }
     for (int e = 0; e < E; e++)
         logits[e] = NAN;
-    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 1, NULL}, logits, 1, chosen, weight);
+    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 1, NULL, TINY}, logits, 1, chosen, weight);
     assert_memory_equal(chosen, of_equals, sizeof of_equals);
 }
 
@@ -129,7 +132,7 @@ static void a_bias_changes_the_choice_alone(void **state)
     for (int32_t rule = 0; rule < 3; rule += 2) {
         double weight[J], sum = 0;
         int32_t chosen[J];
-        route(&(struct route){1, 1, rule, 0, 1, bias}, logits, 1, chosen, weight);
+        route(&(struct route){1, 1, rule, 0, 1, bias, TINY}, logits, 1, chosen, weight);
         assert_memory_equal(chosen, want, sizeof want);
         for (int e = 0; e < E; e++)
             sum += exp(logits[e]);
@@ -147,9 +150,20 @@ static void weights_of_sigmoids_that_are_0_are_0(void **state)
     int32_t chosen[J];
     for (int e = 0; e < E; e++)
         logits[e] = -800 - e % 3;
-    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 1, NULL}, logits, 1, chosen, weight);
+    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 1, NULL, TINY}, logits, 1, chosen, weight);
     for (int j = 0; j < J; j++)
         assert_true(weight[j] == 0 && chosen[j] == 3 * j);
+}
+
+static void eps_is_added_to_the_sum_of_weights(void **state)
+{
+    (void)state;
+    double weight[J];
+    int32_t chosen[J];
+    const double logits[E] = {0};
+    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 3, NULL, 0.5f}, logits, 1, chosen, weight);
+    for (int j = 0; j < J; j++)
+        assert_close(weight[j], 3 * 0.5 / (0.5 * J + 0.5), 1e-15);
 }
 
 /* The second of four groups has the best expert, the first and the last have the best pairs. */
@@ -162,7 +176,7 @@ static void experts_come_from_the_best_groups(void **state)
     int32_t chosen[J];
     const double bias[E] = {0};
     for (int biased = 0; biased < 2; biased++) {
-        route(&(struct route){4, 2, NJ_ROUTE_SIGMOID, 1, 1, biased ? bias : NULL}, logits, 1,
+        route(&(struct route){4, 2, NJ_ROUTE_SIGMOID, 1, 1, biased ? bias : NULL, TINY}, logits, 1,
               chosen, weight);
         assert_memory_equal(chosen, want, sizeof want);
     }
@@ -401,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup(the_lower_of_equal_experts_is_chosen_first, reset),
         cmocka_unit_test_setup(a_bias_changes_the_choice_alone, reset),
         cmocka_unit_test_setup(weights_of_sigmoids_that_are_0_are_0, reset),
+        cmocka_unit_test_setup(eps_is_added_to_the_sum_of_weights, reset),
         cmocka_unit_test_setup(experts_come_from_the_best_groups, reset),
         cmocka_unit_test_setup(pairs_are_sorted_by_expert_row_and_slot, reset),
         cmocka_unit_test_setup(pairs_without_an_expert_have_no_place, reset),

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gates.c: the double references of output gates: they equal their formula, by element and by head, and all
- * gradients are derivatives.
+ * test_gates.c: the double references of output gates: they equal their formula, by element, by head and by row, and
+ * all gradients are derivatives.
  */
 #include "gradients.h"
 
 void nj_ref_gate_fwd_f64(double *y, const double *o, const double *g, int32_t N, int32_t C,
                          int32_t D);
+void nj_ref_row_gate_f64(double *y, const double *d, const double *x, const double *w, int32_t N,
+                         int32_t I, int32_t C);
 void nj_ref_gate_bwd_f64(double *dout, double *dg, double *y, const double *dy, const double *o,
                          const double *g, int32_t N, int32_t C, int32_t D);
 
@@ -42,6 +44,22 @@ static void gates_equal_the_formula(void **state)
     }
 }
 
+static void a_row_has_one_gate(void **state)
+{
+    (void)state;
+    enum { I = 16 };
+    const double *d = random_values(N * I), *x = random_values(N * C), *w = random_values(C);
+    double *y = zeros(N * I), *in_place = copy(d, N * I);
+    nj_ref_row_gate_f64(y, d, x, w, N, I, C);
+    nj_ref_row_gate_f64(in_place, in_place, x, w, N, I, C);
+    for (int n = 0; n < N; n++) {
+        const double gate = (1 + tanh(dot(x + n * C, w, C) / 2)) / 2;
+        for (int i = 0; i < I; i++)
+            assert_close(y[n * I + i], d[n * I + i] * gate, 1e-14);
+    }
+    assert_memory_equal(in_place, y, N * I * sizeof *y);
+}
+
 static double gate_loss(void *args)
 {
     const struct gate_args *a = args;
@@ -74,6 +92,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(gates_equal_the_formula, reset),
+        cmocka_unit_test_setup(a_row_has_one_gate, reset),
         cmocka_unit_test_setup(gate_gradient_is_the_derivative, reset),
     };
     return cmocka_run_group_tests_name("gates", tests, NULL, NULL);

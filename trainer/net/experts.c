@@ -143,20 +143,20 @@ static void route(struct work *r, const struct block_pass *p, const void *x)
     linear_fwd(r, &l, e->logits, x, product_weight(r, p->a, router));
     if (block_has(b, FEATURE_MLP_BIAS))
         add_router_bias(r, p);
-    OP(r,
-       nj_expert_route(r->s, NJ_F32,
-                       &(struct nj_expert_route){.chosen = e->chosen,
-                                                 .weight = e->weight,
-                                                 .logits = e->logits,
-                                                 .bias = NULL,
-                                                 .N = N,
-                                                 .E = b->experts,
-                                                 .J = b->experts_used,
-                                                 .G = 1,
-                                                 .groups_used = 1,
-                                                 .rule = (int)b->router,
-                                                 .renormalize = b->renormalized,
-                                                 .scale = matrix_scale(&p->matrix[EXPERTS_DOWN])}));
+    OP(r, nj_expert_route(r->s, NJ_F32,
+                          &(struct nj_expert_route){.chosen = e->chosen,
+                                                    .weight = e->weight,
+                                                    .logits = e->logits,
+                                                    .bias = NULL,
+                                                    .N = N,
+                                                    .E = b->experts,
+                                                    .J = b->experts_used,
+                                                    .G = 1,
+                                                    .groups_used = 1,
+                                                    .rule = (int)b->router,
+                                                    .renormalize = b->renormalized,
+                                                    .scale = matrix_scale(&p->matrix[EXPERTS_DOWN]),
+                                                    .eps = 1e-20f}));
 }
 
 /* Sort the pairs of a row and an expert by expert. */

@@ -57,11 +57,13 @@ enum {
     FIELDS_HUNYUAN = 1 << 9,   /* alpha of rope type "dynamic" and others */
     FIELDS_DEPTH = 1 << 10,    /* scale_emb, scale_depth, dim_model_base */
     FIELDS_BASES = 1 << 11,    /* layer_rope_theta */
-    FIELDS_EXPERTS = 1 << 12,  /* num_experts and others */
+    FIELDS_EXPERTS = 1 << 12,  /* moe_intermediate_size and others */
     FIELDS_MUSE = 1 << 13,     /* qk_scale_factor, output_multiplier, post_norm_eps */
     FIELDS_OSS = 1 << 14,      /* swiglu_limit and others; models that are read, not written */
     FIELDS_CONV = 1 << 15,     /* conv_L_cache, block_ff_dim, norm_eps and others */
     FIELDS_DELTA = 1 << 16,    /* linear_num_value_heads and others */
+    FIELDS_SPARSE = 1 << 17, /* decoder_sparse_step, mlp_only_layers, intermediate_size of others */
+    FIELDS_SHARED = 1 << 18, /* shared_expert_intermediate_size */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -90,13 +92,14 @@ static const struct family {
     bool neighbors;       /* element 2i rotates with 2i + 1 */
     bool rope_needed;     /* a file must have rope_parameters */
     enum nj_route router; /* rule of its routers, if its layers have experts */
+    bool renormalized;    /* norm_topk_prob */
     bool tied;
     enum window_rule windows;
     enum rotation_rule rotation;
     int window, period; /* sliding_window (0: none), sliding_window_pattern */
     /* Sizes of a model whose file leaves them out; 0: it must have them. */
     int hidden_size, ffn_size, layers, heads, vocab_size;
-    int experts, experts_used, expert_size;
+    int experts, experts_used, expert_size, shared_size;
     /* Parts of the names of tensors that differ from those of tensor_names.c. */
     struct tensor_rename {
         const char *from, *to;
@@ -194,7 +197,7 @@ static const struct family {
      .architecture = "Qwen3MoeForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS),
-     .fields = FIELDS_EXPERTS,
+     .fields = FIELDS_EXPERTS | FIELDS_SPARSE,
      .kv_heads = 4,
      .max_positions = 32768,
      .rms_eps = 1e-6,
@@ -503,6 +506,33 @@ static const struct family {
      .layers = 32,
      .heads = 16,
      .vocab_size = 248320},
+    {.model_type = "qwen3_5_moe_text",
+     .models = "Qwen3.5 with experts: 35B-A3B, 122B-A10B (its text)",
+     .architecture = "Qwen3_5MoeForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_GATE) |
+                  FEATURE_BIT(FEATURE_GATED_Q),
+     .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS) | FEATURE_BIT(FEATURE_SHARED_EXPERT) |
+            FEATURE_BIT(FEATURE_SHARED_GATE),
+     .recurrent = NORMED_BEFORE | FEATURE_BIT(FEATURE_CONV) | FEATURE_BIT(FEATURE_DELTA),
+     .fields = FIELDS_DELTA | FIELDS_ROTARY | FIELDS_EXPERTS | FIELDS_SHARED,
+     .gain_offset = 1,
+     .head_dim = 256,
+     .kv_heads = 2,
+     .max_positions = 32768,
+     .rms_eps = 1e-6,
+     .rope_theta = 1e4,
+     .rotary = 0.25,
+     .router = NJ_ROUTE_SOFTMAX,
+     .renormalized = true,
+     .period = 4,
+     .hidden_size = 2048,
+     .layers = 40,
+     .heads = 16,
+     .vocab_size = 248320,
+     .experts = 256,
+     .experts_used = 8,
+     .expert_size = 512,
+     .shared_size = 512},
 };
 
 enum { FAMILIES = sizeof families / sizeof *families, NAMES_BYTES = 256 };
@@ -521,6 +551,12 @@ static inline const char *family_ffn_field(const struct family *f)
 static inline const char *family_eps_field(const struct family *f)
 {
     return f->fields & FIELDS_CONV ? "norm_eps" : "rms_norm_eps";
+}
+
+/* Return whether all layers of the family's models have experts, whose width is moe_intermediate_size. */
+static inline bool family_has_no_dense(const struct family *f)
+{
+    return (f->fields & FIELDS_EXPERTS) != 0 && (f->fields & FIELDS_SPARSE) == 0;
 }
 
 /* Return whether models of the family have experts, and so can only be teachers. */
@@ -547,6 +583,7 @@ static const struct composite {
     {"mistral3", "mistral", true},
     {"muse_glimmer", "muse_glimmer_text", false},
     {"qwen3_5", "qwen3_5_text", false},
+    {"qwen3_5_moe", "qwen3_5_moe_text", false},
 };
 
 static inline const struct composite *composite_find(const char *model_type)

@@ -47,6 +47,10 @@ enum feature {
 #define FEATURE_BIT(feature) (1u << (feature))
 #define NORMED_BEFORE FEATURE_BIT(FEATURE_NORM_BEFORE)
 #define NORMED_AFTER FEATURE_BIT(FEATURE_NORM_AFTER)
+/* Features of experts, which the dense MLPs of a model lack. */
+#define EXPERT_FEATURES                                                                            \
+    (FEATURE_BIT(FEATURE_EXPERTS) | FEATURE_BIT(FEATURE_CORRECTION) |                              \
+     FEATURE_BIT(FEATURE_SHARED_EXPERT) | FEATURE_BIT(FEATURE_SHARED_GATE))
 
 static const char *const feature_names[FEATURES] = {
     [FEATURE_QKV_BIAS] = "qkv_bias",

@@ -59,6 +59,10 @@ def with_delta(value_heads, key_heads, size, layer_types, head_dim, rotary, **mo
                  rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": rotary}, **more)  # fmt: skip
 
 
+def without_dense(fields):
+    return {name: x for name, x in fields.items() if name != "intermediate_size"}
+
+
 def longrope(pairs, original):
     return {"rope_type": "longrope", "rope_theta": 1e4, "original_max_position_embeddings": original,
             "short_factor": [1 + 0.05 * i for i in range(pairs)], "long_factor": [1.5 + 0.25 * i for i in range(pairs)]}  # fmt: skip
@@ -141,11 +145,17 @@ MODELS = {
     # the gated delta rule in the place of attention; queries and gates of each head in one tensor, and heads of which a part rotates
     "qwen3_5": ("Qwen3_5", with_delta(4, 2, 64, [LINEAR, FULL, LINEAR], 64, 0.25)),
     "qwen3_5_tied": ("Qwen3_5", with_delta(4, 4, 128, [FULL, LINEAR], 128, 0.5, linear_conv_kernel_dim=3, tie_word_embeddings=True)),
+    # the same with experts, and one that all rows take, with a gate of each row
+    "qwen3_5_moe": ("Qwen3_5Moe", without_dense(with_delta(4, 2, 64, [LINEAR, FULL, LINEAR], 64, 0.25, num_experts=7, num_experts_per_tok=3,
+                                                           moe_intermediate_size=40, shared_expert_intermediate_size=72))),
+    "qwen3_5_moe_tied": ("Qwen3_5Moe", without_dense(with_delta(4, 4, 128, [FULL, LINEAR], 128, 0.5, num_experts=6, num_experts_per_tok=1,
+                                                                moe_intermediate_size=40, shared_expert_intermediate_size=24,
+                                                                tie_word_embeddings=True))),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
 # Models that are teachers in their case, and continue the texts of a case in the place of its student.
-WRITERS = {name: name for name in ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")}
+WRITERS = {name: name for name in ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied")}
 # Fields of published files of older versions: model, fields that go, fields that come.
 FORMS = {
     "gemma3_published": ("gemma3", ["layer_types", "rope_parameters"], dict(
@@ -164,6 +174,9 @@ FORMS = {
         full_attn_idxs=[1], block_ff_dim=96, block_dim=128, block_norm_eps=1e-3, conv_dim=128, rope_theta=1e4, tie_embedding=True)),
     "qwen3_5_published": ("qwen3_5", ["layer_types"], dict(
         full_attention_interval=2, attn_output_gate=True, mamba_ssm_dtype="float32", mtp_num_hidden_layers=1,
+        rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 0.25, "mrope_interleaved": True, "mrope_section": [4, 2, 2]})),
+    "qwen3_5_moe_published": ("qwen3_5_moe", ["layer_types"], dict(
+        full_attention_interval=2, attn_output_gate=True, mamba_ssm_dtype="float32", mtp_num_hidden_layers=1, mlp_only_layers=[],
         rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 0.25, "mrope_interleaved": True, "mrope_section": [4, 2, 2]})),
     "hunyuan_published": ("hunyuan", ["rope_parameters"], dict(
         rope_theta=1e4, rope_scaling={"alpha": 50.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
@@ -205,6 +218,8 @@ CASES = {
     "lfm2_taps": ("lfm2_taps", "lfm2", dict(grad_accum=2)),
     "qwen3_5": ("qwen3_5", "qwen3_5_tied", {}),
     "qwen3_5_tied": ("qwen3_5_tied", "qwen3_5", dict(grad_accum=2)),
+    "qwen3_5_moe": ("qwen3", "qwen3_5_moe", {}),
+    "qwen3_5_moe_tied": ("qwen3", "qwen3_5_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
     "minicpm": ("minicpm", "minicpm_tied", {}),
     "minicpm_tied": ("minicpm_tied", "minicpm", {}),
 }
@@ -250,7 +265,7 @@ def granite_of_minicpm(fields):
 def config_of(family, fields):
     if family == "MiniCPM":
         return granite_of_minicpm(fields)
-    return getattr(transformers, family + ("Text" if family in ("Gemma3", "Qwen3_5") else "") + "Config")(**fields)
+    return getattr(transformers, family + ("Text" if family in ("Gemma3", "Qwen3_5", "Qwen3_5Moe") else "") + "Config")(**fields)
 
 
 EAGER = dict(attn_implementation="eager", experts_implementation="eager")

@@ -45,7 +45,7 @@ static void write_tensor(struct st_writer *w, const struct st_declared *t, doubl
 /* Write the weights of a model whose tensors cases.json lists. */
 static void write_weights(const char *folder, const json_t *tensors)
 {
-    enum { TENSORS_MOST = 128 };
+    enum { TENSORS_MOST = 192 };
     struct st_declared declared[TENSORS_MOST] = {0};
     double mean[TENSORS_MOST], deviation[TENSORS_MOST];
     char path[600];
@@ -314,6 +314,8 @@ int main(void)
         OF_FAMILY("lfm2_taps"),
         OF_FAMILY("qwen3_5"),
         OF_FAMILY("qwen3_5_tied"),
+        OF_FAMILY("qwen3_5_moe"),
+        OF_FAMILY("qwen3_5_moe_tied"),
         OF_FAMILY("minicpm"),
         OF_FAMILY("minicpm_tied"),
         OF_FORM("gemma3_published"),

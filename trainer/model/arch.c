@@ -60,8 +60,9 @@ static bool blocks_are_alike(const struct block *a, const struct block *b)
            a->window == b->window && a->rope == b->rope && a->score_scale == b->score_scale &&
            a->ffn_size == b->ffn_size && a->act == b->act && a->experts == b->experts &&
            a->experts_used == b->experts_used && a->router == b->router &&
-           a->renormalized == b->renormalized && a->glu_limit == b->glu_limit &&
-           a->glu_alpha == b->glu_alpha && a->channels == b->channels && a->taps == b->taps;
+           a->renormalized == b->renormalized && a->shared_size == b->shared_size &&
+           a->glu_limit == b->glu_limit && a->glu_alpha == b->glu_alpha &&
+           a->channels == b->channels && a->taps == b->taps;
 }
 
 bool layers_are_alike(const struct layer *a, const struct layer *b)
@@ -121,7 +122,7 @@ int block_channels(const struct block *b)
 
 int64_t block_ffn_used(const struct block *b)
 {
-    return (int64_t)b->ffn_size * (b->kind == BLOCK_EXPERTS ? b->experts_used : 1);
+    return (int64_t)b->ffn_size * (b->kind == BLOCK_EXPERTS ? b->experts_used : 1) + b->shared_size;
 }
 
 float block_score_scale(const struct block *b)

@@ -47,6 +47,8 @@ struct block {
     int experts, experts_used;
     enum nj_route router;
     bool renormalized;
+    /* number of rows of gate of the expert that all rows take; 0: there is none */
+    int shared_size;
     /* bound of gate and up, and factor of the gate within its sigmoid, as in expert_glu_clamped; 0: a plain MLP */
     float glu_limit, glu_alpha;
     /* BLOCK_CONV: number of channels. BLOCK_CONV and BLOCK_DELTA: number of rows that a row of a convolution is
@@ -111,7 +113,8 @@ bool block_has(const struct block *b, enum feature feature);
 int64_t block_qkv_size(const struct block *b);
 /* Return the number of channels of its convolution; 0 for a block without one. */
 int block_channels(const struct block *b);
-/* Return the number of rows of gate that a token takes, of all its experts; 0 for a block without an MLP. */
+/* Return the number of rows of gate that a token takes, of all its experts, the shared one among them; 0 for a block without an
+ * MLP. */
 int64_t block_ffn_used(const struct block *b);
 /* Return the factor of the scores of its attention. */
 float block_score_scale(const struct block *b);

@@ -112,7 +112,8 @@ static int read_sizes(const struct fields *f, const struct family *family, struc
 {
     struct block *attention = &blocks[PLAIN_ATTENTION];
     TRY(field_int(f, "hidden_size", family->hidden_size, &c->hidden_size));
-    TRY(field_int(f, family_ffn_field(family), family->ffn_size, &blocks[PLAIN_GLU].ffn_size));
+    if (!family_has_no_dense(family))
+        TRY(field_int(f, family_ffn_field(family), family->ffn_size, &blocks[PLAIN_GLU].ffn_size));
     TRY(field_int(f, "num_hidden_layers", family->layers, &c->layers));
     TRY(field_int(f, "num_attention_heads", family->heads, &attention->heads));
     TRY(field_int(f, "vocab_size", family->vocab_size, &c->vocab_size));
@@ -191,7 +192,7 @@ struct block *config_plain_layers(struct model_config *c, const char *model_type
     c->gain_offset = family->plain_final ? 0 : family->gain_offset;
     c->embed_normed = family->embed_normed;
     struct block *blocks = c->arch.kind[0].block;
-    blocks[PLAIN_GLU].features = family->mlp & ~FEATURE_BIT(FEATURE_EXPERTS);
+    blocks[PLAIN_GLU].features = family->mlp & ~EXPERT_FEATURES;
     blocks[PLAIN_ATTENTION].features = family->attention;
     blocks[PLAIN_ATTENTION].gain_offset = blocks[PLAIN_GLU].gain_offset = family->gain_offset;
     return blocks;

@@ -110,6 +110,11 @@ static int check_experts(const struct block *b, const struct config_file *f)
     if (b->ffn_size % 8 != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; it must be a multiple of 8", where, size.text,
                     b->ffn_size);
+    const int most = CONFIG_SIZE_MOST - b->experts * b->ffn_size;
+    if (b->shared_size > most || b->shared_size % 8 != 0)
+        return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; multiples of 8 up to %d are supported here",
+                    where, field_called(f, "shared_expert_intermediate_size").text, b->shared_size,
+                    most);
     if (block_has(b, FEATURE_MLP_BIAS) && b->experts % 8 != 0)
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s is %d; where routers have biases it must be a multiple of 8", where,

@@ -48,6 +48,29 @@ static int read_sparse(const struct fields *f, const struct model_config *c, boo
     return 0;
 }
 
+/* Refuse what the class of a family without dense MLPs does not read, unless it is what the class computes. */
+static int check_all_sparse(const struct fields *f, const struct model_config *c,
+                            const struct block *b, const bool *sparse)
+{
+    static const char only[] = "mlp_only_layers", step[] = "decoder_sparse_step",
+                      norm[] = "norm_topk_prob";
+    bool all = true;
+    for (int l = 0; l < c->layers; l++)
+        all = all && sparse[l];
+    const char *name = !b->renormalized ? norm : field_get(f, only) ? only : step;
+    if (b->renormalized && all)
+        return 0;
+    return field_refuse(f, NJ_E_UNSUPPORTED, name, field_get(f, name),
+                        "in this family all layers have experts, whose weights are divided by "
+                        "their sum; use another model");
+}
+
+/* Read the size of the expert that all rows take; 0: there is none. */
+static int read_shared(const struct fields *f, const struct family *family, struct block *out)
+{
+    return field_int(f, "shared_expert_intermediate_size", family->shared_size, &out->shared_size);
+}
+
 /* Read what only the experts of gpt-oss have; the width of its MLPs is theirs. */
 static int read_oss(const struct fields *f, struct block *out)
 {
@@ -80,8 +103,11 @@ int config_experts(const struct fields *f, const struct family *family,
         return read_oss(f, out);
     }
     TRY(field_int(f, "moe_intermediate_size", family->expert_size, &out->ffn_size));
-    TRY(field_bool(f, "norm_topk_prob", false, &out->renormalized));
-    return read_sparse(f, c, sparse);
+    TRY(field_bool(f, "norm_topk_prob", family->renormalized, &out->renormalized));
+    if (family->fields & FIELDS_SHARED)
+        TRY(read_shared(f, family, out));
+    TRY(read_sparse(f, c, sparse));
+    return family_has_no_dense(family) ? check_all_sparse(f, c, out, sparse) : 0;
 }
 
 int config_balance(const struct fields *f, float *out)
@@ -106,17 +132,23 @@ static void put_whole(json_t *root, const char *name, int value)
     json_object_set_new(root, name, json_integer(value));
 }
 
-void config_put_experts(json_t *root, const struct model_config *c, const struct family *family)
+static void put_sparse(json_t *root, const struct model_config *c)
 {
-    const struct block *b = arch_first(&c->arch, c->layers, BLOCK_EXPERTS);
-    if (!(family->fields & FIELDS_EXPERTS))
-        return;
     json_t *dense = json_array();
     for (int l = 0; l < c->layers; l++)
         if (arch_block(&c->arch, l, BLOCK_GLU))
             json_array_append_new(dense, json_integer(l));
     put_whole(root, "decoder_sparse_step", 1);
     json_object_set_new(root, "mlp_only_layers", dense);
+}
+
+void config_put_experts(json_t *root, const struct model_config *c, const struct family *family)
+{
+    const struct block *b = arch_first(&c->arch, c->layers, BLOCK_EXPERTS);
+    if (!(family->fields & FIELDS_EXPERTS))
+        return;
+    if (family->fields & FIELDS_SPARSE)
+        put_sparse(root, c);
     if (!b)
         return;
     put_whole(root,
@@ -124,7 +156,10 @@ void config_put_experts(json_t *root, const struct model_config *c, const struct
               b->experts);
     put_whole(root, "num_experts_per_tok", b->experts_used);
     put_whole(root, "moe_intermediate_size", b->ffn_size);
-    json_object_set_new(root, "norm_topk_prob", json_boolean(b->renormalized));
+    if (!family_has_no_dense(family))
+        json_object_set_new(root, "norm_topk_prob", json_boolean(b->renormalized));
+    if (family->fields & FIELDS_SHARED)
+        put_whole(root, "shared_expert_intermediate_size", b->shared_size);
     if (c->balance > 0) {
         json_object_set_new(root, "output_router_logits", json_true());
         json_object_set_new(root, "router_aux_loss_coef", real_of_float(c->balance));

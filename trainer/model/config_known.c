@@ -272,7 +272,7 @@ static const struct neutral_field {
      "only causal models are supported; use a language model"},
     {"num_local_experts", "0 1", FIELDS_EXPERTS | FIELDS_OSS, 0, 0, NO_EXPERTS},
     {"num_experts", "0 1", FIELDS_EXPERTS | FIELDS_OSS, 0, 0, NO_EXPERTS},
-    {"shared_expert_intermediate_size", "0", 0, 0, 0,
+    {"shared_expert_intermediate_size", "0", FIELDS_SHARED, 0, 0,
      "experts that all rows take are not supported; use a model without them"},
     {"n_routed_experts", "0 1", 0, 0, 0, NO_EXPERTS},
     {"is_encoder_decoder", "false", 0, 0, 0, NO_DECODER},

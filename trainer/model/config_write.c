@@ -35,6 +35,8 @@ static json_t *config_object(const struct model_config *c, const struct family *
                   attention->kv_heads, "head_dim", attention->head_dim, "vocab_size", c->vocab_size,
                   "max_position_embeddings", c->max_positions);
     json_object_set_new(root, family_ffn_field(family), json_integer(ffn_size));
+    if (family_has_no_dense(family))
+        json_object_del(root, family_ffn_field(family));
     json_object_set_new(root, "dtype", json_string(dtype));
     json_object_set_new(root, family_eps_field(family), real_of_float(c->rms_eps));
     json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));

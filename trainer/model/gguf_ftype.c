@@ -61,7 +61,8 @@ enum nj_tensor_type gguf_ftype_type(const struct gguf_ftype *m, const struct mod
                                                           [NJ_TYPE_Q5_K] = NJ_TYPE_Q5_1,
                                                           [NJ_TYPE_Q6_K] = NJ_TYPE_Q8_0};
     const bool steps = spec->role == ROLE_DELTA_B_WEIGHT || spec->role == ROLE_DELTA_A_WEIGHT;
-    if (spec->rank != 2 || spec->role == ROLE_ROUTER_WEIGHT || steps)
+    const bool routes = spec->role == ROLE_ROUTER_WEIGHT || spec->role == ROLE_SHARED_SWITCH;
+    if (spec->rank != 2 || routes || steps)
         return NJ_TYPE_F32;
     if (tensor_type_block(m->type) == 1)
         return m->type;

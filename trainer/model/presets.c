@@ -49,6 +49,8 @@
     FIELD("num_experts_per_tok", J)                                                                \
     FIELD("moe_intermediate_size", I) FIELD("norm_topk_prob", true)
 
+#define SHARED(I) FIELD("shared_expert_intermediate_size", I)
+
 #define OSS_ROPE                                                                                   \
     ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":32.0,\"truncate\":false,"                \
     "\"original_max_position_embeddings\":4096}"
@@ -86,6 +88,10 @@ const struct preset presets[] = {
      .summary = "over bytes, Qwen3.5 form with linear attention",
      .fields = FIELDS("qwen3_5_text", 128, 256, 4, 2, 1, 64, 264, 512) DELTA(4, 2, 64)
          FIELD("eos_token_id", 256)},
+    {.name = "nojit-tiny-qwen3.5-moe",
+     .summary = "over bytes, Qwen3.5 form with linear attention and experts, for tests",
+     .fields = FIELDS("qwen3_5_moe_text", 128, null, 4, 2, 1, 64, 264, 512) DELTA(4, 2, 64)
+         EXPERTS(8, 2, 64) SHARED(64) FIELD("eos_token_id", 256)},
     {.name = "nojit-demo-teacher",
      .summary = "over bytes, for `make demo`",
      .config = {SHAPE("qwen2", 128, 448, 4, 2, 1, 64, 264, 512, BIASED), .eos_id = 256,
@@ -246,6 +252,16 @@ const struct preset presets[] = {
      .summary = "the shape of Qwen3.5 4B, text alone",
      .fields = FIELDS("qwen3_5_text", 2560, 9216, 32, 16, 4, 256, 248320, 262144) DELTA(32, 16, 128)
          TIED FIELD("eos_token_id", 248044) ",\"rope_theta\":1e7"},
+    {.name = "qwen3.5-35b-a3b",
+     .summary = "the shape of Qwen3.5 35B-A3B, text alone",
+     .fields =
+         FIELDS("qwen3_5_moe_text", 2048, null, 40, 16, 2, 256, 248320, 262144) DELTA(32, 16, 128)
+             EXPERTS(256, 8, 512) SHARED(512) FIELD("eos_token_id", 248044) ",\"rope_theta\":1e7"},
+    {.name = "qwen3.5-122b-a10b",
+     .summary = "the shape of Qwen3.5 122B-A10B, text alone",
+     .fields = FIELDS("qwen3_5_moe_text", 3072, null, 48, 32, 2, 256, 248320, 262144)
+         DELTA(64, 16, 128) EXPERTS(256, 8, 1024) SHARED(1024)
+             FIELD("eos_token_id", 248044) ",\"rope_theta\":1e7"},
     {.name = "lfm2-350m",
      .summary = "the shape of LFM2-350M",
      .fields = FIELDS("lfm2", 1024, 4608, 16, 16, 8, 64, 65536, 128000) MIXED("2,5,8,10,12,14")

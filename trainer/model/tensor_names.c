@@ -20,6 +20,7 @@ enum dim {
     DIM_HIDDEN,
     DIM_EXPERTS,
     DIM_FFN,
+    DIM_SHARED,
     DIM_GATE_UP,
     DIM_HEADS,
     DIM_Q,
@@ -88,6 +89,14 @@ static const struct role_row {
     [ROLE_EXPERT_GATE_WEIGHT] = {"mlp.experts.*.gate_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
     [ROLE_EXPERT_UP_WEIGHT] = {"mlp.experts.*.up_proj.weight", 2, DIM_FFN, DIM_HIDDEN, ALWAYS},
     [ROLE_EXPERT_DOWN_WEIGHT] = {"mlp.experts.*.down_proj.weight", 2, DIM_HIDDEN, DIM_FFN, ALWAYS},
+    [ROLE_SHARED_GATE_WEIGHT] = {"mlp.shared_expert.gate_proj.weight", 2, DIM_SHARED, DIM_HIDDEN,
+                                 FEATURE_SHARED_EXPERT},
+    [ROLE_SHARED_UP_WEIGHT] = {"mlp.shared_expert.up_proj.weight", 2, DIM_SHARED, DIM_HIDDEN,
+                               FEATURE_SHARED_EXPERT},
+    [ROLE_SHARED_DOWN_WEIGHT] = {"mlp.shared_expert.down_proj.weight", 2, DIM_HIDDEN, DIM_SHARED,
+                                 FEATURE_SHARED_EXPERT},
+    [ROLE_SHARED_SWITCH] = {"mlp.shared_expert_gate.weight", 2, DIM_ONE, DIM_HIDDEN,
+                            FEATURE_SHARED_GATE},
     [ROLE_EXPERTS_POST_NORM] = {"post_mlp_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE,
                                 FEATURE_NORM_AFTER},
     [ROLE_CONV_NORM] = {"input_layernorm.weight", 1, DIM_HIDDEN, DIM_ONE, FEATURE_NORM_BEFORE},
@@ -124,15 +133,15 @@ static const struct role_run {
       [BLOCK_DELTA] = {ROLE_DELTA_NORM, ROLE_DELTA_POST_NORM},
 };
 
-/* The matrices of all layers, the embedding and the LM head; all experts of a layer have at most as many rows as one
- * MLP may have (config_check()), and a router fewer than NJ_EXPERTS_MAX; a convolution has as many channels as all
- * heads have elements, at most, and the delta rule no more rows than attention; norms, biases and taps fit in the rest
- * up to 2^60. So neither the number of elements of a model nor of their bytes overflows 64 bits, and place() need not
- * check. */
+/* The matrices of all layers, the embedding and the LM head; all experts of a layer, the shared one among them, have at
+ * most as many rows as one MLP may have (config_check()), and a router and a gate no more than NJ_EXPERTS_MAX + 1; a
+ * convolution has as many channels as all heads have elements, at most, and the delta rule no more rows than attention;
+ * norms, biases and taps fit in the rest up to 2^60. So neither the number of elements of a model nor of their bytes
+ * overflows 64 bits, and place() need not check. */
 _Static_assert((int)CONFIG_CHANNELS_MOST <= CONFIG_HEADS_MOST * CONFIG_HEAD_DIM_MOST,
                "a convolution is no larger than attention");
 _Static_assert((int64_t)CONFIG_LAYERS_MOST *CONFIG_SIZE_MOST *(3LL * CONFIG_SIZE_MOST +
-                                                               NJ_EXPERTS_MAX +
+                                                               NJ_EXPERTS_MAX + 1 +
                                                                4LL * CONFIG_HEADS_MOST *
                                                                    CONFIG_HEAD_DIM_MOST) +
                        2LL * CONFIG_SIZE_MOST * CONFIG_SIZE_MOST <
@@ -149,6 +158,7 @@ static int64_t dim_size(const struct model_config *c, const struct block *b, enu
         [DIM_HIDDEN] = c->hidden_size,
         [DIM_EXPERTS] = b->experts,
         [DIM_FFN] = b->ffn_size,
+        [DIM_SHARED] = b->shared_size,
         [DIM_GATE_UP] = 2 * (int64_t)b->ffn_size,
         [DIM_HEADS] = b->heads,
         [DIM_Q] = q,

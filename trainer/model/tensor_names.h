@@ -51,6 +51,10 @@ enum tensor_role {
     ROLE_EXPERT_UP_BIAS,     /* [intermediate] */
     ROLE_EXPERT_DOWN_WEIGHT, /* [hidden, intermediate] */
     ROLE_EXPERT_DOWN_BIAS,   /* [hidden] */
+    ROLE_SHARED_GATE_WEIGHT, /* [intermediate of the shared expert, hidden]; these only with one */
+    ROLE_SHARED_UP_WEIGHT,   /* [intermediate of the shared expert, hidden] */
+    ROLE_SHARED_DOWN_WEIGHT, /* [hidden, intermediate of the shared expert] */
+    ROLE_SHARED_SWITCH,      /* [1, hidden]; only with a gate of the shared expert */
     ROLE_EXPERTS_POST_NORM,  /* [hidden] */
     /* gated short convolution */
     ROLE_CONV_NORM, /* [hidden] */

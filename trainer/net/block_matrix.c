@@ -16,13 +16,12 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
             .norm = ROLE_INPUT_NORM,
             .norm_after = ROLE_ATTENTION_POST_NORM,
             .count = 3,
-            .last = FEATURE_BIT(FEATURE_GATE),
             .matrix =
                 {
                     [ATTENTION_QKV] = MATRIX("qkv", QKV_WEIGHT, V_WEIGHT, X_NORM, false),
                     [ATTENTION_O] = MATRIX("o", O_WEIGHT, O_WEIGHT, X_OTHER, true, ROLE_O_BIAS),
-                    [ATTENTION_GATE] =
-                        MATRIX("gate", ATTENTION_GATE, ATTENTION_GATE, X_OTHER, false),
+                    [ATTENTION_GATE] = MATRIX("gate", ATTENTION_GATE, ATTENTION_GATE, X_OTHER,
+                                              false, .only = FEATURE_BIT(FEATURE_GATE)),
                 },
         },
     [BLOCK_GLU] =
@@ -44,7 +43,7 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
         {
             .norm = ROLE_EXPERTS_NORM,
             .norm_after = ROLE_EXPERTS_POST_NORM,
-            .count = 3,
+            .count = 6,
             .matrix =
                 {
                     [EXPERTS_ROUTER] = MATRIX("router", ROUTER_WEIGHT, ROUTER_WEIGHT, X_OTHER,
@@ -55,6 +54,15 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
                     [EXPERTS_DOWN] =
                         MATRIX("experts_down", EXPERT_DOWN_WEIGHT, EXPERT_DOWN_WEIGHT, X_OTHER,
                                true, .small = true, .of_experts = true),
+                    [EXPERTS_SHARED_GATE_UP] =
+                        MATRIX("shared_gate_up", SHARED_GATE_WEIGHT, SHARED_UP_WEIGHT, X_OTHER,
+                               false, .only = FEATURE_BIT(FEATURE_SHARED_EXPERT)),
+                    [EXPERTS_SHARED_DOWN] =
+                        MATRIX("shared_down", SHARED_DOWN_WEIGHT, SHARED_DOWN_WEIGHT, X_OTHER,
+                               true),
+                    [EXPERTS_SHARED_SWITCH] =
+                        MATRIX("shared_gate", SHARED_SWITCH, SHARED_SWITCH, X_OTHER,
+                               false, .small = true, .only = FEATURE_BIT(FEATURE_SHARED_GATE)),
                 },
         },
     [BLOCK_CONV] =
@@ -91,7 +99,10 @@ const struct block_matrices block_matrices[BLOCK_KINDS] = {
 int block_matrix_count(const struct block *b)
 {
     const struct block_matrices *all = &block_matrices[b->kind];
-    return all->count - (all->last != 0 && (b->features & all->last) == 0);
+    int count = 0;
+    while (count < all->count && (all->matrix[count].only & ~b->features) == 0)
+        count++;
+    return count;
 }
 
 /* A gate reads the normed rows, too, as T. Biases of an MLP are gradients' sums over rows of T. */

@@ -18,21 +18,29 @@ struct block_matrix {
     enum tensor_role bias;        /* bias of its y; ROLE_EMBED: none, or kernels of heads add it */
     bool small;                   /* its products are always in T */
     bool of_experts;              /* it consists of a matrix of each expert */
+    /* bit of the feature without which a block lacks this matrix and those behind it; 0: none */
+    unsigned only;
 };
 
-enum { BLOCK_MATRICES_MOST = 3 };
+enum { BLOCK_MATRICES_MOST = 6 };
 struct block_matrices {
     enum tensor_role norm;       /* gain of the norm before the block, whose rows it multiplies */
     enum tensor_role norm_after; /* gain of the norm of its output */
     int count;
-    unsigned last; /* feature without which a block lacks the last matrix, as a bit; 0: none */
     struct block_matrix matrix[BLOCK_MATRICES_MOST];
 };
 
 /* Numbers of the matrices in a block of each kind. */
 enum { ATTENTION_QKV, ATTENTION_O, ATTENTION_GATE };
 enum { GLU_GATE_UP, GLU_DOWN };
-enum { EXPERTS_ROUTER, EXPERTS_GATE_UP, EXPERTS_DOWN };
+enum {
+    EXPERTS_ROUTER,
+    EXPERTS_GATE_UP,
+    EXPERTS_DOWN,
+    EXPERTS_SHARED_GATE_UP,
+    EXPERTS_SHARED_DOWN,
+    EXPERTS_SHARED_SWITCH
+};
 enum { CONV_IN, CONV_OUT };
 enum { DELTA_IN, DELTA_STEPS, DELTA_OUT };
 extern const struct block_matrices block_matrices[BLOCK_KINDS];

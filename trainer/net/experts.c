@@ -11,6 +11,7 @@
 #include "net/layer_gemm.h"
 #include "net/norm.h"
 #include "net/quant.h"
+#include "net/shared_expert.h"
 #include "nojit_ops.h"
 
 #include <stdio.h>
@@ -29,7 +30,8 @@ static int64_t experts_of(const struct block *b)
 
 static int64_t wide_of(const struct block *b)
 {
-    return (int64_t)b->experts_used * b->ffn_size;
+    const int64_t wide = (int64_t)b->experts_used * b->ffn_size;
+    return wide > b->shared_size ? wide : b->shared_size;
 }
 
 static void *take(struct carve *m, size_t rows, size_t each, size_t bytes)
@@ -307,7 +309,8 @@ static void gate_up(struct work *r, const struct block_pass *p)
         activate(r, p);
 }
 
-static void down(struct work *r, const struct block_pass *p)
+/* Compute the output, to which the shared expert's is added, unless it is NULL. */
+static void down(struct work *r, const struct block_pass *p, const void *shared)
 {
     const struct expert_acts *e = &p->a->experts;
     const struct matrix *m = &p->matrix[EXPERTS_DOWN];
@@ -329,7 +332,7 @@ static void down(struct work *r, const struct block_pass *p)
                                                      .d = e->output,
                                                      .weight = e->weight,
                                                      .place = e->place,
-                                                     .addend = NULL,
+                                                     .addend = shared,
                                                      .N = acts_rows(p->a),
                                                      .J = p->b->experts_used,
                                                      .C = C,
@@ -465,9 +468,10 @@ static bool forward_few(struct work *r, const struct block_pass *p)
     if (p->a->mode != ACTS_DECODE || acts_rows(p->a) * p->b->experts_used > p->b->experts ||
         !can_read_layer(r, p, &f))
         return false;
+    if (!shared_expert_fwd(r, p))
+        OP(r, nj_zero(r->s, p->v.output, bytes));
     route(r, p, block_rows(p));
     gate_up_few(r, p, &f, block_rows(p));
-    OP(r, nj_zero(r->s, p->v.output, bytes));
     down_few(r, p, &f, p->v.output);
     return true;
 }
@@ -486,8 +490,9 @@ static void forward(struct work *r, const struct block_pass *p)
 {
     if (forward_few(r, p))
         return;
+    const void *shared = shared_expert_fwd(r, p);
     compute_arrays(r, p);
-    down(r, p);
+    down(r, p, shared);
 }
 
 /* ---- a decoder's step of few rows ---- */
@@ -504,6 +509,7 @@ static void step(struct work *r, const struct block_pass *p)
     CHECK(can_read_layer(r, p, &f));
     norm_fwd(r, p, NULL);
     route(r, p, p->a->y);
+    shared_expert_step(r, p);
     gate_up_few(r, p, &f, p->a->y);
     down_few(r, p, &f, p->v.x);
 }

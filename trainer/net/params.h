@@ -36,7 +36,7 @@ void params_free(struct params *p);
 /* Return the first element of the matrices of a layer; of layer p->layers, their end. The matrices of all layers lie
  * together: the embedding comes before them, an untied head after them. There is no gap between them (hidden
  * sizes and numbers of rows are multiples of 8): anything in a gap of the gradients would count in their norm. Routers
- * may have other numbers of rows, in models that are not trained. */
+ * and gates of experts may have other numbers of rows, in models that are not trained. */
 int64_t params_layer(const struct params *p, int layer);
 /* Return the number of elements of the matrices of all layers. */
 int64_t params_matrices(const struct params *p);

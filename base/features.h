@@ -32,6 +32,7 @@ enum feature {
     /* recurrent layers */
     FEATURE_CONV,  /* causal convolution over the rows of a document, each channel by itself */
     FEATURE_DELTA, /* the gated delta rule */
+    FEATURE_GROUPED_DELTA, /* with delta_rule: files hold the rows of its products by key head */
     /* gated MLP */
     FEATURE_MLP_BIAS,      /* its GEMMs add biases */
     FEATURE_FUSED_GATE_UP, /* files hold gate and up as one tensor */
@@ -70,6 +71,7 @@ static const char *const feature_names[FEATURES] = {
     [FEATURE_GATED_Q] = "gated_q",
     [FEATURE_CONV] = "conv",
     [FEATURE_DELTA] = "delta_rule",
+    [FEATURE_GROUPED_DELTA] = "grouped_delta",
     [FEATURE_MLP_BIAS] = "mlp_bias",
     [FEATURE_FUSED_GATE_UP] = "fused_gate_up",
     [FEATURE_EXPERTS] = "experts",

@@ -19,6 +19,10 @@ static inline int head_element(int D, int rotary, int i)
  * on follow each other in both. */
 static inline int head_place(int D, int rotary, int e, int *count)
 {
+    if (rotary == 0) {
+        *count = D - e;
+        return e;
+    }
     const int pairs = rotary / 2, others = D / 2 - pairs, rotates = e < 2 * pairs;
     const int run = rotates ? pairs : others, at = rotates ? e : e - 2 * pairs;
     *count = run - at % run;

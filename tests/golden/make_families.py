@@ -151,11 +151,16 @@ MODELS = {
     "qwen3_5_moe_tied": ("Qwen3_5Moe", without_dense(with_delta(4, 4, 128, [FULL, LINEAR], 128, 0.5, num_experts=6, num_experts_per_tok=1,
                                                                 moe_intermediate_size=40, shared_expert_intermediate_size=24,
                                                                 tie_word_embeddings=True))),
+    # the same, but that files hold the rows of the delta rule's products by key head; a layer without experts
+    "qwen3_next": ("Qwen3Next", with_delta(8, 2, 64, [LINEAR, FULL, LINEAR], 64, 0.25, shared_expert_intermediate_size=48, **EXPERTS)),
+    "qwen3_next_tied": ("Qwen3Next", with_delta(4, 4, 64, [FULL, LINEAR], 128, 0.5, shared_expert_intermediate_size=24,
+                                                tie_word_embeddings=True, **EXPERTS | dict(norm_topk_prob=True, mlp_only_layers=[]))),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
 # Models that are teachers in their case, and continue the texts of a case in the place of its student.
-WRITERS = {name: name for name in ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied")}
+WRITERS = {name: name for name in ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next",
+                                "qwen3_next_tied")}
 # Fields of published files of older versions: model, fields that go, fields that come.
 FORMS = {
     "gemma3_published": ("gemma3", ["layer_types", "rope_parameters"], dict(
@@ -178,6 +183,8 @@ FORMS = {
     "qwen3_5_moe_published": ("qwen3_5_moe", ["layer_types"], dict(
         full_attention_interval=2, attn_output_gate=True, mamba_ssm_dtype="float32", mtp_num_hidden_layers=1, mlp_only_layers=[],
         rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 0.25, "mrope_interleaved": True, "mrope_section": [4, 2, 2]})),
+    "qwen3_next_published": ("qwen3_next", ["layer_types", "rope_parameters"], dict(
+        full_attention_interval=2, rope_theta=1e4, rope_scaling=None, partial_rotary_factor=0.25)),
     "hunyuan_published": ("hunyuan", ["rope_parameters"], dict(
         rope_theta=1e4, rope_scaling={"alpha": 50.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
                                       "type": "dynamic"})),
@@ -220,6 +227,8 @@ CASES = {
     "qwen3_5_tied": ("qwen3_5_tied", "qwen3_5", dict(grad_accum=2)),
     "qwen3_5_moe": ("qwen3", "qwen3_5_moe", {}),
     "qwen3_5_moe_tied": ("qwen3", "qwen3_5_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
+    "qwen3_next": ("qwen3", "qwen3_next", {}),
+    "qwen3_next_tied": ("qwen3", "qwen3_next_tied", dict(temperature=1.5, kd_ratio=0.9)),
     "minicpm": ("minicpm", "minicpm_tied", {}),
     "minicpm_tied": ("minicpm_tied", "minicpm", {}),
 }

@@ -67,14 +67,19 @@ MODELS = {
     "lfm2_taps": changed("lfm2_taps"),
     "qwen3_5": changed("qwen3_5", num_hidden_layers=4, layer_types=None),
     "qwen3_5_tied": changed("qwen3_5_tied"),
+    "qwen3_5_moe": changed("qwen3_5_moe", num_hidden_layers=4, layer_types=None),
+    "qwen3_5_moe_tied": changed("qwen3_5_moe_tied"),
+    "qwen3_next": changed("qwen3_next", num_hidden_layers=4, layer_types=None),
+    "qwen3_next_tied": changed("qwen3_next_tied"),
     "minicpm": changed("minicpm"),
     "minicpm_tied": changed("minicpm_tied", rope_parameters=PLAIN_ROPE),
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
-NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "qwen3_5", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe")
+NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "qwen3_5", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe", "gpt_oss",
+           "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied")
 # Families that only run forward here.
-TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss")
+TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied")
 READ = ("gpt_oss",)  # and are not written
 # llama.cpp's converter takes layers for recurrent ones whose type is not spelled as in published files.
 SPELLED = {"granite_hybrid": {"layer_types": ["attention", "attention"]}}

@@ -180,6 +180,14 @@ static const json_t *find_case(const char *name)
 }
 
 /* Open a case, whose student is another form of its model if one is named. */
+/* Return whether a model of a case is its teacher. */
+static bool is_teacher(const json_t *entry, const char *model)
+{
+    const char *teacher = json_string_value(json_object_get(entry, "teacher"));
+    return teacher && strcmp(teacher, model) == 0;
+}
+
+/* Open a case of a model's name. form: folder in the place of that model's; NULL: there is none. */
 static struct golden open_form(const char *name, const char *form)
 {
     const json_t *entry = find_case(name), *of_teacher = json_object_get(entry, "teacher_prompts");
@@ -190,8 +198,12 @@ static struct golden open_form(const char *name, const char *form)
     read_options(json_object_get(entry, "options"), &g.o);
     g.o.teacher_has_context = json_is_true(of_teacher);
     g.o.answers = of_teacher != NULL;
-    check_ok(engine_create(ctx, folder_of(form ? form : student),
-                           teacher ? folder_of(teacher) : NULL, &g.o, NULL, NULL, &g.e),
+    if (form && is_teacher(entry, name))
+        teacher = form;
+    else if (form)
+        student = form;
+    check_ok(engine_create(ctx, folder_of(student), teacher ? folder_of(teacher) : NULL, &g.o, NULL,
+                           NULL, &g.e),
              name);
     snprintf(path, sizeof path, "%s%s.safetensors", set->folder, name);
     check_ok(st_open_file(path, &g.want), path);

@@ -92,6 +92,10 @@ const struct preset presets[] = {
      .summary = "over bytes, Qwen3.5 form with linear attention and experts, for tests",
      .fields = FIELDS("qwen3_5_moe_text", 128, null, 4, 2, 1, 64, 264, 512) DELTA(4, 2, 64)
          EXPERTS(8, 2, 64) SHARED(64) FIELD("eos_token_id", 256)},
+    {.name = "nojit-tiny-qwen3-next",
+     .summary = "over bytes, Qwen3-Next form with linear attention and experts, for tests",
+     .fields = FIELDS("qwen3_next", 128, 256, 4, 2, 1, 64, 264, 512) DELTA(4, 2, 64)
+         EXPERTS(8, 2, 64) SHARED(64) FIELD("eos_token_id", 256)},
     {.name = "nojit-demo-teacher",
      .summary = "over bytes, for `make demo`",
      .config = {SHAPE("qwen2", 128, 448, 4, 2, 1, 64, 264, 512, BIASED), .eos_id = 256,
@@ -262,6 +266,10 @@ const struct preset presets[] = {
      .fields = FIELDS("qwen3_5_moe_text", 3072, null, 48, 32, 2, 256, 248320, 262144)
          DELTA(64, 16, 128) EXPERTS(256, 8, 1024) SHARED(1024)
              FIELD("eos_token_id", 248044) ",\"rope_theta\":1e7"},
+    {.name = "qwen3-next-80b-a3b",
+     .summary = "the shape of Qwen3-Next 80B-A3B",
+     .fields = FIELDS("qwen3_next", 2048, 5120, 48, 16, 2, 256, 151936, 262144) DELTA(32, 16, 128)
+         EXPERTS(512, 10, 512) SHARED(512) FIELD("eos_token_id", 151645) ",\"rope_theta\":1e7"},
     {.name = "lfm2-350m",
      .summary = "the shape of LFM2-350M",
      .fields = FIELDS("lfm2", 1024, 4608, 16, 16, 8, 64, 65536, 128000) MIXED("2,5,8,10,12,14")

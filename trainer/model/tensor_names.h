@@ -65,6 +65,9 @@ enum tensor_role {
     /* gated delta rule, of H value heads and K key heads of D elements */
     ROLE_DELTA_NORM,       /* [hidden] */
     ROLE_DELTA_QKV_WEIGHT, /* [(H + 2 K) D, hidden]: queries, keys, values */
+    ROLE_DELTA_Q_WEIGHT,   /* [K D, hidden]; with grouped_delta these three in place of the last one */
+    ROLE_DELTA_K_WEIGHT,   /* [K D, hidden] */
+    ROLE_DELTA_V_WEIGHT,   /* [H D, hidden] */
     ROLE_DELTA_Z_WEIGHT,   /* [H D, hidden] */
     ROLE_DELTA_B_WEIGHT,   /* [H, hidden] */
     ROLE_DELTA_A_WEIGHT,   /* [H, hidden] */

@@ -15,8 +15,8 @@ enum { ALIGN_ELEMENTS = 64 };
 static const bool continues[ROLE_COUNT] = {
     [ROLE_K_WEIGHT] = true,       [ROLE_V_WEIGHT] = true,         [ROLE_K_BIAS] = true,
     [ROLE_V_BIAS] = true,         [ROLE_UP_WEIGHT] = true,        [ROLE_UP_BIAS] = true,
-    [ROLE_EXPERT_UP_BIAS] = true, [ROLE_SHARED_UP_WEIGHT] = true, [ROLE_DELTA_Z_WEIGHT] = true,
-    [ROLE_DELTA_A_WEIGHT] = true,
+    [ROLE_EXPERT_UP_BIAS] = true, [ROLE_SHARED_UP_WEIGHT] = true, [ROLE_DELTA_K_WEIGHT] = true,
+    [ROLE_DELTA_V_WEIGHT] = true, [ROLE_DELTA_Z_WEIGHT] = true,   [ROLE_DELTA_A_WEIGHT] = true,
 };
 
 int64_t params_align(int64_t n)

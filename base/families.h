@@ -369,7 +369,7 @@ static const struct family families[] = {
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE,
      .recurrent = NORMED_BEFORE | FEATURE_BIT(FEATURE_CONV),
-     .fields = FIELDS_CONV,
+     .fields = FIELDS_CONV | FIELDS_ADJUST,
      .kv_heads = 8,
      .max_positions = 128000,
      .rms_eps = 1e-5,
@@ -388,6 +388,70 @@ static const struct family families[] = {
                 {"mlp.gate_proj", "feed_forward.w1"},
                 {"mlp.up_proj", "feed_forward.w3"},
                 {"mlp.down_proj", "feed_forward.w2"},
+                {"model.norm", "model.embedding_norm"}}},
+    {.model_type = "glm4_moe",
+     .models = "GLM-4.5-Air",
+     .limits = "without use_qk_norm",
+     .architecture = "Glm4MoeForCausalLM",
+     .attention = NORMED_BEFORE,
+     .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS) | FEATURE_BIT(FEATURE_CORRECTION) |
+            FEATURE_BIT(FEATURE_SHARED_EXPERT),
+     .biases = FEATURE_BIT(FEATURE_QKV_BIAS),
+     .fields = FIELDS_ROTARY | FIELDS_EXPERTS | FIELDS_LEADING | FIELDS_GLM,
+     .kv_heads = 8,
+     .max_positions = 131072,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e4,
+     .rotary = 0.5,
+     .router = NJ_ROUTE_SIGMOID,
+     .renormalized = true,
+     .hidden_size = 4096,
+     .ffn_size = 10944,
+     .layers = 46,
+     .heads = 96,
+     .vocab_size = 151552,
+     .experts = 128,
+     .experts_used = 8,
+     .expert_size = 1408,
+     .leading = 1,
+     .rename = {{"mlp.shared_expert", "mlp.shared_experts"}}},
+    {.model_type = "lfm2_moe",
+     .models = "LFM2, LFM2.5 with experts: 8B-A1B, 24B-A2B",
+     .architecture = "Lfm2MoeForCausalLM",
+     .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
+     .mlp = NORMED_BEFORE | FEATURE_BIT(FEATURE_EXPERTS) | FEATURE_BIT(FEATURE_CORRECTION),
+     .recurrent = NORMED_BEFORE | FEATURE_BIT(FEATURE_CONV),
+     .fields = FIELDS_CONV | FIELDS_EXPERTS | FIELDS_LEADING | FIELDS_EXPERT_BIAS,
+     .kv_heads = 8,
+     .max_positions = 128000,
+     .rms_eps = 1e-5,
+     .rope_theta = 1e6,
+     .router = NJ_ROUTE_SIGMOID,
+     .renormalized = true,
+     .route_eps = 1e-6,
+     .tied = true,
+     .hidden_size = 2048,
+     .ffn_size = 7168,
+     .layers = 32,
+     .heads = 32,
+     .vocab_size = 65536,
+     .experts = 32,
+     .experts_used = 4,
+     .expert_size = 1792,
+     .leading = 2,
+     .rename = {{"input_layernorm", "operator_norm"},
+                {"post_attention_layernorm", "ffn_norm"},
+                {"self_attn.q_norm", "self_attn.q_layernorm"},
+                {"self_attn.k_norm", "self_attn.k_layernorm"},
+                {"self_attn.o_proj", "self_attn.out_proj"},
+                {"mlp.gate_proj", "feed_forward.w1"},
+                {"mlp.up_proj", "feed_forward.w3"},
+                {"mlp.down_proj", "feed_forward.w2"},
+                {"mlp.gate.e_score_correction_bias", "feed_forward.expert_bias"},
+                {"mlp.gate", "feed_forward.gate"},
+                {"mlp.experts.*.gate_proj", "feed_forward.experts.*.w1"},
+                {"mlp.experts.*.up_proj", "feed_forward.experts.*.w3"},
+                {"mlp.experts.*.down_proj", "feed_forward.experts.*.w2"},
                 {"model.norm", "model.embedding_norm"}}},
     {.model_type = "qwen3_5_text",
      .models = "Qwen3.5, dense (its text)",
@@ -489,10 +553,21 @@ static inline const char *family_eps_field(const struct family *f)
     return f->fields & FIELDS_CONV ? "norm_eps" : "rms_norm_eps";
 }
 
+/* Return the one with the number of experts. */
+static inline const char *family_experts_field(const struct family *f)
+{
+    return f->fields & FIELDS_GLM ? "n_routed_experts" : "num_experts";
+}
+/* Return the one with the number of first layers without experts. */
+static inline const char *family_leading_field(const struct family *f)
+{
+    return f->fields & FIELDS_GLM ? "first_k_dense_replace" : "num_dense_layers";
+}
+
 /* Return whether all layers of the family's models have experts, whose width is moe_intermediate_size. */
 static inline bool family_has_no_dense(const struct family *f)
 {
-    return (f->fields & FIELDS_EXPERTS) != 0 && (f->fields & FIELDS_SPARSE) == 0;
+    return (f->fields & FIELDS_EXPERTS) != 0 && (f->fields & (FIELDS_SPARSE | FIELDS_LEADING)) == 0;
 }
 
 /* Return whether models of the family have experts, and so can only be teachers. */

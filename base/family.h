@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-enum { RENAMES_MOST = 9 };
+enum { RENAMES_MOST = 14 };
 
 #define ALL_BIASES (FEATURE_BIT(FEATURE_QKV_BIAS) | FEATURE_BIT(FEATURE_O_BIAS))
 
@@ -55,10 +55,15 @@ enum {
     FIELDS_EXPERTS = 1 << 12,  /* moe_intermediate_size and others */
     FIELDS_MUSE = 1 << 13,     /* qk_scale_factor, output_multiplier, post_norm_eps */
     FIELDS_OSS = 1 << 14,      /* swiglu_limit and others; models that are read, not written */
-    FIELDS_CONV = 1 << 15,     /* conv_L_cache, block_ff_dim, norm_eps and others */
+    FIELDS_CONV = 1 << 15,     /* conv_L_cache, norm_eps and others */
     FIELDS_DELTA = 1 << 16,    /* linear_num_value_heads and others */
     FIELDS_SPARSE = 1 << 17, /* decoder_sparse_step, mlp_only_layers, intermediate_size of others */
     FIELDS_SHARED = 1 << 18, /* shared_expert_intermediate_size */
+    FIELDS_ADJUST = 1 << 19, /* block_ff_dim, full_attn_idxs and others */
+    FIELDS_LEADING =
+        1 << 20, /* the number of first layers without experts, routed_scaling_factor */
+    FIELDS_EXPERT_BIAS = 1 << 21, /* use_expert_bias */
+    FIELDS_GLM = 1 << 22,         /* n_routed_experts, n_group and others */
 };
 
 /* A family of models: the facts that its name implies, and defaults for fields missing from config.json. */
@@ -88,13 +93,14 @@ struct family {
     bool rope_needed;     /* a file must have rope_parameters */
     enum nj_route router; /* rule of its routers, if its layers have experts */
     bool renormalized;    /* norm_topk_prob */
+    double route_eps;     /* number added to the sum that weights are divided by; 0: none */
     bool tied;
     enum window_rule windows;
     enum rotation_rule rotation;
     int window, period; /* sliding_window (0: none), sliding_window_pattern */
     /* Sizes of a model whose file leaves them out; 0: it must have them. */
     int hidden_size, ffn_size, layers, heads, vocab_size;
-    int experts, experts_used, expert_size, shared_size;
+    int experts, experts_used, expert_size, shared_size, leading;
     /* Parts of the names of tensors that differ from those of tensor_names.c. */
     struct tensor_rename {
         const char *from, *to;

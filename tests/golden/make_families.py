@@ -17,7 +17,7 @@ OUT (default: tests/golden/families) receives
 
 Weights are stored nowhere: element i of a tensor is mean + deviation * (s - 131070) / 37837, rounded to float32 and then to
 bfloat16, where s is the sum of the four 16-bit parts of SplitMix64's (i + 1)-th output from a seed, FNV-1a's 64-bit hash of
-the tensor's name. s is close to normally distributed.
+the tensor's name. s is close to normally distributed. Biases that decide on the choice of experts (WIDE) stay float32.
 """
 import json
 import pathlib
@@ -75,6 +75,7 @@ GRANITE = dict(embedding_multiplier=3.0, residual_multiplier=0.6, attention_mult
 DENSE_HYBRID = dict(num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=96, layer_types=[FULL, FULL], mamba_n_heads=4,
                     mamba_d_head=64)  # fmt: skip
 EXPERTS = dict(num_experts=7, num_experts_per_tok=3, moe_intermediate_size=40, norm_topk_prob=False, mlp_only_layers=[1])
+CHOSEN = dict(num_experts=9, num_experts_per_tok=3, moe_intermediate_size=40)
 MINICPM = dict(scale_emb=6, scale_depth=1.4, dim_model_base=64)
 
 # Name of the class, or of the family that is computed by another, and the fields of its configuration. Windows are shorter than
@@ -155,12 +156,24 @@ MODELS = {
     "qwen3_next": ("Qwen3Next", with_delta(8, 2, 64, [LINEAR, FULL, LINEAR], 64, 0.25, shared_expert_intermediate_size=48, **EXPERTS)),
     "qwen3_next_tied": ("Qwen3Next", with_delta(4, 4, 64, [FULL, LINEAR], 128, 0.5, shared_expert_intermediate_size=24,
                                                 tie_word_embeddings=True, **EXPERTS | dict(norm_topk_prob=True, mlp_only_layers=[]))),
+    # convolutions and experts, whose choice a bias decides on that is large beside the differences of scores; then without that bias
+    "lfm2_moe": ("Lfm2Moe", with_convolutions(128, ["conv", FULL, "conv"], num_dense_layers=1, routed_scaling_factor=1.75, **CHOSEN)),
+    "lfm2_moe_taps": ("Lfm2Moe", with_convolutions(128, [FULL, "conv"], conv_L_cache=5, num_dense_layers=0, use_expert_bias=False,
+                                                   tie_word_embeddings=False, **CHOSEN | dict(norm_topk_prob=False))),
+    # groups of experts of which a row may choose from two, the same bias, a shared expert without gates; biases and partial rotations
+    "glm4_moe": ("Glm4Moe", sizes(64, 2, 1, 3, head_dim=64, attention_bias=True, n_routed_experts=12, n_group=4, topk_group=2, n_shared_experts=2,
+                                  num_experts_per_tok=3, moe_intermediate_size=40, first_k_dense_replace=1, routed_scaling_factor=1.75,
+                                  rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 0.5})),
+    "glm4_moe_tied": ("Glm4Moe", sizes(64, 2, 1, 2, head_dim=64, n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=40,
+                                       first_k_dense_replace=0, norm_topk_prob=False, tie_word_embeddings=True,
+                                       rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 1.0})),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
 }  # fmt: skip
 # Models that are teachers in their case, and continue the texts of a case in the place of its student.
 WRITERS = {name: name for name in ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next",
-                                "qwen3_next_tied")}
+                                "qwen3_next_tied", "lfm2_moe", "lfm2_moe_taps",
+                                "glm4_moe", "glm4_moe_tied")}
 # Fields of published files of older versions: model, fields that go, fields that come.
 FORMS = {
     "gemma3_published": ("gemma3", ["layer_types", "rope_parameters"], dict(
@@ -185,6 +198,9 @@ FORMS = {
         rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 0.25, "mrope_interleaved": True, "mrope_section": [4, 2, 2]})),
     "qwen3_next_published": ("qwen3_next", ["layer_types", "rope_parameters"], dict(
         full_attention_interval=2, rope_theta=1e4, rope_scaling=None, partial_rotary_factor=0.25)),
+    "lfm2_moe_published": ("lfm2_moe", ["rope_parameters", "tie_word_embeddings"], dict(rope_theta=1e4, conv_bias=False)),
+    "glm4_moe_published": ("glm4_moe", ["rope_parameters"], dict(
+        rope_theta=1e4, rope_scaling=None, partial_rotary_factor=0.5, num_nextn_predict_layers=1, use_qk_norm=False)),
     "hunyuan_published": ("hunyuan", ["rope_parameters"], dict(
         rope_theta=1e4, rope_scaling={"alpha": 50.0, "beta_fast": 32, "beta_slow": 1, "factor": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
                                       "type": "dynamic"})),
@@ -229,6 +245,10 @@ CASES = {
     "qwen3_5_moe_tied": ("qwen3", "qwen3_5_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
     "qwen3_next": ("qwen3", "qwen3_next", {}),
     "qwen3_next_tied": ("qwen3", "qwen3_next_tied", dict(temperature=1.5, kd_ratio=0.9)),
+    "lfm2_moe": ("qwen3", "lfm2_moe", {}),
+    "lfm2_moe_taps": ("qwen3", "lfm2_moe_taps", dict(temperature=1.5, kd_ratio=0.9)),
+    "glm4_moe": ("qwen3", "glm4_moe", {}),
+    "glm4_moe_tied": ("qwen3", "glm4_moe_tied", dict(temperature=1.5, kd_ratio=0.9)),
     "minicpm": ("minicpm", "minicpm_tied", {}),
     "minicpm_tied": ("minicpm_tied", "minicpm", {}),
 }
@@ -296,6 +316,9 @@ def config_file(family, fields, config):
     return said | {"architectures": [family + ("Model" if family == "MuseGlimmerText" else "ForCausalLM")], "dtype": "bfloat16"}
 
 
+WIDE = ("expert_bias", "e_score_correction_bias")
+
+
 def value(name, shape, mean, deviation):
     seed = 0xCBF29CE484222325
     for byte in name.encode():
@@ -306,12 +329,15 @@ def value(name, shape, mean, deviation):
         x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
         x = x ^ x >> np.uint64(31)
     s = sum((x >> np.uint64(16 * part) & np.uint64(0xFFFF)).astype(np.float64) for part in range(4))
-    return torch.from_numpy((mean + deviation * ((s - 131070) / 37837)).astype(np.float32)).bfloat16().reshape(shape)
+    x = torch.from_numpy((mean + deviation * ((s - 131070) / 37837)).astype(np.float32)).reshape(shape)
+    return x if name.endswith(WIDE) else x.bfloat16()
 
 
 def spread(name, tensor):
     """Sizes that give logits of order 1, gains and biases that differ from each other: mean and deviation. Experts add little, as
     rounding to 16 bits changes the choice of some rows."""
+    if name.endswith(WIDE):
+        return 7.0, 0.2
     if "A_log" in name:  # states that last for some documents
         return -3.0, 1.0
     if tensor.dim() == 1 or name.endswith("_bias"):
@@ -338,10 +364,13 @@ def load(config, tensors):
     stored = {name: value(name, *how) for name, *how in tensors}
     with tempfile.TemporaryDirectory() as folder:
         config.save_pretrained(folder)
-        save_file(stored, pathlib.Path(folder) / "model.safetensors", metadata={"format": "pt"})
+        save_file({name: x.bfloat16() for name, x in stored.items()}, pathlib.Path(folder) / "model.safetensors", metadata={"format": "pt"})
         read, report = type(model).from_pretrained(folder, dtype=torch.bfloat16, output_loading_info=True, **EAGER)
     assert not any(report.values()), report
     model.load_state_dict({name: x.double() for name, x in read.state_dict().items()})
+    for name, x in stored.items():
+        if name.endswith(WIDE):
+            model.get_buffer(name).copy_(x.double())
     assert all(b.dtype == torch.float64 for b in model.buffers())
     return model.eval()
 
@@ -390,6 +419,15 @@ def continued(model, narrow, least):
             texts.append({"prompt": prompt, "continued": ids})
             logits.append(last)
     return texts, torch.stack(logits)
+
+
+def narrowed(model):
+    """The model in bfloat16, but for what stays float32."""
+    wide = {name: b.float() for name, b in model.named_buffers() if name.endswith(WIDE)}
+    model.bfloat16()
+    for name, b in wide.items():
+        model.get_buffer(name).data = b
+    return model
 
 
 def check_form(name, form, wanted, batch):
@@ -448,7 +486,7 @@ def main():
         # transformers chooses the divisors of a long sequence by the sequence, nojit by what the decoder has room for
         least = 33 if student == "phi3_long" else 1
         writer = WRITERS.get(name, student)
-        texts, last = continued(open_model(writer), open_model(writer).bfloat16(), least)
+        texts, last = continued(open_model(writer), narrowed(open_model(writer)), least)
         write_tensors(out / f"{name}.safetensors", kept | {"text.logits": last})
         cases.append({"name": name, "student": student, "teacher": teacher, "options": o, "steps": figures, "texts": texts}
                      | ({"writer": writer} if writer != student else {}))

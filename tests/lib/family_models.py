@@ -71,15 +71,21 @@ MODELS = {
     "qwen3_5_moe_tied": changed("qwen3_5_moe_tied"),
     "qwen3_next": changed("qwen3_next", num_hidden_layers=4, layer_types=None),
     "qwen3_next_tied": changed("qwen3_next_tied"),
+    "lfm2_moe": changed("lfm2_moe"),
+    "lfm2_moe_taps": changed("lfm2_moe_taps"),
+    "glm4_moe": changed("glm4_moe"),
+    "glm4_moe_tied": changed("glm4_moe_tied"),
     "minicpm": changed("minicpm"),
     "minicpm_tied": changed("minicpm_tied", rope_parameters=PLAIN_ROPE),
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
 NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "qwen3_5", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe", "gpt_oss",
-           "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied")
+           "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied",
+           "lfm2_moe", "lfm2_moe_taps", "glm4_moe", "glm4_moe_tied")
 # Families that only run forward here.
-TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied")
+TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied",
+            "lfm2_moe", "lfm2_moe_taps", "glm4_moe", "glm4_moe_tied")
 READ = ("gpt_oss",)  # and are not written
 # llama.cpp's converter takes layers for recurrent ones whose type is not spelled as in published files.
 SPELLED = {"granite_hybrid": {"layer_types": ["attention", "attention"]}}
@@ -184,13 +190,14 @@ def stack(folder, out):
     tensors, out_tensors = load_file(folder / "model.safetensors"), {}
     for name, x in tensors.items():
         before, experts, rest = name.partition(".experts.")
+        gate, up, down = ("w1", "w3", "w2") if ".feed_forward" in before else ("gate_proj", "up_proj", "down_proj")
         if not experts:
             out_tensors[name] = x
-        elif rest == "0.down_proj.weight":
-            count = sum(n.startswith(before + experts) and n.endswith("down_proj.weight") for n in tensors)
-            of = lambda part: torch.stack([tensors[f"{before}.experts.{e}.{part}_proj.weight"] for e in range(count)])
-            out_tensors[f"{before}.experts.gate_up_proj"] = torch.cat([of("gate"), of("up")], 1)
-            out_tensors[f"{before}.experts.down_proj"] = of("down")
+        elif rest == f"0.{down}.weight":
+            count = sum(n.startswith(before + experts) and n.endswith(f".{down}.weight") for n in tensors)
+            of = lambda part: torch.stack([tensors[f"{before}.experts.{e}.{part}.weight"] for e in range(count)])
+            out_tensors[f"{before}.experts.gate_up_proj"] = torch.cat([of(gate), of(up)], 1)
+            out_tensors[f"{before}.experts.down_proj"] = of(down)
     out.mkdir()
     save_file(out_tensors, out / "model.safetensors", metadata={"format": "pt"})
     for file in folder.glob("*.json"):

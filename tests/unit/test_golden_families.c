@@ -23,20 +23,32 @@ static uint64_t seed_of(const char *name)
     return h;
 }
 
-/* Write a tensor as make_families.py makes it, in bfloat16. */
+/* Return whether a tensor stays float32: a bias that decides on the choice of experts. */
+static bool is_wide(const char *name)
+{
+    return strstr(name, "expert_bias") || strstr(name, "e_score_correction_bias");
+}
+
+/* Write a tensor as make_families.py makes it, in bfloat16 unless it is wide. */
 static void write_tensor(struct st_writer *w, const struct st_declared *t, double mean,
                          double deviation)
 {
-    const size_t bytes = st_declared_bytes(t), count = bytes / sizeof(uint16_t);
+    const bool wide = t->dtype == NJ_TYPE_F32;
+    const size_t bytes = st_declared_bytes(t);
+    const size_t count = bytes / (wide ? sizeof(float) : sizeof(uint16_t));
     const uint64_t seed = seed_of(t->name);
-    uint16_t *x = malloc(bytes);
+    void *x = malloc(bytes);
     assert_non_null(x);
     for (size_t i = 0; i < count; i++) {
         const uint64_t bits = random_mix(seed + (i + 1) * 0x9e3779b97f4a7c15u);
         double sum = 0;
         for (int part = 0; part < 4; part++)
             sum += (double)(bits >> 16 * part & 0xffff);
-        x[i] = bf16_from_f32((float)(mean + deviation * ((sum - 131070) / 37837)));
+        const float value = (float)(mean + deviation * ((sum - 131070) / 37837));
+        if (wide)
+            ((float *)x)[i] = value;
+        else
+            ((uint16_t *)x)[i] = bf16_from_f32(value);
     }
     check_ok(st_write_data(w, x, bytes), t->name);
     free(x);
@@ -57,7 +69,7 @@ static void write_weights(const char *folder, const json_t *tensors)
     {
         const json_t *shape = json_array_get(entry, 1);
         declared[i].name = json_string_value(json_array_get(entry, 0));
-        declared[i].dtype = NJ_TYPE_BF16;
+        declared[i].dtype = is_wide(declared[i].name) ? NJ_TYPE_F32 : NJ_TYPE_BF16;
         declared[i].rank = (int)json_array_size(shape);
         for (d = 0; d < json_array_size(shape); d++)
             declared[i].shape[d] = json_integer_value(json_array_get(shape, d));
@@ -318,6 +330,10 @@ int main(void)
         OF_FAMILY("qwen3_5_moe_tied"),
         OF_FAMILY("qwen3_next"),
         OF_FAMILY("qwen3_next_tied"),
+        OF_FAMILY("lfm2_moe"),
+        OF_FAMILY("lfm2_moe_taps"),
+        OF_FAMILY("glm4_moe"),
+        OF_FAMILY("glm4_moe_tied"),
         OF_FAMILY("minicpm"),
         OF_FAMILY("minicpm_tied"),
         OF_FORM("gemma3_published"),
@@ -332,6 +348,8 @@ int main(void)
         OF_FORM("qwen3_5_published"),
         OF_FORM("qwen3_5_moe_published"),
         OF_FORM("qwen3_next_published"),
+        OF_FORM("lfm2_moe_published"),
+        OF_FORM("glm4_moe_published"),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -61,6 +61,8 @@ static bool blocks_are_alike(const struct block *a, const struct block *b)
            a->ffn_size == b->ffn_size && a->act == b->act && a->experts == b->experts &&
            a->experts_used == b->experts_used && a->router == b->router &&
            a->renormalized == b->renormalized && a->shared_size == b->shared_size &&
+           a->groups == b->groups && a->groups_used == b->groups_used &&
+           a->route_scale == b->route_scale && a->route_eps == b->route_eps &&
            a->glu_limit == b->glu_limit && a->glu_alpha == b->glu_alpha &&
            a->channels == b->channels && a->taps == b->taps;
 }

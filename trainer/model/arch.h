@@ -47,6 +47,11 @@ struct block {
     int experts, experts_used;
     enum nj_route router;
     bool renormalized;
+    /* number of groups of experts, and of those that a row may choose from; 0: all are one group; factor of the
+     * weights (0 counts as 1), and number added to the sum that they are divided by (0 counts as the least that keeps
+     * 0 / 0 away) */
+    int groups, groups_used;
+    float route_scale, route_eps;
     /* number of rows of gate of the expert that all rows take; 0: there is none */
     int shared_size;
     /* bound of gate and up, and factor of the gate within its sigmoid, as in expert_glu_clamped; 0: a plain MLP */

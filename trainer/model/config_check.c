@@ -88,11 +88,31 @@ static int check_features(const struct model_config *c, const struct layer *laye
     return check_residual(c, features, f);
 }
 
+/* Check that groups of experts have one size, and that the chosen ones have as many experts as a row takes. */
+static int check_groups(const struct block *b, const char *count, const struct config_file *f)
+{
+    enum { GROUPS_MOST = 32 }; /* of expert_route */
+    if (b->groups == 0)
+        return 0;
+    if (b->groups > GROUPS_MOST || b->experts % b->groups != 0)
+        return fail(NJ_E_UNSUPPORTED,
+                    "%s: %s is %d; up to %d are supported, of which %s %d is a multiple: use "
+                    "another model",
+                    f->path, field_called(f, "n_group").text, b->groups, GROUPS_MOST, count,
+                    b->experts);
+    if (b->groups_used <= b->groups && b->experts_used <= b->experts / b->groups * b->groups_used)
+        return 0;
+    return fail(NJ_E_FORMAT, "%s: %s is %d of %d, which have no %d experts; correct the file",
+                f->path, field_called(f, "topk_group").text, b->groups_used, b->groups,
+                b->experts_used);
+}
+
 /* Check the sizes of a block of experts, of which all together have no more rows than one MLP may have. */
-static int check_experts(const struct block *b, const struct config_file *f)
+static int check_experts(const struct block *b, const struct family *family,
+                         const struct config_file *f)
 {
     const char *where = f->path;
-    const struct config_name count = field_called(f, "num_experts");
+    const struct config_name count = field_called(f, family_experts_field(family));
     const struct config_name used = field_called(f, "num_experts_per_tok");
     const struct config_name size = field_called(f, "moe_intermediate_size");
     if (b->experts < 1 || b->experts > NJ_EXPERTS_MAX)
@@ -110,6 +130,7 @@ static int check_experts(const struct block *b, const struct config_file *f)
     if (b->ffn_size % 8 != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; it must be a multiple of 8", where, size.text,
                     b->ffn_size);
+    TRY(check_groups(b, count.text, f));
     const int most = CONFIG_SIZE_MOST - b->experts * b->ffn_size;
     if (b->shared_size > most || b->shared_size % 8 != 0)
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %d; multiples of 8 up to %d are supported here",
@@ -208,7 +229,7 @@ static int check_layer(const struct model_config *c, int layer, const struct con
                     field_called(f, "hidden_size").text, c->hidden_size, field_called(f, ffn).text,
                     ffn_size);
     if (experts)
-        TRY(check_experts(experts, f));
+        TRY(check_experts(experts, family, f));
     if (conv)
         TRY(check_conv(conv, f));
     if (delta)

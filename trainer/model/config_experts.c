@@ -13,16 +13,19 @@
 /* Read the number of experts, of which files have the older name, the newer or both. */
 static int read_count(const struct fields *f, const struct family *family, int *out)
 {
-    static const char older[] = "num_experts", newer[] = "num_local_experts";
+    static const char newer[] = "num_local_experts";
+    const char *older = family_experts_field(family);
     int again;
     json_t *both = field_get(f, older) ? field_get(f, newer) : NULL;
     TRY(field_int(f, field_get(f, newer) ? newer : older, family->experts, out));
     if (!both)
         return 0;
     TRY(field_int(f, older, 0, &again));
-    return *out == again ? 0
-                         : field_refuse(f, NJ_E_FORMAT, newer, both,
-                                        "num_experts is another number; remove the wrong one");
+    return *out == again
+               ? 0
+               : field_refuse(f, NJ_E_FORMAT, newer, both,
+                              "two fields have different numbers of experts; remove the wrong "
+                              "one");
 }
 
 /* Set which layers have experts: every decoder_sparse_step-th that mlp_only_layers does not list. */
@@ -71,6 +74,50 @@ static int read_shared(const struct fields *f, const struct family *family, stru
     return field_int(f, "shared_expert_intermediate_size", family->shared_size, &out->shared_size);
 }
 
+/* Read how many of the first layers have no experts; there may be none of them. */
+static int read_leading(const struct fields *f, const struct family *family,
+                        const struct model_config *c, bool *sparse)
+{
+    const char *name = family_leading_field(family);
+    json_t *value = field_get(f, name);
+    int leading = 0;
+    if (!json_is_integer(value) || json_integer_value(value) != 0)
+        TRY(field_int(f, name, family->leading, &leading));
+    for (int l = 0; l < c->layers; l++)
+        sparse[l] = l >= leading;
+    return 0;
+}
+
+/* Read what such families have beside the number of first layers. */
+static int read_scores(const struct fields *f, const struct family *family, struct block *out)
+{
+    double scale;
+    bool biased = true;
+    TRY(field_number(f, "routed_scaling_factor", 1, &scale));
+    out->route_scale = (float)scale;
+    out->route_eps = (float)family->route_eps;
+    if (family->fields & FIELDS_EXPERT_BIAS)
+        TRY(field_bool(f, "use_expert_bias", true, &biased));
+    if (!biased)
+        out->features &= ~FEATURE_BIT(FEATURE_CORRECTION);
+    return 0;
+}
+
+/* Read what only the experts of GLM have. */
+static int read_glm(const struct fields *f, struct block *out)
+{
+    static const char shared[] = "n_shared_experts";
+    int count;
+    TRY(field_int(f, "n_group", 1, &out->groups));
+    TRY(field_int(f, "topk_group", 1, &out->groups_used));
+    TRY(field_int(f, shared, 1, &count));
+    if (count > CONFIG_SIZE_MOST / out->ffn_size)
+        return field_refuse(f, NJ_E_FORMAT, shared, field_get(f, shared),
+                            "the shared experts become too large");
+    out->shared_size = count * out->ffn_size;
+    return 0;
+}
+
 /* Read what only the experts of gpt-oss have; the width of its MLPs is theirs. */
 static int read_oss(const struct fields *f, struct block *out)
 {
@@ -106,6 +153,12 @@ int config_experts(const struct fields *f, const struct family *family,
     TRY(field_bool(f, "norm_topk_prob", family->renormalized, &out->renormalized));
     if (family->fields & FIELDS_SHARED)
         TRY(read_shared(f, family, out));
+    if (family->fields & FIELDS_GLM)
+        TRY(read_glm(f, out));
+    if (family->fields & FIELDS_LEADING) {
+        TRY(read_scores(f, family, out));
+        return read_leading(f, family, c, sparse);
+    }
     TRY(read_sparse(f, c, sparse));
     return family_has_no_dense(family) ? check_all_sparse(f, c, out, sparse) : 0;
 }
@@ -142,6 +195,37 @@ static void put_sparse(json_t *root, const struct model_config *c)
     json_object_set_new(root, "mlp_only_layers", dense);
 }
 
+/* Return the number of layers without experts. */
+static int dense_layers(const struct model_config *c)
+{
+    int dense = 0;
+    for (int l = 0; l < c->layers; l++)
+        dense += arch_block(&c->arch, l, BLOCK_GLU) != NULL;
+    return dense;
+}
+
+static void put_scores(json_t *root, const struct block *b, const struct family *family)
+{
+    json_object_set_new(root, "routed_scaling_factor", real_of_float(b->route_scale));
+    if (family->fields & FIELDS_EXPERT_BIAS)
+        json_object_set_new(root, "use_expert_bias",
+                            json_boolean(block_has(b, FEATURE_CORRECTION)));
+    if (!(family->fields & FIELDS_GLM))
+        return;
+    put_whole(root, "n_group", b->groups);
+    put_whole(root, "topk_group", b->groups_used);
+    put_whole(root, "n_shared_experts", b->shared_size / b->ffn_size);
+}
+
+bool config_experts_fit(const struct model_config *c, const struct family *family)
+{
+    const int dense = family->fields & FIELDS_LEADING ? dense_layers(c) : 0;
+    for (int l = 0; l < dense; l++)
+        if (arch_block(&c->arch, l, BLOCK_EXPERTS))
+            return false;
+    return true;
+}
+
 void config_put_experts(json_t *root, const struct model_config *c, const struct family *family)
 {
     const struct block *b = arch_first(&c->arch, c->layers, BLOCK_EXPERTS);
@@ -149,10 +233,13 @@ void config_put_experts(json_t *root, const struct model_config *c, const struct
         return;
     if (family->fields & FIELDS_SPARSE)
         put_sparse(root, c);
+    if (family->fields & FIELDS_LEADING)
+        put_whole(root, family_leading_field(family), dense_layers(c));
     if (!b)
         return;
     put_whole(root,
-              json_object_get(root, "num_local_experts") ? "num_local_experts" : "num_experts",
+              json_object_get(root, "num_local_experts") ? "num_local_experts"
+                                                         : family_experts_field(family),
               b->experts);
     put_whole(root, "num_experts_per_tok", b->experts_used);
     put_whole(root, "moe_intermediate_size", b->ffn_size);
@@ -160,6 +247,8 @@ void config_put_experts(json_t *root, const struct model_config *c, const struct
         json_object_set_new(root, "norm_topk_prob", json_boolean(b->renormalized));
     if (family->fields & FIELDS_SHARED)
         put_whole(root, "shared_expert_intermediate_size", b->shared_size);
+    if (family->fields & FIELDS_LEADING)
+        put_scores(root, b, family);
     if (c->balance > 0) {
         json_object_set_new(root, "output_router_logits", json_true());
         json_object_set_new(root, "router_aux_loss_coef", real_of_float(c->balance));

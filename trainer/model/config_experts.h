@@ -15,6 +15,8 @@ int config_experts(const struct fields *f, const struct family *family,
                    bool *sparse);
 /* Read the coefficient of the loss that balances experts, which transformers adds if output_router_logits is true. */
 int config_balance(const struct fields *f, float *out);
+/* Return whether fields can say which layers have experts. */
+bool config_experts_fit(const struct model_config *c, const struct family *family);
 /* Set those fields of a config.json. */
 void config_put_experts(json_t *root, const struct model_config *c, const struct family *family);
 

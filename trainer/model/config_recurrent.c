@@ -42,7 +42,7 @@ int config_recurrent_sizes(const struct fields *f, const struct family *family, 
     int multiple;
     double multiplier = 0;
     bool adjust;
-    if (!has_conv(family))
+    if (!(family->fields & FIELDS_ADJUST))
         return 0;
     TRY(field_int(f, "block_ff_dim", mlp->ffn_size, &mlp->ffn_size));
     TRY(field_bool(f, "block_auto_adjust_ff_dim", true, &adjust));
@@ -123,6 +123,11 @@ int config_recurrent_layers(const struct fields *f, const struct family *family,
     size_t i;
     if (has_delta(family))
         return follow_interval(f, family, c, recurrent);
+    if (!(family->fields & FIELDS_ADJUST))
+        return fail(NJ_E_FORMAT,
+                    "%s: %s is missing, which says which layers have attention; fetch the file "
+                    "again",
+                    f->file->path, field_called(f->file, "layer_types").text);
     if (list && !json_is_array(list))
         return field_refuse(f, NJ_E_FORMAT, name, list, "it must be a list of layers");
     for (int l = 0; l < c->layers; l++)
@@ -140,10 +145,11 @@ int config_recurrent_layers(const struct fields *f, const struct family *family,
 
 /* ---- writing ---- */
 
-static void put_conv(json_t *root, const struct model_config *c)
+static void put_conv(json_t *root, const struct model_config *c, const struct family *family)
 {
     const struct block *b = arch_first(&c->arch, c->layers, BLOCK_CONV);
-    json_object_set_new(root, "block_auto_adjust_ff_dim", json_false());
+    if (family->fields & FIELDS_ADJUST)
+        json_object_set_new(root, "block_auto_adjust_ff_dim", json_false());
     json_object_set_new(root, "conv_bias", json_false());
     if (b)
         json_object_set_new(root, "conv_L_cache", json_integer(b->taps));
@@ -164,7 +170,7 @@ static void put_delta(json_t *root, const struct model_config *c)
 void config_put_recurrent(json_t *root, const struct model_config *c, const struct family *family)
 {
     if (has_conv(family))
-        put_conv(root, c);
+        put_conv(root, c, family);
     if (has_delta(family))
         put_delta(root, c);
 }

@@ -37,6 +37,8 @@ static json_t *config_object(const struct model_config *c, const struct family *
     json_object_set_new(root, family_ffn_field(family), json_integer(ffn_size));
     if (family_has_no_dense(family))
         json_object_del(root, family_ffn_field(family));
+    if (family->fields & FIELDS_GLM) /* layers that predict further tokens are left out */
+        json_object_set_new(root, "num_nextn_predict_layers", json_integer(0));
     json_object_set_new(root, "dtype", json_string(dtype));
     json_object_set_new(root, family_eps_field(family), real_of_float(c->rms_eps));
     json_object_set_new(root, "tie_word_embeddings", json_boolean(c->tied));
@@ -179,6 +181,8 @@ int config_copy(const char *from, const char *to, const struct model_config *c, 
     if (snprintf(path, sizeof path, "%s/config.json", from) >= (int)sizeof path)
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", from);
     TRY(refuse_family(c, to));
+    if (!config_experts_fit(c, family_find(c->model_type)))
+        return refuse_layers(c, to);
     TRY(read_source(path, &root));
     json_memory_begin();
     settle(root, c, dtype);

@@ -33,6 +33,8 @@ static const struct stack {
 } stacks[] = {
     {FIELDS_EXPERTS, ".mlp.experts.gate_up_proj", BELOW, {"gate_proj.weight", "up_proj.weight"}},
     {FIELDS_EXPERTS, ".mlp.experts.down_proj", BELOW, {"down_proj.weight"}},
+    {FIELDS_EXPERTS, ".feed_forward.experts.gate_up_proj", BELOW, {"w1.weight", "w3.weight"}},
+    {FIELDS_EXPERTS, ".feed_forward.experts.down_proj", BELOW, {"w2.weight"}},
     {FIELDS_OSS, ".mlp.experts.gate_up_proj", TRANSPOSED, {"gate_proj.weight", "up_proj.weight"}},
     {FIELDS_OSS, ".mlp.experts.down_proj", TRANSPOSED, {"down_proj.weight"}},
     {FIELDS_OSS, ".mlp.experts.gate_up_proj_bias", BIASES, {"gate_proj.bias", "up_proj.bias"}},

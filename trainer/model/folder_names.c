@@ -201,7 +201,7 @@ int folder_names_settle(const char *dir, struct tensors *w)
     for (size_t i = 0; i < w->count; i++) {
         struct tensor *t = &w->tensor[i];
         const char *found = unwrap(t->name);
-        if (composite && is_other(t->name, &left))
+        if ((composite || begins(t->name, "mtp.")) && is_other(t->name, &left))
             continue;
         moved = (composite && take_out(t->name)) || moved;
         const int more = add_model(t->name, sizeof t->name);
@@ -220,6 +220,21 @@ int folder_names_settle(const char *dir, struct tensors *w)
              dir);
     note_others(dir, &left);
     return wrapper || added || moved ? sort(dir, w) : 0;
+}
+
+void folder_names_cut(const char *dir, int layers, struct tensors *w)
+{
+    static const char prefix[] = "model.layers.";
+    size_t kept = 0;
+    for (size_t i = 0; i < w->count; i++) {
+        const struct tensor *t = &w->tensor[i];
+        if (!begins(t->name, prefix) || strtol(t->name + strlen(prefix), NULL, 10) < layers)
+            w->tensor[kept++] = *t;
+    }
+    if (kept < w->count)
+        note("%s: %zu tensors of layers behind the %d of the model are left out", dir,
+             w->count - kept, layers);
+    w->count = kept;
 }
 
 int folder_names_share(const char *dir, struct tensors *w)

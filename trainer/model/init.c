@@ -54,33 +54,20 @@ static void decay_pair(uint64_t key, uint64_t i, float out[2])
 enum fill { FILL_NORMAL, FILL_GAIN, FILL_ZERO, FILL_ONE, FILL_DECAY };
 
 static const enum fill fills[ROLE_COUNT] = {
-    [ROLE_INPUT_NORM] = FILL_GAIN,
-    [ROLE_ATTENTION_POST_NORM] = FILL_GAIN,
-    [ROLE_FFN_NORM] = FILL_GAIN,
-    [ROLE_FFN_POST_NORM] = FILL_GAIN,
-    [ROLE_FINAL_NORM] = FILL_GAIN,
-    [ROLE_Q_NORM] = FILL_GAIN,
-    [ROLE_K_NORM] = FILL_GAIN,
-    [ROLE_Q_BIAS] = FILL_ZERO,
-    [ROLE_K_BIAS] = FILL_ZERO,
-    [ROLE_V_BIAS] = FILL_ZERO,
-    [ROLE_O_BIAS] = FILL_ZERO,
-    [ROLE_SINKS] = FILL_ZERO,
-    [ROLE_GATE_BIAS] = FILL_ZERO,
-    [ROLE_UP_BIAS] = FILL_ZERO,
-    [ROLE_DOWN_BIAS] = FILL_ZERO,
-    [ROLE_EXPERTS_NORM] = FILL_GAIN,
-    [ROLE_ROUTER_BIAS] = FILL_ZERO,
-    [ROLE_EXPERT_GATE_BIAS] = FILL_ZERO,
-    [ROLE_EXPERT_UP_BIAS] = FILL_ZERO,
-    [ROLE_EXPERT_DOWN_BIAS] = FILL_ZERO,
-    [ROLE_EXPERTS_POST_NORM] = FILL_GAIN,
-    [ROLE_CONV_NORM] = FILL_GAIN,
-    [ROLE_CONV_POST_NORM] = FILL_GAIN,
-    [ROLE_DELTA_NORM] = FILL_GAIN,
-    [ROLE_DELTA_POST_NORM] = FILL_GAIN,
-    [ROLE_DELTA_GAIN] = FILL_ONE,
-    [ROLE_DELTA_STEP] = FILL_ONE,
+    [ROLE_INPUT_NORM] = FILL_GAIN,       [ROLE_ATTENTION_POST_NORM] = FILL_GAIN,
+    [ROLE_FFN_NORM] = FILL_GAIN,         [ROLE_FFN_POST_NORM] = FILL_GAIN,
+    [ROLE_FINAL_NORM] = FILL_GAIN,       [ROLE_Q_NORM] = FILL_GAIN,
+    [ROLE_K_NORM] = FILL_GAIN,           [ROLE_Q_BIAS] = FILL_ZERO,
+    [ROLE_K_BIAS] = FILL_ZERO,           [ROLE_V_BIAS] = FILL_ZERO,
+    [ROLE_O_BIAS] = FILL_ZERO,           [ROLE_SINKS] = FILL_ZERO,
+    [ROLE_GATE_BIAS] = FILL_ZERO,        [ROLE_UP_BIAS] = FILL_ZERO,
+    [ROLE_DOWN_BIAS] = FILL_ZERO,        [ROLE_EXPERTS_NORM] = FILL_GAIN,
+    [ROLE_ROUTER_BIAS] = FILL_ZERO,      [ROLE_CORRECTION] = FILL_ZERO,
+    [ROLE_EXPERT_GATE_BIAS] = FILL_ZERO, [ROLE_EXPERT_UP_BIAS] = FILL_ZERO,
+    [ROLE_EXPERT_DOWN_BIAS] = FILL_ZERO, [ROLE_EXPERTS_POST_NORM] = FILL_GAIN,
+    [ROLE_CONV_NORM] = FILL_GAIN,        [ROLE_CONV_POST_NORM] = FILL_GAIN,
+    [ROLE_DELTA_NORM] = FILL_GAIN,       [ROLE_DELTA_POST_NORM] = FILL_GAIN,
+    [ROLE_DELTA_GAIN] = FILL_ONE,        [ROLE_DELTA_STEP] = FILL_ONE,
     [ROLE_DELTA_LOG] = FILL_DECAY,
 };
 
@@ -156,8 +143,9 @@ static int declare(const struct source *s, const struct file_tensor *file, size_
         const struct tensor *t = NULL;
         if (s->from)
             TRY(find_taken(s, &s->spec[file[i].part[0]], &t));
+        const enum nj_tensor_type dtype = tensor_is_wide(spec->role) ? NJ_TYPE_F32 : s->dtype;
         out[i] = (struct st_declared){spec->name,
-                                      t && s->as_they_are ? tensor_expanded(t) : s->dtype,
+                                      t && s->as_they_are ? tensor_expanded(t) : dtype,
                                       spec->rank,
                                       {spec->shape[0], spec->shape[1], spec->shape[2]}};
     }

@@ -49,6 +49,10 @@
     FIELD("num_experts_per_tok", J)                                                                \
     FIELD("moe_intermediate_size", I) FIELD("norm_topk_prob", true)
 
+#define C_ "\"conv\","
+#define A_ "\"full_attention\","
+#define LISTED(types, last) ",\"layer_types\":[" types "\"" last "\"]"
+
 #define SHARED(I) FIELD("shared_expert_intermediate_size", I)
 
 #define OSS_ROPE                                                                                   \
@@ -84,6 +88,16 @@ const struct preset presets[] = {
      .summary = "over bytes, LFM2 form with convolutions",
      .fields = FIELDS("lfm2", 128, 256, 3, 2, 1, 64, 264, 512) MIXED("1")
          FIELD("bos_token_id", null) FIELD("eos_token_id", 256)},
+    {.name = "nojit-tiny-lfm2-moe",
+     .summary = "over bytes, LFM2 form with convolutions and experts, for tests",
+     .fields =
+         FIELDS("lfm2_moe", 128, 256, 3, 2, 1, 64, 264, 512) EXPERTS(8, 2, 64) LISTED(C_ A_, "conv")
+             FIELD("num_dense_layers", 1) FIELD("bos_token_id", null) FIELD("eos_token_id", 256)},
+    {.name = "nojit-tiny-glm4-moe",
+     .summary = "over bytes, GLM-4.5 form with groups of experts, for tests",
+     .fields = FIELDS("glm4_moe", 128, 256, 3, 2, 1, 64, 264, 512) FIELD("n_routed_experts", 8)
+         FIELD("num_experts_per_tok", 2) FIELD("moe_intermediate_size", 64) FIELD("n_group", 4)
+             FIELD("topk_group", 2) FIELD("attention_bias", true) FIELD("eos_token_id", 256)},
     {.name = "nojit-tiny-qwen3.5",
      .summary = "over bytes, Qwen3.5 form with linear attention",
      .fields = FIELDS("qwen3_5_text", 128, 256, 4, 2, 1, 64, 264, 512) DELTA(4, 2, 64)
@@ -234,6 +248,11 @@ const struct preset presets[] = {
      .summary = "the shape of GLM-4-9B-0414",
      .fields = FIELDS("glm4", 4096, 13696, 40, 32, 2, 128, 151552,
                       32768) ",\"rms_norm_eps\":1e-5,\"eos_token_id\":151329"},
+    {.name = "glm-4.5-air",
+     .summary = "the shape of GLM-4.5-Air",
+     .fields = FIELDS("glm4_moe", 4096, 10944, 46, 96, 8, 128, 151552, 131072)
+         FIELD("n_routed_experts", 128) FIELD("attention_bias", true)
+             FIELD("eos_token_id", 151329) ",\"rope_theta\":1e6"},
     {.name = "hunyuan-0.5b",
      .summary = "about the shape of Hunyuan 0.5B",
      .fields = FIELDS("hunyuan_v1_dense", 1024, 3584, 24, 8, 4, 128, 120818, 262144)
@@ -274,6 +293,11 @@ const struct preset presets[] = {
      .summary = "the shape of LFM2-350M",
      .fields = FIELDS("lfm2", 1024, 4608, 16, 16, 8, 64, 65536, 128000) MIXED("2,5,8,10,12,14")
          TOKENS(1, 7)},
+    {.name = "lfm2-8b-a1b",
+     .summary = "about the shape of LFM2-8B-A1B",
+     .fields = FIELDS("lfm2_moe", 2048, 7168, 24, 32, 8, 64, 65536, 128000) EXPERTS(32, 4, 1792)
+         LISTED(C_ C_ A_ C_ C_ C_ A_ C_ C_ C_ A_ C_ C_ C_ A_ C_ C_ C_ A_ C_ C_ A_ C_, "conv")
+             TOKENS(1, 7)},
     {.name = "lfm2-1.2b",
      .summary = "the shape of LFM2-1.2B",
      .fields = FIELDS("lfm2", 2048, 8192, 16, 32, 8, 64, 65536, 128000) MIXED("2,5,8,10,12,14")

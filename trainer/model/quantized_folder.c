@@ -5,6 +5,7 @@
  */
 #include "model/quantized_folder.h"
 
+#include "base/families.h"
 #include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
@@ -224,7 +225,7 @@ static int take_all(struct reading *r)
 }
 
 /* Open the tensors of a folder, of all types, under the names of the model. */
-static int open_settled(const char *dir, struct tensors *out)
+static int open_settled(const char *dir, const struct model_config *c, struct tensors *out)
 {
     int rc = st_open_parts(dir, out);
     if (rc != 0)
@@ -233,6 +234,8 @@ static int open_settled(const char *dir, struct tensors *out)
     rc = folder_names_settle(dir, out);
     if (rc != 0)
         tensors_close(out);
+    else if (family_find(c->model_type)->fields & FIELDS_GLM)
+        folder_names_cut(dir, c->layers, out);
     return rc;
 }
 
@@ -241,7 +244,7 @@ static int plain_tensors(const char *dir, struct tensors *out)
 {
     struct model_config config;
     int rc = folder_config(dir, &config);
-    if (rc != 0 || (rc = open_settled(dir, out)))
+    if (rc != 0 || (rc = open_settled(dir, &config, out)))
         return rc;
     if (config.tied)
         rc = folder_names_share(dir, out);
@@ -262,7 +265,7 @@ static int quantized_tensors(const char *dir, const struct quantized_scheme *sch
     struct model_config config;
     struct tensors from;
     int rc = config_read(dir, &config);
-    if (rc != 0 || (rc = open_settled(dir, &from)))
+    if (rc != 0 || (rc = open_settled(dir, &config, &from)))
         return rc;
     struct reading r = {.dir = dir, .config = &config, .scheme = scheme, .from = &from};
     rc = take_all(&r);

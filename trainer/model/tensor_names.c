@@ -81,6 +81,8 @@ static const struct role_row {
                            FEATURE_NORM_BEFORE},
     [ROLE_ROUTER_WEIGHT] = {"mlp.gate.weight", 2, DIM_EXPERTS, DIM_HIDDEN, ALWAYS},
     [ROLE_ROUTER_BIAS] = {"mlp.gate.bias", 1, DIM_EXPERTS, DIM_ONE, FEATURE_MLP_BIAS},
+    [ROLE_CORRECTION] = {"mlp.gate.e_score_correction_bias", 1, DIM_EXPERTS, DIM_ONE,
+                         FEATURE_CORRECTION},
     [ROLE_EXPERT_GATE_BIAS] = {"mlp.experts.*.gate_proj.bias", 1, DIM_FFN, DIM_ONE,
                                FEATURE_MLP_BIAS},
     [ROLE_EXPERT_UP_BIAS] = {"mlp.experts.*.up_proj.bias", 1, DIM_FFN, DIM_ONE, FEATURE_MLP_BIAS},
@@ -211,7 +213,7 @@ static void name_in_family(const struct family *family, const char *prefix, cons
     for (int i = 0; family && i < RENAMES_MOST && family->rename[i].from; i++) {
         const struct tensor_rename *r = &family->rename[i];
         const size_t bytes = strlen(r->from);
-        if (strncmp(name, r->from, bytes) == 0 && name[bytes] == '.') {
+        if (strncmp(name, r->from, bytes) == 0 && (name[bytes] == '.' || name[bytes] == '\0')) {
             snprintf(out, TENSOR_NAME_BYTES, "%s%s%s", prefix, r->to, name + bytes);
             return;
         }
@@ -232,10 +234,10 @@ static void name_of_expert(const char *name, int expert, char out[TENSOR_NAME_BY
 static void name_in_layer(const struct family *family, int layer, int expert, const char *name,
                           char out[TENSOR_NAME_BYTES])
 {
-    char prefix[32], numbered[TENSOR_NAME_BYTES];
+    char prefix[32], own[TENSOR_NAME_BYTES];
     snprintf(prefix, sizeof prefix, "model.layers.%d.", layer);
-    name_of_expert(name, expert, numbered);
-    name_in_family(family, prefix, numbered, out);
+    name_in_family(family, prefix, name, own);
+    name_of_expert(own, expert, out);
 }
 
 static void list_tensor(struct listing *l, const struct block *b, int role, int layer, int expert)
@@ -318,6 +320,11 @@ enum block_kind tensor_block(enum tensor_role role)
 bool tensor_is_of_expert(enum tensor_role role)
 {
     return strchr(roles[role].name, '*') != NULL;
+}
+
+bool tensor_is_wide(enum tensor_role role)
+{
+    return role == ROLE_CORRECTION;
 }
 
 const char *tensor_module(enum tensor_role role, int *length)

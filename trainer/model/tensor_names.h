@@ -45,6 +45,7 @@ enum tensor_role {
     ROLE_EXPERTS_NORM,       /* [hidden] */
     ROLE_ROUTER_WEIGHT,      /* [experts, hidden] */
     ROLE_ROUTER_BIAS,        /* [experts]; this and the biases of the experts only with mlp_bias */
+    ROLE_CORRECTION,         /* [experts]; only with correction_bias */
     ROLE_EXPERT_GATE_WEIGHT, /* [intermediate, hidden], for each expert */
     ROLE_EXPERT_UP_WEIGHT,   /* [intermediate, hidden] */
     ROLE_EXPERT_GATE_BIAS,   /* [intermediate] */
@@ -65,7 +66,7 @@ enum tensor_role {
     /* gated delta rule, of H value heads and K key heads of D elements */
     ROLE_DELTA_NORM,       /* [hidden] */
     ROLE_DELTA_QKV_WEIGHT, /* [(H + 2 K) D, hidden]: queries, keys, values */
-    ROLE_DELTA_Q_WEIGHT,   /* [K D, hidden]; with grouped_delta these three in place of the last one */
+    ROLE_DELTA_Q_WEIGHT, /* [K D, hidden]; with grouped_delta these three in place of the last one */
     ROLE_DELTA_K_WEIGHT,   /* [K D, hidden] */
     ROLE_DELTA_V_WEIGHT,   /* [H D, hidden] */
     ROLE_DELTA_Z_WEIGHT,   /* [H D, hidden] */
@@ -101,6 +102,9 @@ int64_t tensors_elements(const struct model_config *c);
 enum block_kind tensor_block(enum tensor_role role);
 /* Return whether each expert of a block has a tensor of the role. */
 bool tensor_is_of_expert(enum tensor_role role);
+/* Return whether a tensor of the role is float32 whatever the type of the others: a bias of experts' scores, of which 16
+ * bits cannot hold the differences. */
+bool tensor_is_wide(enum tensor_role role);
 /* Return the name of a role's module ("q_proj"), and its length. */
 const char *tensor_module(enum tensor_role role, int *length);
 /* Write the name that a family has for it ("input_linear"). */

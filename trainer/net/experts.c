@@ -128,6 +128,9 @@ static void add_router_bias(struct work *r, const struct block_pass *p)
                           .y = e->logits, .b = e->router_bias, .N = acts_rows(p->a), .C = E}));
 }
 
+/* Least number that is added to a sum of weights, which may be 0. */
+#define LEAST 1e-20f
+
 /* Choose the experts of each row of x, from logits in float32. What a block adds to the stream may have a factor, which
  * the weights of the experts take. */
 static void route(struct work *r, const struct block_pass *p, const void *x)
@@ -135,6 +138,8 @@ static void route(struct work *r, const struct block_pass *p, const void *x)
     const struct block *b = p->b;
     const struct expert_acts *e = &p->a->experts;
     const struct matrix *router = &p->matrix[EXPERTS_ROUTER];
+    const float scale =
+        matrix_scale(&p->matrix[EXPERTS_DOWN]) * (b->route_scale > 0 ? b->route_scale : 1);
     const int N = acts_rows(p->a);
     const struct linear l = {.T = p->n->T,
                              .rows = N,
@@ -145,20 +150,21 @@ static void route(struct work *r, const struct block_pass *p, const void *x)
     linear_fwd(r, &l, e->logits, x, product_weight(r, p->a, router));
     if (block_has(b, FEATURE_MLP_BIAS))
         add_router_bias(r, p);
-    OP(r, nj_expert_route(r->s, NJ_F32,
-                          &(struct nj_expert_route){.chosen = e->chosen,
-                                                    .weight = e->weight,
-                                                    .logits = e->logits,
-                                                    .bias = NULL,
-                                                    .N = N,
-                                                    .E = b->experts,
-                                                    .J = b->experts_used,
-                                                    .G = 1,
-                                                    .groups_used = 1,
-                                                    .rule = (int)b->router,
-                                                    .renormalize = b->renormalized,
-                                                    .scale = matrix_scale(&p->matrix[EXPERTS_DOWN]),
-                                                    .eps = 1e-20f}));
+    OP(r,
+       nj_expert_route(r->s, NJ_F32,
+                       &(struct nj_expert_route){.chosen = e->chosen,
+                                                 .weight = e->weight,
+                                                 .logits = e->logits,
+                                                 .bias = block_weight(p, ROLE_CORRECTION),
+                                                 .N = N,
+                                                 .E = b->experts,
+                                                 .J = b->experts_used,
+                                                 .G = b->groups > 0 ? b->groups : 1,
+                                                 .groups_used = b->groups > 0 ? b->groups_used : 1,
+                                                 .rule = (int)b->router,
+                                                 .renormalize = b->renormalized,
+                                                 .scale = scale,
+                                                 .eps = b->route_eps > 0 ? b->route_eps : LEAST}));
 }
 
 /* Sort the pairs of a row and an expert by expert. */

@@ -9,7 +9,8 @@
 
 #include <stdlib.h>
 
-enum { ALIGN_ELEMENTS = 64 };
+/* WIDE: number of elements, of 16 bits at least, that have room for one of float32. */
+enum { ALIGN_ELEMENTS = 64, WIDE = 2 };
 
 /* Roles that continue the fused parameter of the role before. */
 static const bool continues[ROLE_COUNT] = {
@@ -58,7 +59,7 @@ static int64_t place(struct params *p, enum rank rank, enum params_matrices here
         at = continues[spec->role] || spec->expert > 0 ? at : params_align(at);
         p->first[i] = at;
         note(p, spec, at);
-        at += tensor_elements(spec);
+        at += tensor_elements(spec) * (tensor_is_wide(spec->role) ? WIDE : 1);
     }
     return params_align(at);
 }

@@ -159,6 +159,12 @@ struct reading {
     atomic_flag told;
 };
 
+/* Return the type of a tensor in an arena of T. */
+static enum nj_dtype stored_as(const struct tensor_spec *s, enum nj_dtype T)
+{
+    return tensor_is_wide(s->role) ? NJ_F32 : T;
+}
+
 /* Return the next tensor. A tied embedding belongs to the arena and to the head's matrix. */
 static bool next_tensor(void *user, struct load_item *out)
 {
@@ -170,8 +176,8 @@ static bool next_tensor(void *user, struct load_item *out)
         const int64_t first = r->p->first[spec];
         if (first >= 0 && !r->in_arena) {
             r->in_arena = true;
-            *out =
-                item_of(t, tensor_elements(s), r->T, r->arena + (size_t)first * dtype_bytes(r->T));
+            *out = item_of(t, tensor_elements(s), stored_as(s, r->T),
+                           r->arena + (size_t)first * dtype_bytes(r->T));
             out->path = r->dir;
             out->told = &r->told;
             return true;
@@ -275,17 +281,19 @@ int weights_load(struct engine *e, const char *dir, const struct net *n, struct 
 int weights_scan(struct engine *e, const struct params *p, enum nj_dtype T, const void *arena,
                  const char **name)
 {
-    int64_t room = (int64_t)(e->mem.transfer_bytes / dtype_bytes(T));
     *name = NULL;
     TRY(engine_join(e));
     for (size_t i = 0; i < p->specs; i++) {
+        const enum nj_dtype stored = stored_as(&p->spec[i], T);
+        const size_t bytes = dtype_bytes(stored);
+        const char *first = (const char *)arena + (size_t)p->first[i] * dtype_bytes(T);
         int64_t elements = p->first[i] < 0 ? 0 : tensor_elements(&p->spec[i]);
+        int64_t room = (int64_t)(e->mem.transfer_bytes / bytes);
         for (int64_t at = 0; at < elements; at += room) {
             int64_t n = elements - at < room ? elements - at : room;
-            const char *from = (const char *)arena + (size_t)(p->first[i] + at) * dtype_bytes(T);
-            TRY(nj_copy(e->stream, e->mem.transfer, from, (size_t)n * dtype_bytes(T)));
+            TRY(nj_copy(e->stream, e->mem.transfer, first + (size_t)at * bytes, (size_t)n * bytes));
             TRY(nj_stream_sync(e->stream));
-            if (!loading_finite(e, e->mem.transfer, n, T)) {
+            if (!loading_finite(e, e->mem.transfer, n, stored)) {
                 *name = p->spec[i].name;
                 return 0;
             }

@@ -41,4 +41,31 @@ static inline int64_t head_order_row(const struct head_order *o, int64_t row)
     return row / o->D * o->stride + o->first + head_element(o->D, o->rotary, (int)(row % o->D));
 }
 
+/* How a file has the heads of several groups: those of a group stand `groups` apart from each other, where kernels have
+ * them together. D elements of each head, behind `before` others. each: number of heads of a group; below 2: as kernels
+ * have them. */
+struct head_tiles {
+    int groups, each, D;
+    int64_t before;
+};
+
+/* Move an element to its place in an order of heads whose groups have `inner` heads, from one of groups of `outer`. */
+static inline int64_t head_tiles_move(const struct head_tiles *t, int64_t i, int outer, int inner)
+{
+    const int64_t at = i - t->before;
+    if (t->each < 2 || at < 0)
+        return i;
+    const int64_t head = at / t->D;
+    return t->before + (head % outer * inner + head / outer) * t->D + at % t->D;
+}
+/* Return the element of a file that becomes element i for kernels, and the reverse. */
+static inline int64_t head_tiles_element(const struct head_tiles *t, int64_t i)
+{
+    return head_tiles_move(t, i, t->each, t->groups);
+}
+static inline int64_t head_tiles_place(const struct head_tiles *t, int64_t i)
+{
+    return head_tiles_move(t, i, t->groups, t->each);
+}
+
 #endif

@@ -80,7 +80,7 @@ MODELS = {
 }  # fmt: skip
 # Families that one of the programs lacks: transformers has no class; llama.cpp no architecture, or a GGUF file no place for a number.
 NO_CLASS = ("minicpm", "minicpm_tied")
-NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "lfm2", "lfm2_taps", "qwen3_5", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe", "gpt_oss",
+NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "qwen3_5_tied", "ministral", "exaone4", "qwen3_moe", "gpt_oss",
            "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied",
            "lfm2_moe", "lfm2_moe_taps", "glm4_moe", "glm4_moe_tied")
 # Families that only run forward here.
@@ -229,7 +229,8 @@ def quantize_experts(folder, packed, expanded):
 
 def convert(folder, out):
     said = json.loads((folder / "config.json").read_text())["architectures"][0]
-    done = subprocess.run([sys.executable, "-c", CONVERTER, said, folder, "--outtype", "f32", "--outfile", out], capture_output=True, text=True)
+    how = ["--outtype", "f32", *(["--no-mtp"] if said.startswith("Qwen3_5") else [])]  # it takes files without such layers for damaged ones
+    done = subprocess.run([sys.executable, "-c", CONVERTER, said, folder, *how, "--outfile", out], capture_output=True, text=True)
     expect(done.returncode == 0, done.stderr.strip()[-250:])
 
 
@@ -271,7 +272,7 @@ def same_eval(file, folder, rounded, *student):
 
 def same_file(ours, theirs, but):
     """The tensors of two GGUF files are the same, and what the second says of its architecture, the first does. Divisors of frequencies
-    are computed."""
+    and -exp(A_log) are computed."""
     tensors, keys = [], []
     for path in (ours, theirs):
         reader = gguf.GGUFReader(path)
@@ -280,7 +281,8 @@ def same_file(ours, theirs, but):
         keys.append({name: f.contents() for name, f in reader.fields.items() if name.startswith(arch + ".")})
     expect(tensors[0].keys() == tensors[1].keys(), f"tensors {sorted(tensors[0].keys() ^ tensors[1].keys())}")
     for name, got in tensors[0].items():
-        same = np.allclose(got, tensors[1][name], rtol=1e-6) if "rope_f" in name else np.array_equal(got, tensors[1][name])
+        computed = "rope_f" in name or name.endswith("ssm_a")
+        same = np.allclose(got, tensors[1][name], rtol=1e-6) if computed else np.array_equal(got, tensors[1][name])
         expect(same, f"{name} is another")
     close = lambda a, b: np.allclose(a, b, rtol=1e-6) if isinstance(a, float) and isinstance(b, (int, float)) else a == b
     differ = [name for name, x in keys[1].items() if not close(keys[0].get(name), x) and not any(part in name for part in but)]

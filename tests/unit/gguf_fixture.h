@@ -168,7 +168,7 @@ static inline size_t gguf_declare(const struct gguf_form *f, const struct model_
             out[count - 1].shape[0] += spec[i].shape[0];
             continue;
         }
-        gguf_tensor_name(&spec[i], names[count]);
+        gguf_tensor_name(gguf_arch(c->model_type), &spec[i], names[count]);
         if (f->fused && first)
             snprintf(names[count], 128, "blk.%d.attn_qkv.%s", spec[i].layer,
                      spec[i].rank == 2 ? "weight" : "bias");
@@ -204,7 +204,7 @@ static inline int gguf_write_all(struct gguf_writer *w, const struct gguf_form *
         abort();
     int rc = gguf_write_tensors(w, declared, gguf_declare(f, c, spec, specs, declared, names));
     for (size_t i = 0; i < specs && rc == 0; i++) {
-        gguf_tensor_name(&spec[i], name);
+        gguf_tensor_name(gguf_arch(c->model_type), &spec[i], name);
         if (!f->drop || strcmp(f->drop, name) != 0)
             rc = gguf_write_tensor(w, c, &spec[i], tensors_find(from, spec[i].name),
                                    gguf_type_of(f, c, &spec[i]));

@@ -163,7 +163,7 @@ static void tensors_have_llama_cpps_names(void **state)
     for (size_t i = 0; i < specs; i++)
         for (size_t k = 0; k < sizeof same / sizeof *same; k++)
             if (strcmp(spec[i].name, same[k].ours) == 0) {
-                gguf_tensor_name(&spec[i], name);
+                gguf_tensor_name(NULL, &spec[i], name);
                 assert_string_equal(name, same[k].theirs);
                 found++;
             }

@@ -87,7 +87,7 @@ static void write_quantized(const char *name, const struct model_config *c)
     ok(tensor_specs(c, &spec, &count));
     assert_true(count <= SPECS_MOST);
     for (size_t i = 0; i < count; i++) {
-        gguf_tensor_name(&spec[i], names[i]);
+        gguf_tensor_name(NULL, &spec[i], names[i]);
         declared[i] = (struct st_declared){
             names[i], type_of(&spec[i]), spec[i].rank, {spec[i].shape[0], spec[i].shape[1]}};
     }

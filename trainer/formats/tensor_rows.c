@@ -7,18 +7,22 @@
 #include "formats/tensors.h"
 #include "ref/blocks.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { BLOCK_BYTES_MOST = 256 };
 
 static int64_t columns_of(const struct tensor *t)
 {
-    return t->rank == 2 ? t->shape[1] : 1;
+    int64_t columns = 1;
+    for (int i = 1; i < t->rank; i++)
+        columns *= t->shape[i];
+    return columns;
 }
 
 static bool is_ordered(const struct tensor *t)
 {
-    return t->pairs > 0 || t->order.heads > 0;
+    return t->pairs > 0 || t->order.heads > 0 || t->row_tiles.each > 1 || t->column_tiles.each > 1;
 }
 
 /* Return the index of a row in the file. */
@@ -26,6 +30,8 @@ static int64_t place_of(const struct tensor *t, int64_t row)
 {
     if (t->order.heads > 0)
         return head_order_row(&t->order, row);
+    if (t->pairs == 0)
+        return head_tiles_element(&t->row_tiles, row);
     const int64_t head_dim = t->shape[0] / t->pairs, at = row % head_dim;
     const int64_t half = at / (head_dim / 2), place = at % (head_dim / 2);
     return row - at + 2 * place + half;
@@ -39,8 +45,10 @@ static int64_t run_of(const struct tensor *t, int64_t first, int64_t count, int6
     if (!is_ordered(t))
         return count;
     const int64_t columns = columns_of(t), column = first % columns;
-    *from = place_of(t, first / columns) * columns + column;
-    return count < columns - column ? count : columns - column;
+    const int64_t D = t->column_tiles.each > 1 ? t->column_tiles.D : columns, rest = D - column % D;
+    *from =
+        place_of(t, first / columns) * columns + head_tiles_element(&t->column_tiles, column);
+    return count < rest ? count : rest;
 }
 
 /* Make blocks of several rows together: files often store the same columns of several rows
@@ -59,7 +67,7 @@ static void packed_rows(const struct tensor *t, int64_t first, int64_t count, un
 
 bool tensor_is_as_stored(const struct tensor *t)
 {
-    return !is_ordered(t) && t->added == 0 && !t->packed;
+    return !is_ordered(t) && t->added == 0 && !t->negated_exp && !t->packed;
 }
 
 void tensor_rows(const struct tensor *t, int64_t first, int64_t count, void *dst)
@@ -140,6 +148,8 @@ static void run_to_f32(const struct tensor *t, int64_t first, int64_t count, flo
     }
     for (int64_t i = 0; t->added != 0 && i < count; i++)
         dst[i] += t->added;
+    for (int64_t i = 0; t->negated_exp && i < count; i++)
+        dst[i] = (float)log(-(double)dst[i]);
 }
 
 void tensor_to_f32(const struct tensor *t, int64_t first, int64_t count, float *dst)
@@ -155,7 +165,7 @@ static void run_to_16(const struct tensor *t, int64_t first, int64_t count, int 
 {
     uint16_t (*narrow)(float) = to_f16 ? f16_from_f32 : bf16_from_f32;
     float x[BLOCK_ELEMENTS_MOST];
-    if (t->added == 0 && t->dtype == (to_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16)) {
+    if (t->added == 0 && !t->negated_exp && t->dtype == (to_f16 ? NJ_TYPE_F16 : NJ_TYPE_BF16)) {
         memcpy(dst, (const unsigned char *)t->data + 2 * first, (size_t)count * 2);
         return;
     }

@@ -27,9 +27,12 @@ struct tensor {
     int pairs;
     /* order of the rows of heads in the file, and which of its rows these are */
     struct head_order order;
+    /* order of the heads in the rows and in the columns of the file */
+    struct head_tiles row_tiles, column_tiles;
     /* number added to each element of an unquantized tensor (-1: GGUF files hold the gain of a norm
      * where folders hold the gain - 1) */
     float added;
+    bool negated_exp; /* whether the file holds -exp(x) for each element x */
 };
 
 /* Quantized tensor that its files hold in a layout of their own: numbers, scales and the like
@@ -49,6 +52,7 @@ struct packed {
     int64_t rows, columns;
     int64_t group_rows, group_columns; /* rows and columns of a group that shares a scale */
     int64_t nested;                    /* number of quantized scales that share a scale */
+    struct head_tiles tiles;           /* order of the heads in the columns */
     float offset;                      /* number added to each of those scales */
     /* For rows that are not contiguous: place of the first element, and how far the next row and column are */
     int64_t first, row_step, column_step;

@@ -52,7 +52,7 @@ static const struct tensor *find(const struct apr *a, const struct tensor_spec *
     const struct tensor *t = tensors_find(&a->tensors, spec->name);
     if (!t)
         t = tensors_find(&a->tensors, spec->name + skip);
-    gguf_tensor_name(spec, other);
+    gguf_tensor_name(NULL, spec, other);
     return t ? t : tensors_find(&a->tensors, other);
 }
 

@@ -41,10 +41,17 @@ struct gguf_arch {
     bool apart;     /* gate and up, which a family may fuse, are tensors of their own */
     bool factors;   /* the keys of factors of embeddings, residual branches and logits are read */
     bool score_key; /* attention.scale is read */
+    bool recurrent; /* some layers are recurrent: keys say which, and have their sizes */
+    bool interval;  /* with recurrent: full_attention_interval says which */
+    bool
+        sections; /* pairs of a head may rotate by another coordinate of an image, which texts have not */
+    bool
+        predicts; /* the last nextn_predict_layers layers predict further tokens, and are left out */
+    /* Names of tensors that differ; NULL: the usual ones. */
+    const char *ffn_norm, *final_norm;
     bool renormalized; /* the weights of the experts of a row are divided by their sum */
     bool shared_mlp;   /* the dense MLP may stand as a shared expert beside no others */
     bool unrounded; /* YaRN's bounds are not rounded to whole frequencies; llama.cpp rounds them */
-    bool norm_by_place; /* the norm before the experts has the name of one after attention */
 };
 
 /* Number of layers of the one Gemma 3 whose scale of scores is not 1 / sqrt(head_dim). */
@@ -80,7 +87,7 @@ static const struct gguf_arch gguf_archs[] = {
      .windows = GGUF_SOME_WINDOWS,
      .full_every = 2,
      .unrounded = true,
-     .norm_by_place = true},
+     .ffn_norm = "post_attention_norm.weight"},
     {.name = "smollm3", .model_type = "smollm3", .rules = RULES_SCALED, .unrotated_every = 4},
     {.name = "gemma3",
      .model_type = "gemma3_text",
@@ -139,6 +146,21 @@ static const struct gguf_arch gguf_archs[] = {
      .key = TEMPERATURE_KEY,
      .model_type_with_key = "ministral3",
      .rules = RULES_DIVIDED},
+    {.name = "lfm2",
+     .model_type = "lfm2",
+     .rules = RULES_SCALED,
+     .recurrent = true,
+     .square = true,
+     .final_norm = "token_embd_norm.weight"},
+    {.name = "qwen35",
+     .model_type = "qwen3_5_text",
+     .rules = RULES_SCALED,
+     .recurrent = true,
+     .interval = true,
+     .sections = true,
+     .predicts = true,
+     .partial = true,
+     .ffn_norm = "post_attention_norm.weight"},
 };
 
 enum { GGUF_ARCHS = sizeof gguf_archs / sizeof *gguf_archs };

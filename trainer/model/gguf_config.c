@@ -12,6 +12,7 @@
 #include "io/json_text.h"
 #include "model/config_from.h"
 #include "model/gguf_names.h"
+#include "model/gguf_recurrent.h"
 #include "model/gguf_rope.h"
 #include "model/gguf_source.h"
 
@@ -93,7 +94,8 @@ static const struct neutral {
         FACTORS,
         SCORES,
         TEMPERATURE,
-        SHARED
+        SHARED,
+        PREDICTIONS
     } read; /* architectures that it is read for */
 } neutral[] = {
     {"logit_scale", 1, FACTORS},
@@ -107,7 +109,7 @@ static const struct neutral {
     {"attention.max_alibi_bias", 0, NOWHERE},
     {"attention.shared_kv_layers", 0, NOWHERE},
     {"embedding_length_per_layer_input", 0, NOWHERE},
-    {"nextn_predict_layers", 0, NOWHERE},
+    {"nextn_predict_layers", 0, PREDICTIONS},
     {"expert_shared_count", 0, NOWHERE},
     {SHARED_SIZE_KEY, 0, SHARED},
     {"expert_group_count", 1, NOWHERE},
@@ -127,7 +129,8 @@ static int refuse_numbers(const struct gguf_source *s)
                           [FACTORS] = s->arch->factors,
                           [SCORES] = s->arch->score_key,
                           [TEMPERATURE] = is_key(s->arch, TEMPERATURE_KEY),
-                          [SHARED] = s->arch->shared_mlp};
+                          [SHARED] = s->arch->shared_mlp,
+                          [PREDICTIONS] = s->arch->predicts};
     char key[128];
     double value;
     for (size_t i = 0; i < sizeof neutral / sizeof *neutral; i++) {
@@ -140,9 +143,14 @@ static int refuse_numbers(const struct gguf_source *s)
     return 0;
 }
 
+static const struct family *family_of(const struct gguf_source *s)
+{
+    return family_find(s->arch->model_type);
+}
+
 static bool has_experts(const struct gguf_source *s)
 {
-    return (family_find(s->arch->model_type)->mlp & FEATURE_BIT(FEATURE_EXPERTS)) != 0;
+    return (family_of(s)->mlp & FEATURE_BIT(FEATURE_EXPERTS)) != 0;
 }
 
 static int refuse_features(const struct gguf_source *s)
@@ -219,18 +227,22 @@ static int put_sizes(struct gguf_source *s)
                     "%s: embedding_length is %lld, less than attention.head_count %lld, or that is "
                     "not a whole number above 0",
                     s->g->path, (long long)hidden, (long long)heads);
-    TRY(gguf_whole(s, "attention.head_count_kv", heads, &value));
-    put_whole(s, "num_key_value_heads", value);
+    if (s->arch->recurrent) {
+        TRY(gguf_put_recurrent(s));
+    } else {
+        TRY(gguf_whole(s, "attention.head_count_kv", heads, &value));
+        put_whole(s, "num_key_value_heads", value);
+    }
     TRY(gguf_whole(s, "attention.key_length", hidden / heads, &value));
     put_whole(s, "head_dim", value);
-    return put_positive(s, "attention.layer_norm_rms_epsilon", "rms_norm_eps", NAN);
+    return put_positive(s, "attention.layer_norm_rms_epsilon", family_eps_field(family_of(s)), NAN);
 }
 
 /* The architecture decides whether weights are divided by their sum. The width of the MLPs of gpt-oss is that of its
  * experts. */
 static int put_experts(struct gguf_source *s)
 {
-    const bool oss = (family_find(s->arch->model_type)->fields & FIELDS_OSS) != 0;
+    const bool oss = (family_of(s)->fields & FIELDS_OSS) != 0;
     static const struct same_field whole[] = {
         {"expert_count", "num_experts"},
         {"expert_used_count", "num_experts_per_tok"},
@@ -480,6 +492,13 @@ static struct config_name name_of(const void *of, const char *field)
         {"attention.head_count_kv", "num_key_value_heads"},
         {"attention.key_length", "head_dim"},
         {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+        {"attention.layer_norm_rms_epsilon", "norm_eps"},
+        {"shortconv.l_cache", "conv_L_cache"},
+        {"ssm.conv_kernel", "linear_conv_kernel_dim"},
+        {"ssm.state_size", "linear_key_head_dim"},
+        {"ssm.group_count", "linear_num_key_heads"},
+        {"ssm.time_step_rank", "linear_num_value_heads"},
+        {"ssm.inner_size", "linear_value_head_dim"},
         {"attention.sliding_window", "sliding_window"},
         {"attention.sliding_window_pattern", "layer_types"},
         {"rope.freq_base", "rope_theta"},

@@ -9,6 +9,7 @@
 #include "base/try.h"
 #include "io/error.h"
 #include "model/gguf_names.h"
+#include "model/gguf_recurrent.h"
 #include "model/gguf_rope.h"
 
 #include <math.h>
@@ -36,6 +37,17 @@ static int refuse(const struct check *k, const char *what)
 static const struct block *attention_of(const struct model_config *c, int layer)
 {
     return arch_block(&c->arch, layer, BLOCK_ATTENTION);
+}
+
+static const struct block *first_attention(const struct model_config *c)
+{
+    return arch_attention(&c->arch, c->layers);
+}
+
+static int window_in(const struct model_config *c, int layer)
+{
+    const struct block *b = attention_of(c, layer);
+    return b ? b->window : 0;
 }
 
 static bool is_one(float factor)
@@ -66,9 +78,13 @@ static int check_activation(const struct check *k)
 static int check_layers(const struct check *k)
 {
     const struct family *family = family_find(k->c->model_type);
-    const struct block *first = attention_of(k->c, 0), *mlp = arch_mlp(&k->c->arch, 0);
+    const struct block *first = first_attention(k->c), *mlp = arch_mlp(&k->c->arch, 0);
+    const char *other = gguf_recurrent_differs(k->arch, k->c);
+    if (other)
+        return refuse(k, other);
     for (int l = 0; l < k->c->layers; l++) {
         const struct block *b = attention_of(k->c, l), *g = arch_mlp(&k->c->arch, l);
+        b = b ? b : first; /* a recurrent layer has none */
         if (b->heads != first->heads || b->kv_heads != first->kv_heads ||
             b->head_dim != first->head_dim || g->ffn_size != mlp->ffn_size)
             return refuse(k, "layers differ in their sizes");
@@ -97,8 +113,8 @@ static bool has_window(const struct gguf_arch *a, int layer)
 static int window_of(const struct model_config *c)
 {
     for (int l = 0; l < c->layers; l++)
-        if (attention_of(c, l)->window > 0)
-            return attention_of(c, l)->window;
+        if (window_in(c, l) > 0)
+            return window_in(c, l);
     return 0;
 }
 
@@ -115,7 +131,7 @@ static int check_windows(const struct check *k)
     if (a->windowed_layers > 0 && a->windowed_layers != k->c->layers)
         return refuse(k, "layers have a sliding window in a model of this many layers");
     for (int l = 0; l < k->c->layers; l++)
-        if (attention_of(k->c, l)->window != (has_window(a, l) ? window : 0))
+        if (window_in(k->c, l) != (has_window(a, l) ? window : 0))
             return refuse(k, "another choice of layers has the sliding window");
     return 0;
 }
@@ -126,7 +142,7 @@ static bool is_rotated(const struct check *k, int layer)
     const struct gguf_arch *a = k->arch;
     if (a->unrotated_every > 0)
         return (layer + 1) % a->unrotated_every != 0;
-    return !a->still_if_full || window_of(k->c) == 0 || attention_of(k->c, layer)->window > 0;
+    return !a->still_if_full || window_of(k->c) == 0 || window_in(k->c, layer) > 0;
 }
 
 static const char *const rule_names[ROPE_RULES] = {
@@ -149,7 +165,7 @@ static int check_table(const struct check *k, const struct rope *r, unsigned rul
     if (!amplified && rope_amplitude(r) != 1)
         return refuse(k, "rotated elements have a factor");
     if (!k->arch->partial &&
-        rope_rotary(r, attention_of(k->c, 0)->head_dim) != attention_of(k->c, 0)->head_dim)
+        rope_rotary(r, first_attention(k->c)->head_dim) != first_attention(k->c)->head_dim)
         return refuse(k, "a part of each head rotates");
     return 0;
 }
@@ -158,7 +174,8 @@ static int check_positions(const struct check *k)
 {
     const struct gguf_tables t = gguf_rope_tables(k->c);
     for (int l = 0; l < k->c->layers; l++)
-        if ((k->c->arch.rope[attention_of(k->c, l)->rope].rule != ROPE_NONE) != is_rotated(k, l))
+        if (attention_of(k->c, l) &&
+            (k->c->arch.rope[attention_of(k->c, l)->rope].rule != ROPE_NONE) != is_rotated(k, l))
             return refuse(k, "another choice of layers rotates its heads");
     TRY(check_table(k, &k->c->arch.rope[t.full], k->arch->rules));
     if (t.windowed >= 0)
@@ -169,7 +186,7 @@ static int check_positions(const struct check *k)
 /* Return the scale of scores that llama.cpp computes with where it reads none. */
 static float implied_scale(const struct check *k)
 {
-    const struct block *b = attention_of(k->c, 0);
+    const struct block *b = first_attention(k->c);
     const bool largest =
         strcmp(k->arch->name, "gemma3") == 0 && k->c->layers == GGUF_GEMMA3_27B_LAYERS;
     return 1 / sqrtf((float)(largest ? k->c->hidden_size / b->heads : b->head_dim));
@@ -185,7 +202,8 @@ static int check_factors(const struct check *k)
     if (c->logit_cap > 0)
         return refuse(k, "logits have a cap");
     for (int l = 0; !k->arch->score_key && l < c->layers; l++)
-        if (fabsf(block_score_scale(attention_of(c, l)) / implied_scale(k) - 1) > 1e-6f)
+        if (attention_of(c, l) &&
+            fabsf(block_score_scale(attention_of(c, l)) / implied_scale(k) - 1) > 1e-6f)
             return refuse(k, "scores have another scale");
     return 0;
 }
@@ -239,7 +257,7 @@ static void put_text(const struct keys *k, const char *name, const char *value)
 
 static void put_sizes(const struct keys *k, const struct model_config *c)
 {
-    const struct block *attention = attention_of(c, 0);
+    const struct block *attention = first_attention(c);
     const struct gguf_tables t = gguf_rope_tables(c);
     const struct {
         const char *name;
@@ -250,7 +268,6 @@ static void put_sizes(const struct keys *k, const struct model_config *c)
         {"block_count", c->layers},
         {"feed_forward_length", config_dense_size(c)},
         {"attention.head_count", attention->heads},
-        {"attention.head_count_kv", attention->kv_heads},
         {"attention.key_length", attention->head_dim},
         {"attention.value_length", attention->head_dim},
         {"rope.dimension_count", rope_rotary(&c->arch.rope[t.full], attention->head_dim)},
@@ -258,6 +275,10 @@ static void put_sizes(const struct keys *k, const struct model_config *c)
     };
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         put_whole(k, whole[i].name, whole[i].value);
+    if (gguf_arch(c->model_type)->recurrent)
+        gguf_describe_recurrent(k->w, gguf_arch(c->model_type), c);
+    else
+        put_whole(k, "attention.head_count_kv", attention->kv_heads);
     put_number(k, "attention.layer_norm_rms_epsilon", (double)c->rms_eps);
 }
 
@@ -279,7 +300,7 @@ static void put_windows(const struct keys *k, const struct gguf_arch *a,
         return;
     put_whole(k, WINDOW_KEY, window);
     for (int l = 0; l < c->layers; l++)
-        each[l] = attention_of(c, l)->window > 0;
+        each[l] = window_in(c, l) > 0;
     if (a->windows == GGUF_SOME_WINDOWS)
         gguf_put_bools(k->w, key_of(k, "attention.sliding_window_pattern", key), each,
                        (size_t)c->layers);
@@ -350,7 +371,7 @@ static void put_factors(const struct keys *k, const struct gguf_arch *a,
         put_number(k, "logit_scale", 1 / factor_of(c->logit_scale));
     }
     if (a->score_key)
-        put_number(k, "attention.scale", (double)block_score_scale(attention_of(c, 0)));
+        put_number(k, "attention.scale", (double)block_score_scale(first_attention(c)));
 }
 
 void gguf_describe(struct gguf_writer *w, const struct model_config *c)

@@ -61,8 +61,9 @@ enum nj_tensor_type gguf_ftype_type(const struct gguf_ftype *m, const struct mod
                                                           [NJ_TYPE_Q5_K] = NJ_TYPE_Q5_1,
                                                           [NJ_TYPE_Q6_K] = NJ_TYPE_Q8_0};
     const bool steps = spec->role == ROLE_DELTA_B_WEIGHT || spec->role == ROLE_DELTA_A_WEIGHT;
+    const bool taps = spec->role == ROLE_DELTA_TAPS || spec->role == ROLE_CONV_TAPS;
     const bool routes = spec->role == ROLE_ROUTER_WEIGHT || spec->role == ROLE_SHARED_SWITCH;
-    if (spec->rank != 2 || routes || steps)
+    if (spec->rank != 2 || routes || steps || taps)
         return NJ_TYPE_F32;
     if (tensor_type_block(m->type) == 1)
         return m->type;

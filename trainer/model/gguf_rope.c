@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "io/error.h"
+#include "model/gguf_recurrent.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -267,6 +268,8 @@ static int refuse_others(const struct gguf_source *s, double theta)
     if (other != theta && !json_object_get(s->out, "rope_local_base_freq"))
         return fail(NJ_E_UNSUPPORTED, "%s: %s is %g, and rope.freq_base %g; use another model",
                     s->g->path, key, other, theta);
+    if (s->arch->sections)
+        return gguf_check_sections(s);
     TRY(gguf_ints(s->g, gguf_key(s, "rope.dimension_sections", key), &each, &count));
     for (size_t i = 0; i < count; i++)
         several = several || each[i] != 0;

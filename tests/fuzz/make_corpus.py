@@ -143,6 +143,23 @@ def gguf(keys=None, tensors=None, data=None, arch="llama"):
     return head + bytes(-len(head) % 32) + body
 
 
+# Two layers, of which the second has attention, and the first a convolution or the delta rule.
+no_attention = {f"blk.0.attn_{part}.weight": None for part in ("q", "k", "v", "output")}
+second_layer = {name.replace("blk.0", "blk.1"): shape for name, shape in gguf_tensors.items() if "blk.0" in name}
+head_norms = {"blk.1.attn_q_norm.weight": (F32, 64), "blk.1.attn_k_norm.weight": (F32, 64)}
+lfm2_keys = {"general.architecture": "lfm2", "llama.block_count": 2, "llama.attention.head_count_kv": [0, 1], "llama.shortconv.l_cache": 3}
+lfm2_tensors = {**no_attention, **second_layer, **head_norms, "output_norm.weight": None, "token_embd_norm.weight": (F32, 8),
+                "blk.0.shortconv.in_proj.weight": (F16, 24, 8), "blk.0.shortconv.conv.weight": (F32, 8, 3),
+                "blk.0.shortconv.out_proj.weight": (F16, 8, 8)}
+qwen35_keys = {"general.architecture": "qwen35", "llama.block_count": 2, "llama.full_attention_interval": 2, "llama.ssm.conv_kernel": 4,
+               "llama.ssm.state_size": 64, "llama.ssm.group_count": 2, "llama.ssm.time_step_rank": 4, "llama.ssm.inner_size": 256,
+               "llama.rope.dimension_count": 16, "llama.rope.dimension_sections": [11, 11, 10, 0]}
+qwen35_tensors = {**no_attention, **second_layer, **head_norms, "blk.1.attn_q.weight": (F16, 128, 8),
+                  **{f"blk.{layer}.{name}": shape for layer in (0, 1)
+                     for name, shape in (("ffn_norm.weight", None), ("post_attention_norm.weight", (F32, 8)))},
+                  "blk.0.attn_qkv.weight": (F16, 512, 8), "blk.0.attn_gate.weight": (F16, 256, 8), "blk.0.ssm_alpha.weight": (F32, 4, 8),
+                  "blk.0.ssm_beta.weight": (F32, 4, 8), "blk.0.ssm_conv1d.weight": (F32, 512, 4), "blk.0.ssm_a": (F32, 4),
+                  "blk.0.ssm_dt.bias": (F32, 4), "blk.0.ssm_norm.weight": (F32, 64), "blk.0.ssm_out.weight": (Q8_0, 8, 256)}
 qkv = {"blk.0.attn_q.weight": None, "blk.0.attn_k.weight": None, "blk.0.attn_v.weight": None}
 ones = struct.pack("<32f", *[1.0] * 32)
 write_all("gguf_model", {
@@ -154,6 +171,17 @@ write_all("gguf_model", {
     "valid_arrays": gguf({"llama.feed_forward_length": [8], "llama.attention.head_count": [1]}),
     "valid_qwen3": gguf({"general.architecture": "qwen3"}, {"blk.0.attn_q_norm.weight": (F32, 64),
                                                             "blk.0.attn_k_norm.weight": (F32, 64)}, arch="qwen3"),
+    "valid_lfm2": gguf(lfm2_keys, lfm2_tensors, arch="lfm2"),
+    "valid_qwen35": gguf(qwen35_keys, qwen35_tensors, arch="qwen35"),
+    "valid_predictions": gguf(qwen35_keys | {"llama.block_count": 3, "llama.nextn_predict_layers": 1},
+                              qwen35_tensors | {"blk.2.nextn.eh_proj.weight": (F16, 8, 8)}, arch="qwen35"),
+    "predictions_only": gguf(qwen35_keys | {"llama.nextn_predict_layers": 2}, qwen35_tensors, arch="qwen35"),
+    "interval_zero": gguf(qwen35_keys | {"llama.full_attention_interval": 0}, qwen35_tensors, arch="qwen35"),
+    "sections_negative": gguf(qwen35_keys | {"llama.rope.dimension_sections": [11, -11, 10, 0]}, qwen35_tensors, arch="qwen35"),
+    "value_heads_do_not_divide": gguf(qwen35_keys | {"llama.ssm.group_count": 3}, qwen35_tensors, arch="qwen35"),
+    "taps_quantized": gguf(lfm2_keys | {"llama.shortconv.l_cache": 8},
+                           lfm2_tensors | {"blk.0.shortconv.conv.weight": (Q8_0, 8, 8)}, arch="lfm2"),
+    "key_heads_of_too_few_layers": gguf(lfm2_keys | {"llama.attention.head_count_kv": [0]}, lfm2_tensors, arch="lfm2"),
     "arch_missing": gguf({"general.architecture": None}),
     "arch_unknown": gguf({"general.architecture": "gemma"}),
     "arch_with_nul": gguf({"general.architecture": "llama\0"}),

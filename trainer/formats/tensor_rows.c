@@ -46,8 +46,7 @@ static int64_t run_of(const struct tensor *t, int64_t first, int64_t count, int6
         return count;
     const int64_t columns = columns_of(t), column = first % columns;
     const int64_t D = t->column_tiles.each > 1 ? t->column_tiles.D : columns, rest = D - column % D;
-    *from =
-        place_of(t, first / columns) * columns + head_tiles_element(&t->column_tiles, column);
+    *from = place_of(t, first / columns) * columns + head_tiles_element(&t->column_tiles, column);
     return count < rest ? count : rest;
 }
 

@@ -71,6 +71,11 @@ static const char *models; /* path before the names of models */
  * go as 2 * 0.03 / 3, x = 0.02. Their weights are the least of a row, half of the others': sqrt(x) / 2 = 0.07 of the
  * gradient on top of the other errors, so in 16 bits three times their bound as well.
  *
+ * The gradient of a rate of decay (A_log, dt_bias) is one number for each head, a sum over all rows of terms of both
+ * signs. In qwen3_5 their magnitudes are 5.0 times the sum (0.181 and 0.036, in norm over the heads), and rounded
+ * weights push all rows the same way: 5 u sqrt(n) instead of 3. transformers in bfloat16, with the rule itself in
+ * float32, is off by 6.2e-2 there.
+ *
  * For comparison, transformers in bfloat16 is off by up to 1.9e-2 (logits), 3.9e-2 (gradients), 4.8e-2 and 0.27
  * (movements, elements of them) and 9e-3 (losses) in the first two steps of these cases. */
 static const struct precision {
@@ -184,7 +189,6 @@ static const json_t *find_case(const char *name)
     return NULL;
 }
 
-/* Open a case, whose student is another form of its model if one is named. */
 /* Return whether a model of a case is its teacher. */
 static bool is_teacher(const json_t *entry, const char *model)
 {
@@ -272,9 +276,10 @@ static const struct tensor *find(const struct golden *g, const char *name)
     return t;
 }
 
-/* Bounds for a tensor: shares of its norm and of its largest element, and a further allowance for each element. */
+/* Bounds for a tensor: shares of its norm and of its largest element, how much larger they are for rates of decay, and a
+ * further allowance for each element. */
 struct bound {
-    double norm, element, rounding;
+    double norm, element, decays, rounding;
 };
 
 /* Compare x, which has n elements, with the summary of this name. */
@@ -328,6 +333,12 @@ static float *in_file(const struct golden *g, const struct file_tensor *f, const
     return out;
 }
 
+/* Return whether a tensor decides how fast the states of heads decay. */
+static bool is_decay(const char *name)
+{
+    return strstr(name, ".A_log") || strstr(name, ".dt_bias");
+}
+
 /* Check every trained tensor of an arena, which must be all tensors whose names start with prefix. `weights` has what
  * was rounded, several times, to get there. */
 static void check_tensors(struct golden *g, const char *prefix, const float *arena,
@@ -342,8 +353,11 @@ static void check_tensors(struct golden *g, const char *prefix, const float *are
         snprintf(name, sizeof name, "%s%s", prefix, file[i].spec.name);
         const int64_t n = tensor_elements(&file[i].spec);
         float *x = in_file(g, &file[i], arena), *w = in_file(g, &file[i], weights);
-        bound.rounding = rounding_of(w, n, roundings);
-        check_summary(g, name, x, n, bound);
+        const double more = is_decay(name) ? bound.decays : 1;
+        check_summary(g, name, x, n,
+                      (struct bound){.norm = more * bound.norm,
+                                     .element = more * bound.element,
+                                     .rounding = rounding_of(w, n, roundings)});
         free(x);
         free(w);
     }
@@ -434,7 +448,7 @@ static void check_logits(struct golden *g, bool teacher)
         }
     }
     check_summary(g, summary, got, valid * vocab,
-                  (struct bound){limits->logits, limits->logits, 0});
+                  (struct bound){.norm = limits->logits, .element = limits->logits});
     free(got);
 }
 
@@ -479,7 +493,9 @@ static void gradients(void **state)
     for (int64_t i = 0; i < p->count; i++)
         grad[i] /= scale;
     const double bound = gradient_bound(&g);
-    check_tensors(&g, "gradient/", grad, (struct bound){bound, bound, 0}, grad, 0);
+    const double decays = limits->dtype == NJ_LP ? 5.0 / 3 : 1;
+    check_tensors(&g, "gradient/", grad,
+                  (struct bound){.norm = bound, .element = bound, .decays = decays}, grad, 0);
     free(grad);
     close_case(&g);
 }
@@ -538,8 +554,8 @@ static void steps(void **state)
         float *moved = arena_of(g.e, g.e->mem.master);
         for (int64_t i = 0; i < p->count; i++)
             moved[i] -= first[i];
-        check_tensors(&g, prefix, moved, (struct bound){limits->movement, limits->moved_element, 0},
-                      first, step);
+        check_tensors(&g, prefix, moved,
+                      (struct bound){limits->movement, limits->moved_element, 1, 0}, first, step);
         free(moved);
         kept++;
     }

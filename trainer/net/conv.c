@@ -4,10 +4,9 @@
  * the normed rows. The convolution is causal and stays within a document; a decoder keeps the last rows of b * x.
  */
 #include "base/checked.h"
-#include "net/cache.h"
+#include "net/convolution.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
-#include "nojit_ops.h"
 
 /* [N, 3 X] b, c and x, for X channels. */
 enum { THIRDS, ARRAYS };
@@ -58,70 +57,19 @@ static struct thirds thirds_of(const struct block_pass *p, void *rows)
     return (struct thirds){at, at + third, at + 2 * third};
 }
 
-/* Compute a->conv.y, the input of the output product. */
-static void convolve(struct work *r, const struct block_pass *p)
+/* Return the convolution, which computes a->conv.y, the input of the output product. */
+static struct convolution convolution_of(const struct block_pass *p)
 {
-    const struct acts *a = p->a;
     const struct thirds in = thirds_of(p, p->v.kept[THIRDS]);
     const int X = p->b->channels;
-    OP(r, nj_conv_fwd(r->s, p->n->T,
-                      &(struct nj_conv_fwd){.y = a->conv.y,
-                                            .x = in.x,
-                                            .w = block_weight(p, ROLE_CONV_TAPS),
-                                            .bias = NULL,
-                                            .gate_in = in.b,
-                                            .gate_out = in.c,
-                                            .doc_start = p->rows->doc_start,
-                                            .B = a->B,
-                                            .S = a->S,
-                                            .X = X,
-                                            .L = p->b->taps,
-                                            .ld = 3 * X,
-                                            .act = 0}));
-}
-
-/* Compute it for the next row of each sequence, from the rows in the cache, which this one joins. */
-static void convolve_next(struct work *r, const struct block_pass *p)
-{
-    const struct acts *a = p->a;
-    const struct thirds in = thirds_of(p, p->v.kept[THIRDS]);
-    const int X = p->b->channels;
-    OP(r, nj_conv_step(r->s, p->n->T,
-                       &(struct nj_conv_step){.y = a->conv.y,
-                                              .state = cache_layer(p->n, a->cache, p->layer).conv,
-                                              .x = in.x,
-                                              .w = block_weight(p, ROLE_CONV_TAPS),
-                                              .bias = NULL,
-                                              .gate_in = in.b,
-                                              .gate_out = in.c,
-                                              .slot = p->rows->slot,
-                                              .pos = p->rows->pos,
-                                              .R = acts_rows(a),
-                                              .X = X,
-                                              .L = p->b->taps,
-                                              .ld = 3 * X,
-                                              .G = a->cache->slots,
-                                              .act = 0}));
-}
-
-/* Store the last rows of the prompts of a pass in the cache. */
-static void store(struct work *r, const struct block_pass *p)
-{
-    const struct acts *a = p->a;
-    const struct thirds in = thirds_of(p, p->v.kept[THIRDS]);
-    const int X = p->b->channels;
-    OP(r, nj_conv_store(r->s, p->n->T,
-                        &(struct nj_conv_store){.state = cache_layer(p->n, a->cache, p->layer).conv,
-                                                .x = in.x,
-                                                .gate_in = in.b,
-                                                .doc_start = p->rows->doc_start,
-                                                .slot = p->rows->slot,
-                                                .B = a->B,
-                                                .S = a->S,
-                                                .X = X,
-                                                .L = p->b->taps,
-                                                .ld = 3 * X,
-                                                .G = a->cache->slots}));
+    return (struct convolution){.taps = ROLE_CONV_TAPS,
+                                .x = in.x,
+                                .gate_in = in.b,
+                                .gate_out = in.c,
+                                .y = p->a->conv.y,
+                                .channels = X,
+                                .ld = 3 * X,
+                                .act = 0};
 }
 
 static void compute_arrays(struct work *r, const struct block_pass *p)
@@ -131,63 +79,39 @@ static void compute_arrays(struct work *r, const struct block_pass *p)
 
 static void forward(struct work *r, const struct block_pass *p)
 {
+    const struct convolution c = convolution_of(p);
     /* 1. b, c and x */
     compute_arrays(r, p);
     /* 2. convolution */
     if (p->a->mode == ACTS_DECODE)
-        convolve_next(r, p);
+        convolution_step(r, p, &c);
     else
-        convolve(r, p);
+        convolution_fwd(r, p, &c);
     if (p->a->mode == ACTS_INFER && p->a->cache)
-        store(r, p);
+        convolution_store(r, p, &c);
     /* 3. output */
     product_fwd(r, p->a, &p->matrix[CONV_OUT], p->v.output, p->a->conv.y);
 }
 
 /* ---- backward ---- */
 
-/* Compute the gradients of b, c and x, and of the taps, from that of the convolution. */
-static void convolve_bwd(struct work *r, const struct block_pass *p)
-{
-    const struct acts *a = p->a;
-    const struct thirds in = thirds_of(p, p->v.kept[THIRDS]);
-    const struct thirds gradient = thirds_of(p, a->conv.dthirds);
-    const int N = acts_rows(a), X = p->b->channels, L = p->b->taps;
-    OP(r, nj_conv_bwd(r->s, p->n->T,
-                      &(struct nj_conv_bwd){.dx = gradient.x,
-                                            .dgate_in = gradient.b,
-                                            .dgate_out = gradient.c,
-                                            .dw_part = a->part,
-                                            .dbias_part = NULL,
-                                            .dy = a->conv.dy,
-                                            .x = in.x,
-                                            .w = block_weight(p, ROLE_CONV_TAPS),
-                                            .bias = NULL,
-                                            .gate_in = in.b,
-                                            .gate_out = in.c,
-                                            .doc_start = p->rows->doc_start,
-                                            .B = a->B,
-                                            .S = a->S,
-                                            .X = X,
-                                            .L = L,
-                                            .ld = 3 * X,
-                                            .P = partial_sums(N),
-                                            .act = 0}));
-    norm_add_columns(r, p->n, p->first[ROLE_CONV_TAPS], a->part, N, X * L);
-}
-
 static void backward(struct work *r, const struct block_pass *p)
 {
     struct acts *a = p->a;
     const struct matrix *in = &p->matrix[CONV_IN], *out = &p->matrix[CONV_OUT];
     const void *dy = block_gradient(p), *x = block_rows(p);
+    const struct convolution c = convolution_of(p);
+    const struct thirds gradient = thirds_of(p, a->conv.dthirds);
     /* 1. output of the convolution, which is computed again for the gradient of the matrix behind it */
-    convolve(r, p);
+    convolution_fwd(r, p, &c);
     product_gradient(r, a, out, dy);
     product_dw(r, a, out, dy, a->conv.y);
     product_dx(r, a, out, a->conv.dy, dy, a->conv.y);
     /* 2. b, c and x */
-    convolve_bwd(r, p);
+    convolution_bwd(
+        r, p, &c,
+        &(struct convolution_gradients){
+            .dy = a->conv.dy, .dx = gradient.x, .dgate_in = gradient.b, .dgate_out = gradient.c});
     /* 3. normed rows */
     norm_again(r, p);
     product_gradient(r, a, in, a->conv.dthirds);

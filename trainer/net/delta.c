@@ -7,6 +7,7 @@
 #include "base/delta.h"
 #include "base/checked.h"
 #include "net/cache.h"
+#include "net/convolution.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
 #include "nojit_ops.h"
@@ -117,23 +118,17 @@ static struct layer_cache cache_of(const struct block_pass *p)
     return cache_layer(p->n, p->a->cache, p->layer);
 }
 
-static void convolve(struct work *r, const struct block_pass *p)
+/* Return the convolution, which computes a->rule.qkv. */
+static struct convolution convolution_of(const struct block_pass *p)
 {
-    const struct acts *a = p->a;
-    OP(r, nj_conv_fwd(r->s, p->n->T,
-                      &(struct nj_conv_fwd){.y = a->rule.qkv,
-                                            .x = p->v.kept[INPUT],
-                                            .w = block_weight(p, ROLE_DELTA_TAPS),
-                                            .bias = NULL,
-                                            .gate_in = NULL,
-                                            .gate_out = NULL,
-                                            .doc_start = p->rows->doc_start,
-                                            .B = a->B,
-                                            .S = a->S,
-                                            .X = block_channels(p->b),
-                                            .L = p->b->taps,
-                                            .ld = (int)input(p->b),
-                                            .act = SILU}));
+    return (struct convolution){.taps = ROLE_DELTA_TAPS,
+                                .x = p->v.kept[INPUT],
+                                .gate_in = NULL,
+                                .gate_out = NULL,
+                                .y = p->a->rule.qkv,
+                                .channels = block_channels(p->b),
+                                .ld = (int)input(p->b),
+                                .act = SILU};
 }
 
 static void solve(struct work *r, const struct block_pass *p)
@@ -164,8 +159,9 @@ static void pass(struct work *r, const struct block_pass *p, bool backward)
 {
     const struct acts *a = p->a;
     const struct block *b = p->b;
+    const struct convolution c = convolution_of(p);
     const bool stored = a->mode == ACTS_INFER && a->cache;
-    convolve(r, p);
+    convolution_fwd(r, p, &c);
     solve(r, p);
     OP(r, nj_delta_fwd(r->s, p->n->T, b->head_dim,
                        &(struct nj_delta_fwd){.o = a->rule.o,
@@ -185,18 +181,7 @@ static void pass(struct work *r, const struct block_pass *p, bool backward)
                                               .K = b->kv_heads,
                                               .G = stored ? a->cache->slots : 1}));
     if (stored)
-        OP(r, nj_conv_store(r->s, p->n->T,
-                            &(struct nj_conv_store){.state = cache_of(p).conv,
-                                                    .x = p->v.kept[INPUT],
-                                                    .gate_in = NULL,
-                                                    .doc_start = p->rows->doc_start,
-                                                    .slot = p->rows->slot,
-                                                    .B = a->B,
-                                                    .S = a->S,
-                                                    .X = block_channels(b),
-                                                    .L = b->taps,
-                                                    .ld = (int)input(b),
-                                                    .G = a->cache->slots}));
+        convolution_store(r, p, &c);
 }
 
 /* Compute a->rule.o for the next row of each sequence, from the states in the cache. */
@@ -204,22 +189,8 @@ static void step(struct work *r, const struct block_pass *p)
 {
     const struct acts *a = p->a;
     const struct block *b = p->b;
-    OP(r, nj_conv_step(r->s, p->n->T,
-                       &(struct nj_conv_step){.y = a->rule.qkv,
-                                              .state = cache_of(p).conv,
-                                              .x = p->v.kept[INPUT],
-                                              .w = block_weight(p, ROLE_DELTA_TAPS),
-                                              .bias = NULL,
-                                              .gate_in = NULL,
-                                              .gate_out = NULL,
-                                              .slot = p->rows->slot,
-                                              .pos = p->rows->pos,
-                                              .R = acts_rows(a),
-                                              .X = block_channels(b),
-                                              .L = b->taps,
-                                              .ld = (int)input(b),
-                                              .G = a->cache->slots,
-                                              .act = SILU}));
+    const struct convolution c = convolution_of(p);
+    convolution_step(r, p, &c);
     OP(r, nj_delta_step(r->s, p->n->T, b->head_dim,
                         &(struct nj_delta_step){.o = a->rule.o,
                                                 .state = cache_of(p).delta,
@@ -353,33 +324,6 @@ static void delta_bwd(struct work *r, const struct block_pass *p)
     add_of_chunks(r, p, ROLE_DELTA_STEP, d->step_part);
 }
 
-static void convolve_bwd(struct work *r, const struct block_pass *p)
-{
-    const struct acts *a = p->a;
-    const int N = acts_rows(a), X = block_channels(p->b), L = p->b->taps;
-    OP(r, nj_conv_bwd(r->s, p->n->T,
-                      &(struct nj_conv_bwd){.dx = a->rule.dinput,
-                                            .dgate_in = NULL,
-                                            .dgate_out = NULL,
-                                            .dw_part = a->part,
-                                            .dbias_part = NULL,
-                                            .dy = a->rule.dqkv,
-                                            .x = p->v.kept[INPUT],
-                                            .w = block_weight(p, ROLE_DELTA_TAPS),
-                                            .bias = NULL,
-                                            .gate_in = NULL,
-                                            .gate_out = NULL,
-                                            .doc_start = p->rows->doc_start,
-                                            .B = a->B,
-                                            .S = a->S,
-                                            .X = X,
-                                            .L = L,
-                                            .ld = (int)input(p->b),
-                                            .P = partial_sums(N),
-                                            .act = SILU}));
-    norm_add_columns(r, p->n, p->first[ROLE_DELTA_TAPS], a->part, N, X * L);
-}
-
 /* Compute the gradient of the normed rows x in a->branch; that by the steps takes the place of x, which is no longer
  * read. */
 static void products_bwd(struct work *r, const struct block_pass *p)
@@ -403,6 +347,7 @@ static void backward(struct work *r, const struct block_pass *p)
 {
     struct acts *a = p->a;
     const struct matrix *out = &p->matrix[DELTA_OUT];
+    const struct convolution c = convolution_of(p);
     const void *dy = block_gradient(p);
     /* 1. what the chunks were */
     pass(r, p, true);
@@ -414,7 +359,10 @@ static void backward(struct work *r, const struct block_pass *p)
     /* 3. delta rule */
     delta_bwd(r, p);
     /* 4. convolution */
-    convolve_bwd(r, p);
+    convolution_bwd(
+        r, p, &c,
+        &(struct convolution_gradients){
+            .dy = a->rule.dqkv, .dx = a->rule.dinput, .dgate_in = NULL, .dgate_out = NULL});
     /* 5. normed rows */
     products_bwd(r, p);
 }

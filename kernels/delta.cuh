@@ -114,6 +114,19 @@ template <typename T, int K> struct left16 {
                                                               16 * k + (lane & 7) + (lane >> 4) * 8,
                                                               column / 8 + (lane >> 3 & 1))));
     }
+    // Return the rows as sums of 16 rows and K columns have their elements.
+    __device__ __forceinline__ void values(sums16<K> &c) const
+    {
+#pragma unroll
+        for (int k = 0; k < K / 16; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                float x[2];
+                widen(x, a[k][i], T());
+                c[2 * k + i / 2][i % 2 * 2] = x[0];
+                c[2 * k + i / 2][i % 2 * 2 + 1] = x[1];
+            }
+    }
     // Compute the squared lengths of the lane's two rows.
     __device__ __forceinline__ void squares(float (&sum)[2]) const
     {
@@ -189,21 +202,13 @@ template <typename T, int K, int W = K> struct left16_shared {
     {
         ldmatrix4(out, p ^ 32 * k);
     }
-    // Return what is at the places that c has in the sums of 16 rows and K columns.
     __device__ __forceinline__ void values(sums16<K> &c) const
     {
+        left16<T, K> all;
 #pragma unroll
-        for (int k = 0; k < K / 16; k++) {
-            uint32_t a[4];
-            get(a, k);
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                float x[2];
-                widen(x, a[i], T());
-                c[2 * k + i / 2][i % 2 * 2] = x[0];
-                c[2 * k + i / 2][i % 2 * 2 + 1] = x[1];
-            }
-        }
+        for (int k = 0; k < K / 16; k++)
+            get(all.a[k], k);
+        all.values(c);
     }
 };
 template <int K, int W> struct left16_shared<float, K, W> : left16<float, K> {
@@ -351,30 +356,26 @@ static __device__ __forceinline__ void store_rows(T *dst, int ld, const sums16<N
         }
 }
 
-// Read 16 columns of the first `rows` rows of a chunk, transposed: a row of c is a column of the array. Rows beyond are
-// repeated.
+// Read 16 columns of the first `rows` rows of a chunk, transposed: a row of c is a column of the array, or (lp) of the
+// tile that has it. Rows beyond are repeated, or zero.
 template <typename T>
-static __device__ __forceinline__ void load_columns(sums16<CHUNK> &c, const T *src, int64_t ld,
-                                                    int rows)
+static __device__ __forceinline__ void load_columns(sums16<CHUNK> &c, const T *shared, int column,
+                                                    const T *src, int64_t ld, int rows)
 {
+    if constexpr (sizeof(T) == 2) {
+        left16<T, CHUNK> all;
+        all.columns(shared, column);
+        all.values(c);
+    } else {
 #pragma unroll
-    for (int n = 0; n < CHUNK / 8; n++)
+        for (int n = 0; n < CHUNK / 8; n++)
 #pragma unroll
-        for (int r = 0; r < 2; r++)
-            if constexpr (sizeof(T) == 2) {
-                const T *from =
-                    src + min(8 * n + lane_id() / 4, rows - 1) * ld + lane_id() % 4 * 2 + 8 * r;
-                float x[2];
-                widen(x, transposed(*reinterpret_cast<const uint32_t *>(from)), T());
-                c[n][2 * r] = x[0], c[n][2 * r + 1] = x[1];
-            } else {
-#pragma unroll
-                for (int e = 0; e < 2; e++)
-                    c[n][2 * r + e] = src[min(column_of(n, e), rows - 1) * ld + row_of(2 * r)];
-            }
+            for (int e = 0; e < 4; e++)
+                c[n][e] = src[min(column_of(n, e), rows - 1) * ld + column + row_of(e)];
+    }
 }
 
-// Write such columns of the first `rows` rows.
+// Write such columns of the first `rows` rows of an array.
 template <typename T>
 static __device__ __forceinline__ void store_columns(T *dst, int64_t ld, int rows,
                                                      const sums16<CHUNK> &c)
@@ -409,6 +410,36 @@ template <int D> struct delta_heads {
         v = (2 * K + h) * D;
     }
 };
+
+// What passes over chunks in turn have of a chunk in shared memory (lp), for 64 columns of the values of a head.
+template <typename T, int D> struct chunk_tiles {
+    static constexpr int SIZE = CHUNK * (2 * D + 2 * CHUNK + 64);
+    T *keys, *queries, *solve, *scores, *values;
+
+    __device__ __forceinline__ explicit chunk_tiles(T *shared)
+    {
+        keys = shared;
+        queries = keys + CHUNK * D;
+        solve = queries + CHUNK * D;
+        scores = solve + CHUNK * CHUNK;
+        values = scores + CHUNK * CHUNK;
+    }
+    // Start to copy a chunk. q, k and v are its first rows; t and p its matrices.
+    __device__ __forceinline__ void load(const T *q, const T *k, int ld, const T *t, const T *p,
+                                         const T *v, int v_ld, int rows) const
+    {
+        tile_load<T, D, CHUNK>(keys, k, ld, 0, rows);
+        tile_load<T, D, CHUNK>(queries, q, ld, 0, rows);
+        tile_load<T, CHUNK, CHUNK>(solve, t, CHUNK, 0, CHUNK);
+        tile_load<T, CHUNK, CHUNK>(scores, p, CHUNK, 0, CHUNK);
+        tile_load<T, 64, CHUNK>(values, v, v_ld, 0, rows);
+    }
+};
+
+// Chunks that such a pass has in shared memory: with two, one is copied while the other is computed.
+#ifndef NJ_DELTA_STAGES
+#define NJ_DELTA_STAGES 1
+#endif
 
 // The number of a chunk of a head among all.
 static __device__ __forceinline__ int64_t chunk_at(int b, int h, int chunk, int H, int S)

@@ -79,16 +79,30 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
           const int32_t *slot, int B, int S, int H, int K, int G)
 {
     constexpr int PARTS = D / 64;
-    extern __shared__ __align__(512) uint4 nj_shared[]; // lp: keys, queries, solve, scores
+    constexpr bool LP = sizeof(T) == 2;
+    constexpr int STAGES = NJ_DELTA_STAGES;
+    extern __shared__ __align__(512)
+        uint4 nj_shared[]; // lp: tiles of STAGES chunks; float: rows of each warp
     const int h = blockIdx.x / PARTS, b = blockIdx.y, warp = threadIdx.x / 32;
-    const int column = blockIdx.x % PARTS * 64 + warp * 16;
-    T *keys = reinterpret_cast<T *>(nj_shared), *queries = keys + CHUNK * D;
-    T *matrices = queries + CHUNK * D;
+    const int part = blockIdx.x % PARTS * 64, column = part + warp * 16;
     float *scratch = reinterpret_cast<float *>(nj_shared) + warp * 16 * (D + CHUNK);
     const delta_heads<D> heads(H, K, h);
     const int64_t width = (int64_t)H * D, out = (int64_t)h * D + column;
+    const auto tiles = [&](int chunk) {
+        return chunk_tiles<T, D>(reinterpret_cast<T *>(nj_shared) +
+                                 chunk % STAGES * chunk_tiles<T, D>::SIZE);
+    };
+    const auto fetch = [&](int chunk) {
+        const int64_t at = chunk_at(b, h, chunk, H, S);
+        const T *in = qkv + ((int64_t)b * S + chunk * CHUNK) * heads.row;
+        tiles(chunk).load(in + heads.q, in + heads.k, heads.row, solve + at * CHUNK * CHUNK,
+                          scores + at * CHUNK * CHUNK, in + heads.v + part, heads.row,
+                          min(CHUNK, S - chunk * CHUNK));
+    };
     sums16<D> now;
     clear<D>(now);
+    if constexpr (LP && STAGES > 1)
+        fetch(0);
 #pragma unroll 1
     for (int chunk = 0, first = 0; first < S; chunk++, first += CHUNK) {
         const int64_t at = chunk_at(b, h, chunk, H, S), row = (int64_t)b * S + first;
@@ -96,23 +110,24 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
         const T *in = qkv + row * heads.row;
         const T *t = solve + at * CHUNK * CHUNK, *p = scores + at * CHUNK * CHUNK;
         const float *f = gates + at * DELTA_FACTORS * CHUNK, *l = logs + at * DELTA_LOGS * CHUNK;
-        if constexpr (sizeof(T) == 2) {
+        const chunk_tiles<T, D> own = tiles(chunk);
+        if constexpr (LP && STAGES == 1) {
             __syncthreads(); // no warp reads the last chunk's tiles any more
-            tile_load<T, D, CHUNK>(keys, in + heads.k, heads.row, 0, rows);
-            tile_load<T, D, CHUNK>(queries, in + heads.q, heads.row, 0, rows);
-            tile_load<T, CHUNK, CHUNK>(matrices, t, CHUNK, 0, CHUNK);
-            tile_load<T, CHUNK, CHUNK>(matrices + CHUNK * CHUNK, p, CHUNK, 0, CHUNK);
+            fetch(chunk);
         }
         if (states)
             store_rows<T, D>(states + (at * D + column) * D, D, now);
         sums16<CHUNK> r, u;
-        load_columns(r, in + heads.v + column, heads.row, rows);
         left16<T, D> before;
         before.take(now, scratch);
-        cp_wait();
-        if constexpr (sizeof(T) == 2)
+        if constexpr (LP) {
+            cp_wait();
             __syncthreads();
-        const delta_chunk<T, D> c = {tile<T, D>::of(keys, in + heads.k, heads.row, rows), f, l,
+            if (STAGES > 1 && first + CHUNK < S)
+                fetch(chunk + 1);
+        }
+        load_columns(r, own.values, warp * 16, in + heads.v + part, heads.row, rows);
+        const delta_chunk<T, D> c = {tile<T, D>::of(own.keys, in + heads.k, heads.row, rows), f, l,
                                      scratch + 16 * D};
         clear<CHUNK>(u);
         add_by_rows<T, CHUNK, D>(u, before, c.keys);
@@ -127,18 +142,18 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
         left16<T, CHUNK> left;
         left.take(r, c.scratch);
         clear<CHUNK>(u);
-        add_by_rows<T, CHUNK, CHUNK>(u, left, tile<T, CHUNK>::of(matrices, t, CHUNK, CHUNK));
+        add_by_rows<T, CHUNK, CHUNK>(u, left, tile<T, CHUNK>::of(own.solve, t, CHUNK, CHUNK));
         first_columns(u, rows);
         if (updates)
             store_columns(updates + row * width + out, width, rows, u);
 
         sums16<CHUNK> y;
         clear<CHUNK>(y);
-        add_by_rows<T, CHUNK, D>(y, before, tile<T, D>::of(queries, in + heads.q, heads.row, rows));
+        add_by_rows<T, CHUNK, D>(y, before,
+                                 tile<T, D>::of(own.queries, in + heads.q, heads.row, rows));
         by_columns(y, f + DELTA_Q_IN * CHUNK);
         left.take(u, c.scratch);
-        add_by_rows<T, CHUNK, CHUNK>(y, left,
-                                     tile<T, CHUNK>::of(matrices + CHUNK * CHUNK, p, CHUNK, CHUNK));
+        add_by_rows<T, CHUNK, CHUNK>(y, left, tile<T, CHUNK>::of(own.scores, p, CHUNK, CHUNK));
         store_columns(o + row * width + out, width, rows, y);
 
         if (state)

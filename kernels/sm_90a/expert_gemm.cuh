@@ -26,22 +26,18 @@ static __device__ __forceinline__ void fetch_weights(const ring &r, const nj_til
     tile_copy(r.b() + B_BYTES / 2, w, other, column, r.full());
 }
 
-// Fetch the tiles that the block multiplies; one thread calls this. halves(t, row, other) gives the first rows of the
-// two halves of the weights.
-template <typename Tiles, typename Halves>
+// Fetch the tiles that the block multiplies; one thread calls this. weights(t, k) fetches those of step k.
+template <typename Tiles, typename Weights>
 static __device__ __forceinline__ void fetch_in_order(ring &r, Tiles tiles, int steps,
-                                                      const nj_tiles &x, const nj_tiles &w,
-                                                      const Halves &halves)
+                                                      const nj_tiles &x, const Weights &weights)
 {
     expert_tile t;
     for (int i = blockIdx.x; tiles.at(i, t); i += gridDim.x) {
-        int row, other;
-        halves(t, row, other);
         for (int k = 0; k < steps; k++, r.next()) {
             barrier_wait(r.empty(), r.phase);
             barrier_expect(r.full(), STAGE_BYTES);
             tile_copy(r.a(), x, t.place, k * TILE_K, r.full());
-            fetch_weights(r, w, row, other, k * TILE_K);
+            weights(r, t, k);
         }
     }
 }
@@ -57,10 +53,10 @@ template <int PENDING> static __device__ __forceinline__ void rows_arrived(uint3
 }
 
 // Do the same for rows that an index names; the first warpgroup calls this.
-template <typename Tiles, typename Halves>
+template <typename Tiles, typename Weights>
 static __device__ __forceinline__ void fetch_by_index(ring &r, Tiles tiles, int steps, const lp *x,
-                                                      const int *index, int C, const nj_tiles &w,
-                                                      const Halves &halves)
+                                                      const int *index, int C,
+                                                      const Weights &weights)
 {
     constexpr int EACH = TILE_M * 8 / WARPGROUP, STEP = WARPGROUP / 8;
     const int chunk = threadIdx.x % 8, mine = threadIdx.x / 8;
@@ -68,8 +64,6 @@ static __device__ __forceinline__ void fetch_by_index(ring &r, Tiles tiles, int 
     int filled = 0;
     expert_tile t;
     for (int i = blockIdx.x; tiles.at(i, t); i += gridDim.x) {
-        int row, other;
-        halves(t, row, other);
         uint32_t from[EACH]; // in chunks of x
 #pragma unroll
         for (int n = 0; n < EACH; n++)
@@ -78,7 +72,7 @@ static __device__ __forceinline__ void fetch_by_index(ring &r, Tiles tiles, int 
             barrier_wait(r.empty(), r.phase);
             if (threadIdx.x == 0) {
                 barrier_expect(r.full(), B_BYTES);
-                fetch_weights(r, w, row, other, k * TILE_K);
+                weights(r, t, k);
             }
             const bool valid = k * TILE_K + chunk * 8 < C;
             const uint4 *const now = reinterpret_cast<const uint4 *>(x) + (valid ? k * 8 : 0);
@@ -104,7 +98,7 @@ static __device__ __forceinline__ void skip(ring &r, int steps)
 }
 
 // Call store(t, place, rows, d) for each tile: the sums of 16 places per warp, of which `rows` are the expert's.
-template <typename Tiles, typename Store>
+template <int B_ROWS, typename Tiles, typename Store>
 static __device__ __forceinline__ void multiply(ring &r, Tiles tiles, int steps, const Store &store)
 {
     const int rows16 = (threadIdx.x - WARPGROUP) / 32 * 16, rows64 = (warpgroup_id() - 1) * 64;
@@ -115,17 +109,17 @@ static __device__ __forceinline__ void multiply(ring &r, Tiles tiles, int steps,
             continue;
         }
         float d[TILE_N / 8][4];
-        product<1>(d, r, steps);
+        product<1, B_ROWS>(d, r, steps);
         store(t, t.place + rows16, t.rows - rows16, d);
     }
 }
 
-// Compute all tiles of the block, COLUMNS columns of the result wide. index: NULL, or the row of x at each place.
-template <int COLUMNS, typename Halves, typename Store>
+// Compute all tiles of the block, COLUMNS columns of the result wide. index: NULL, or the row of x at each place. B_ROWS
+// is 1 if the weights of a stage are TILE_K rows of a matrix, 0 if they are TILE_N rows.
+template <int COLUMNS, int B_ROWS, typename Weights, typename Store>
 static __device__ __forceinline__ void
-expert_products(const lp *x, const int *index, const int *first, int E, int columns, int C,
-                const nj_tiles &x_tiles, const nj_tiles &w_tiles, const Halves &halves,
-                const Store &store)
+expert_sums(const lp *x, const int *index, const int *first, int E, int columns, int C,
+            const nj_tiles &x_tiles, const Weights &weights, const Store &store)
 {
     extern __shared__ unsigned char shared[];
     ring r(shared, warpgroup_id() == 0);
@@ -137,13 +131,29 @@ expert_products(const lp *x, const int *index, const int *first, int E, int colu
     if (warpgroup_id() == 0) {
         registers_fewer();
         if (index)
-            fetch_by_index(r, tiles, steps, x, index, C, w_tiles, halves);
+            fetch_by_index(r, tiles, steps, x, index, C, weights);
         else if (threadIdx.x == 0)
-            fetch_in_order(r, tiles, steps, x_tiles, w_tiles, halves);
+            fetch_in_order(r, tiles, steps, x_tiles, weights);
     } else {
         registers_more();
-        multiply(r, tiles, steps, store);
+        multiply<B_ROWS>(r, tiles, steps, store);
     }
+}
+
+// Do the same for products with the transposed matrices. halves(t, row, other) gives the first rows of the two halves
+// of the weights of a tile.
+template <int COLUMNS, typename Halves, typename Store>
+static __device__ __forceinline__ void
+expert_products(const lp *x, const int *index, const int *first, int E, int columns, int C,
+                const nj_tiles &x_tiles, const nj_tiles &w_tiles, const Halves &halves,
+                const Store &store)
+{
+    const auto weights = [&](const ring &r, const expert_tile &t, int k) {
+        int row, other;
+        halves(t, row, other);
+        fetch_weights(r, w_tiles, row, other, k * TILE_K);
+    };
+    expert_sums<COLUMNS, 0>(x, index, first, E, columns, C, x_tiles, weights, store);
 }
 
 #endif

@@ -152,11 +152,19 @@ struct tile_order {
     }
 };
 
-// Compute d = a b^T over `steps` stages.
-template <int BLOCKS = 2>
-static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &r, int steps)
+// Return the descriptor of the i-th 16 steps of the sums in the tile of b: of its columns, or, with B_ROWS, of its rows,
+// of which a panel of 64 columns follows the other.
+template <int B_ROWS> static __device__ __forceinline__ uint32_t part_of_b(uint32_t b, int i)
 {
     // an address in a cluster has the block's number above these bits
+    constexpr uint32_t SHARED = 0x3ffff, APART = TILE_K * 128;
+    return (b + i * (B_ROWS ? 16 * 128 : 32) & SHARED) >> 4 | (B_ROWS ? APART >> 4 << 16 : 0);
+}
+
+// Compute d = a b^T, or a b with B_ROWS, over `steps` stages.
+template <int BLOCKS = 2, int B_ROWS = 0>
+static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &r, int steps)
+{
     constexpr uint32_t SHARED = 0x3ffff;
     const int rows64 = (warpgroup_id() - 1) * (A_BYTES / 2);
     uint32_t before = 0;
@@ -166,8 +174,7 @@ static __device__ __forceinline__ void product(float (&d)[TILE_N / 8][4], ring &
 #pragma unroll
         for (int i = 0; i < TILE_K / 16; i++) {
             const uint32_t a = (r.a() + rows64 + i * 32 & SHARED) >> 4;
-            const uint32_t b = (r.b() + i * 32 & SHARED) >> 4;
-            wgmma<0>(d, a, b, k + i > 0);
+            wgmma<B_ROWS>(d, a, part_of_b<B_ROWS>(r.b(), i), k + i > 0);
         }
         wgmma_commit();
         wgmma_wait<1>();

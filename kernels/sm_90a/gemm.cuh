@@ -107,13 +107,14 @@ struct ring {
             phase ^= 1;
         }
     }
-    // Initialize the barriers; one thread calls this before anything else. A warpgroup returns a stage to all blocks of
-    // the cluster, since all write to it. `fillers` threads say that a stage is full.
-    template <int BLOCKS = 2> __device__ __forceinline__ void init(int fillers = 1)
+    // Initialize the barriers; one thread calls this before anything else. Each warpgroup returns a stage to all blocks
+    // of the cluster, since all write to it. `fillers` threads say that a stage is full, `readers` that it is empty.
+    template <int BLOCKS = 2>
+    __device__ __forceinline__ void init(int fillers = 1, int readers = 2 * BLOCKS)
     {
         for (int s = 0; s < STAGES; s++) {
             barrier_init(full_of(s), fillers);
-            barrier_init(full_of(STAGES + s), 2 * BLOCKS);
+            barrier_init(full_of(STAGES + s), readers);
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }

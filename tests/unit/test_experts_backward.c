@@ -29,6 +29,13 @@ void nj_ref_expert_gemm_dw_f64(double *dw, const double *dy, const int32_t *dy_r
                                const int32_t *x_row, const int32_t *first, int32_t P, int32_t Y,
                                int32_t X, int32_t E, int32_t M, int32_t C, int32_t Q, int32_t G,
                                int32_t add);
+void nj_ref_expert_gemm_dx_tma_f64(double *dx, const double *dy, const int32_t *row,
+                                   const double *w, const int32_t *first, int32_t P, int32_t R,
+                                   int32_t E, int32_t M, int32_t C, int32_t Q, int32_t G);
+void nj_ref_expert_gemm_dw_wgmma_f64(double *dw, const double *dy, const int32_t *dy_row,
+                                     const double *x, const int32_t *x_row, const int32_t *first,
+                                     int32_t P, int32_t Y, int32_t X, int32_t E, int32_t M,
+                                     int32_t C, int32_t Q, int32_t G, int32_t add);
 void nj_ref_expert_glu_bwd_f64(double *dgu, double *act, double *dweight, const double *d,
                                const double *gu, const double *weight, const int32_t *place,
                                const int32_t *chosen, const double *dy, const double *bias,
@@ -45,19 +52,34 @@ void nj_ref_expert_balance_f64(double *dprob, double *loss, const double *sums, 
 
 enum { N = 9, E = 12, J = 4, P = N * J, C = 16, M = 8, I = 8 };
 
-/* Pairs of rows and experts, sorted. Nobody chose expert 3, and one pair has no expert. */
+/* Pairs of rows and experts, sorted. */
 struct pairs {
     int32_t chosen[P], first[E + 1], row[P], place[P];
 };
 
+static struct pairs sorted(struct pairs of)
+{
+    nj_ref_expert_sort_f64(of.first, of.row, of.place, of.chosen, N, E, J);
+    return of;
+}
+
+/* Nobody chose expert 3, and one pair has no expert. */
 static struct pairs some_pairs(void)
 {
     struct pairs of;
     for (int p = 0; p < P; p++)
         of.chosen[p] = (p * 5 + p / J) % E == 3 ? 4 : (p * 5 + p / J) % E;
     of.chosen[17] = -1;
-    nj_ref_expert_sort_f64(of.first, of.row, of.place, of.chosen, N, E, J);
-    return of;
+    return sorted(of);
+}
+
+/* All rows chose the same experts, the last ones. */
+static struct pairs same_pairs(void)
+{
+    struct pairs of;
+    for (int p = 0; p < P; p++)
+        of.chosen[p] = E - 1 - p % J;
+    return sorted(of);
 }
 
 /* ---- products ---- */
@@ -82,16 +104,17 @@ static double loss_of_products(void *args)
 static void products_of_experts_have_their_gradients(void **state)
 {
     (void)state;
-    const struct pairs of = some_pairs();
-    struct products s = {&of, random_values(N * C), random_values(2 * E * M * C),
-                         random_values(P * 2 * M)};
-    double *by_place = zeros(P * C), *dx = zeros(N * C), *dw = random_values(2 * E * M * C);
-    double *zero = zeros(N * C);
-    nj_ref_expert_gemm_dx_f64(by_place, s.d, NULL, s.w, of.first, P, P, E, M, C, 2, 1);
-    nj_ref_expert_combine_f64(dx, by_place, NULL, of.place, zero, N, J, C, P);
-    check_gradient(loss_of_products, &s, s.x, dx, N * C);
-    nj_ref_expert_gemm_dw_f64(dw, s.d, NULL, s.x, of.row, of.first, P, P, N, E, M, C, 2, 1, 0);
-    check_gradient(loss_of_products, &s, s.w, dw, 2 * E * M * C);
+    for (int same = 0; same < 2; same++) {
+        const struct pairs of = same ? same_pairs() : some_pairs();
+        struct products s = {&of, random_values(N * C), random_values(2 * E * M * C),
+                             random_values(P * 2 * M)};
+        double *by_place = zeros(P * C), *dx = zeros(N * C), *dw = random_values(2 * E * M * C);
+        nj_ref_expert_gemm_dx_f64(by_place, s.d, NULL, s.w, of.first, P, P, E, M, C, 2, 1);
+        nj_ref_expert_combine_f64(dx, by_place, NULL, of.place, NULL, N, J, C, P);
+        check_gradient(loss_of_products, &s, s.x, dx, N * C);
+        nj_ref_expert_gemm_dw_f64(dw, s.d, NULL, s.x, of.row, of.first, P, P, N, E, M, C, 2, 1, 0);
+        check_gradient(loss_of_products, &s, s.w, dw, 2 * E * M * C);
+    }
 }
 
 static void experts_without_rows_have_gradients_of_0(void **state)
@@ -117,6 +140,26 @@ static void gradients_of_matrices_are_added(void **state)
     nj_ref_expert_gemm_dw_f64(dw, dy, of.row, x, NULL, of.first, P, N, P, E, M, C, 1, 1, 1);
     for (int i = 0; i < E * M * C; i++)
         assert_close(dw[i], before[i] + alone[i], 1e-13);
+}
+
+static void gradients_of_sm_90a_equal_the_others(void **state)
+{
+    (void)state;
+    const struct pairs of = some_pairs();
+    const double *dy = random_values(P * 2 * M), *x = random_values(P * C);
+    const double *w = random_values(2 * E * M * C);
+    for (int named = 0; named < 2; named++) {
+        const int32_t *row = named ? of.row : NULL, *other = named ? NULL : of.row;
+        double *want = random_values(2 * E * M * C), *got = copy(want, 2 * E * M * C);
+        double *dx = zeros(P * C), *want_dx = zeros(P * C);
+        nj_ref_expert_gemm_dx_f64(want_dx, dy, row, w, of.first, P, P, E, M, C, 2, 1);
+        nj_ref_expert_gemm_dx_tma_f64(dx, dy, row, w, of.first, P, P, E, M, C, 2, 1);
+        assert_all_close(dx, want_dx, P * C, 1e-13);
+        nj_ref_expert_gemm_dw_f64(want, dy, row, x, other, of.first, P, P, P, E, M, C, 2, 1, named);
+        nj_ref_expert_gemm_dw_wgmma_f64(got, dy, row, x, other, of.first, P, P, P, E, M, C, 2, 1,
+                                        named);
+        assert_all_close(got, want, 2 * E * M * C, 1e-13);
+    }
 }
 
 /* ---- activations ---- */
@@ -297,6 +340,7 @@ int main(void)
         cmocka_unit_test_setup(products_of_experts_have_their_gradients, reset),
         cmocka_unit_test_setup(experts_without_rows_have_gradients_of_0, reset),
         cmocka_unit_test_setup(gradients_of_matrices_are_added, reset),
+        cmocka_unit_test_setup(gradients_of_sm_90a_equal_the_others, reset),
         cmocka_unit_test_setup(activations_of_experts_have_their_gradients, reset),
         cmocka_unit_test_setup(routes_have_their_gradients, reset),
         cmocka_unit_test_setup(balance_equals_its_formula, reset),

@@ -123,43 +123,81 @@ static int rows_of(const struct block_pass *p, const int32_t *index)
 static void gradient_of_rows(struct work *r, const struct block_pass *p, const struct product *of,
                              void *dx)
 {
-    OP(r, nj_expert_gemm_dx(
-              r->s, p->n->T,
-              &(struct nj_expert_gemm_dx){.dx = dx,
-                                          .dy = of->dy,
-                                          .row = of->dy_row,
-                                          .w = of->m->data,
-                                          .first = p->a->experts.first,
-                                          .P = pairs(p),
-                                          .R = rows_of(p, of->dy_row),
-                                          .E = p->b->experts,
-                                          .M = of->rows,
-                                          .C = of->m->cols,
-                                          .Q = of->parts,
-                                          .G = nj_context_device(r->ctx)->multiprocessors}));
+    const enum nj_dtype T = p->n->T;
+    const int G = nj_context_device(r->ctx)->multiprocessors, R = rows_of(p, of->dy_row);
+    const bool whole = of->rows % 64 == 0;
+    if (whole && nj_expert_gemm_dx_tma_available(r->ctx, T))
+        OP(r, nj_expert_gemm_dx_tma(r->s, T,
+                                    &(struct nj_expert_gemm_dx_tma){.dx = dx,
+                                                                    .dy = of->dy,
+                                                                    .row = of->dy_row,
+                                                                    .w = of->m->data,
+                                                                    .first = p->a->experts.first,
+                                                                    .P = pairs(p),
+                                                                    .R = R,
+                                                                    .E = p->b->experts,
+                                                                    .M = of->rows,
+                                                                    .C = of->m->cols,
+                                                                    .Q = of->parts,
+                                                                    .G = G}));
+    else
+        OP(r, nj_expert_gemm_dx(r->s, T,
+                                &(struct nj_expert_gemm_dx){.dx = dx,
+                                                            .dy = of->dy,
+                                                            .row = of->dy_row,
+                                                            .w = of->m->data,
+                                                            .first = p->a->experts.first,
+                                                            .P = pairs(p),
+                                                            .R = R,
+                                                            .E = p->b->experts,
+                                                            .M = of->rows,
+                                                            .C = of->m->cols,
+                                                            .Q = of->parts,
+                                                            .G = G}));
 }
 
 /* Compute the gradients of the matrices of all experts. */
 static void gradient_of_matrices(struct work *r, const struct block_pass *p,
                                  const struct product *of)
 {
-    OP(r, nj_expert_gemm_dw(
-              r->s, p->n->T,
-              &(struct nj_expert_gemm_dw){.dw = of->m->grad,
-                                          .dy = of->dy,
-                                          .dy_row = of->dy_row,
-                                          .x = of->x,
-                                          .x_row = of->row,
-                                          .first = p->a->experts.first,
-                                          .P = pairs(p),
-                                          .Y = rows_of(p, of->dy_row),
-                                          .X = rows_of(p, of->row),
-                                          .E = p->b->experts,
-                                          .M = of->rows,
-                                          .C = of->m->cols,
-                                          .Q = of->parts,
-                                          .G = nj_context_device(r->ctx)->multiprocessors,
-                                          .add = r->add}));
+    const enum nj_dtype T = p->n->T;
+    const int G = nj_context_device(r->ctx)->multiprocessors;
+    const int Y = rows_of(p, of->dy_row), X = rows_of(p, of->row);
+    if (nj_expert_gemm_dw_wgmma_available(r->ctx, T))
+        OP(r,
+           nj_expert_gemm_dw_wgmma(r->s, T,
+                                   &(struct nj_expert_gemm_dw_wgmma){.dw = of->m->grad,
+                                                                     .dy = of->dy,
+                                                                     .dy_row = of->dy_row,
+                                                                     .x = of->x,
+                                                                     .x_row = of->row,
+                                                                     .first = p->a->experts.first,
+                                                                     .P = pairs(p),
+                                                                     .Y = Y,
+                                                                     .X = X,
+                                                                     .E = p->b->experts,
+                                                                     .M = of->rows,
+                                                                     .C = of->m->cols,
+                                                                     .Q = of->parts,
+                                                                     .G = G,
+                                                                     .add = r->add}));
+    else
+        OP(r, nj_expert_gemm_dw(r->s, T,
+                                &(struct nj_expert_gemm_dw){.dw = of->m->grad,
+                                                            .dy = of->dy,
+                                                            .dy_row = of->dy_row,
+                                                            .x = of->x,
+                                                            .x_row = of->row,
+                                                            .first = p->a->experts.first,
+                                                            .P = pairs(p),
+                                                            .Y = Y,
+                                                            .X = X,
+                                                            .E = p->b->experts,
+                                                            .M = of->rows,
+                                                            .C = of->m->cols,
+                                                            .Q = of->parts,
+                                                            .G = G,
+                                                            .add = r->add}));
 }
 
 /* Compute the gradients of gate and up in their place, of the weights, and the weighted activation in the place of its

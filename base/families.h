@@ -572,10 +572,13 @@ static inline bool family_has_no_dense(const struct family *f)
     return (f->fields & FIELDS_EXPERTS) != 0 && (f->fields & (FIELDS_SPARSE | FIELDS_LEADING)) == 0;
 }
 
-/* Return whether models of the family have experts, and so can only be teachers. */
+/* Return whether models of the family can only be teachers: their experts have biases, or there is one that all rows
+ * take. */
 static inline bool family_is_teacher_only(const struct family *f)
 {
-    return (f->fields & (FIELDS_EXPERTS | FIELDS_OSS)) != 0;
+    const unsigned forward_only =
+        FEATURE_BIT(FEATURE_CORRECTION) | FEATURE_BIT(FEATURE_SHARED_EXPERT);
+    return (f->fields & FIELDS_OSS) != 0 || (f->mlp & forward_only) != 0;
 }
 
 static inline const struct family *family_find(const char *model_type)

@@ -41,6 +41,18 @@ same "init --layers keeps what the configuration says" "$(tr -d ' \n' <"$d/few/c
 if "$nojit" distill --teacher "$d/teacher" --student "$d/half" --data "$d/text.txt" "${small[@]}" --steps 2 --out "$d/run" \
     >"$scratch/out" 2>&1; then ok "a student of some layers trains"; else not_ok "a student of some layers trains" "$(tail -n 1 "$scratch/out")"; fi
 
+# ---- experts
+init mixture --preset nojit-tiny-qwen3-moe --seed 3
+init all-experts --like "$d/mixture" --layers 0,1 --experts 8
+same "a student of all experts has the losses of its teacher" "$(measured "$d/all-experts")" "$(measured "$d/mixture")"
+init experts --like "$d/mixture" --layers 1 --experts 4
+same "init --experts keeps the first ones" "$(grep -aoE 'experts\.[0-9]+\.up_proj' "$d/experts/model.safetensors" | sort -u | paste -sd' ')" \
+    "experts.0.up_proj experts.1.up_proj experts.2.up_proj experts.3.up_proj"
+if "$nojit" distill --teacher "$d/mixture" --student "$d/experts" --data "$d/text.txt" "${small[@]}" --steps 2 --out "$d/run-experts" \
+    >"$scratch/out" 2>&1; then ok "a student of some experts trains"; else not_ok "a student of some experts trains" "$(tail -n 1 "$scratch/out")"; fi
+init random-experts --preset nojit-tiny-qwen3-moe --experts 4
+same "init makes as many experts as are given" "$(grep -c '"num_experts": 4' "$d/random-experts/config.json")" 1
+
 # ---- shapes
 init own --like "$d/teacher" --hidden-size 192 --intermediate-size 256 --num-layers 3 --heads 3 --kv-heads 3 --vocab-size 272
 same "init takes the sizes that are given" "$(shape own)" \
@@ -74,13 +86,18 @@ refused "init --layers with an empty number is refused" 2 "'' is not the number 
 refused "init --layers of a preset is refused" 2 '--layers needs --like' --preset nojit-tiny --layers 0
 refused "init --layers with a shape is refused" 2 '--layers keeps weights, which --hidden-size would make random; leave one' "${like[@]}" --layers 0 --hidden-size 64
 refused "init --layers with another LM head is refused" 2 'which --tie-embeddings would make random' "${like[@]}" --layers 0 --tie-embeddings false
+refused "init --experts of a model without any is refused" 2 '--experts: no layer of --like has experts' "${like[@]}" --layers 0 --experts 4
+refused "init --experts of a shape without any is refused" 2 '--experts: no layer of this model has experts' --preset nojit-tiny --experts 4
+refused "init --experts beyond those of the model is refused" 2 '--experts 9: layers of --like have 8' --like "$d/mixture" --layers 0 --experts 9
+refused "init --experts below those that a row takes is refused" 1 'num_experts_per_tok is 2; it must lie between 1 and num_experts 1' \
+    --like "$d/mixture" --layers 0 --experts 1
 refused "a width that heads do not divide is refused" 2 '^nojit init: hidden size 200 / 2 heads = 100; as head_dim, multiples of 8 up to 256 are supported: give' "${like[@]}" --hidden-size 200
 refused "heads that key-value heads do not divide are refused" 2 '3 query heads are not a multiple of 2 key-value heads' "${like[@]}" --head-dim 64 --heads 3 --kv-heads 2
 refused "a head size that is no multiple of 8 is refused" 2 '--head-dim 100: multiples of 8 up to 256 are supported' "${like[@]}" --head-dim 100
 refused "a width that is no multiple of 8 is refused" 1 'the new model: .* both must be multiples of 8' "${like[@]}" --intermediate-size 100
 
 if "${PYTHON:-python3}" -c 'import torch, transformers' 2>/dev/null; then
-    folders=("$d/teacher" "$d/all" "$d/half" "$d/own" "$d/wide" "$d/free" "$d/untied")
+    folders=("$d/teacher" "$d/all" "$d/half" "$d/own" "$d/wide" "$d/free" "$d/untied" "$d/experts" "$d/run-experts")
     mapfile -t losses < <("${PYTHON:-python3}" tests/lib/clients.py loss "$d/text.txt" 32 "${folders[@]}" 2>"$scratch/err")
     for i in "${!folders[@]}"; do
         mine=$(measured "${folders[i]}" | grep -oE '"ce_loss": [^,]+' | cut -d' ' -f2)

@@ -70,7 +70,7 @@ like() {
         cmp "$d/new/config.json" "$d/larger/config.json"
 }
 effect init like like
-for option in layers hidden-size intermediate-size num-layers heads kv-heads head-dim vocab-size tie-embeddings; do
+for option in layers experts hidden-size intermediate-size num-layers heads kv-heads head-dim vocab-size tie-embeddings; do
     effect init $option elsewhere init_layers.sh
 done
 shards() {
@@ -90,6 +90,18 @@ distance() {
     fails 2 'beta 0.5 selects among the divergences of --objective kl' --objective tvd --beta 0.5 && trains_other --objective tvd
 }
 effect distill objective distance
+
+balanced() {
+    "$nojit" init --preset nojit-tiny-qwen3-moe --dtype float32 --out "$d/moe$cmd" >/dev/null && go --student "$d/moe$cmd" &&
+        why="balance without a coefficient" && ! grep -q balance_loss "$d/run/metrics.jsonl" && local loss && loss=$(first loss) &&
+        go --student "$d/moe$cmd" --router-aux-loss-coef 0.5 && near "$(first loss)" "$(awk -v a="$loss" -v b="$(first balance_loss)" 'BEGIN { print a + b / 2 }' OFMT=%.9g)"
+}
+effect "$both" router-aux-loss-coef balanced
+balanced_plan() {
+    "$nojit" init --preset nojit-tiny-qwen3-moe --out "$d/moe" >/dev/null &&
+        compare 'a > b' "$(region activations --student "$d/moe" --router-aux-loss-coef 1)" "$(region activations --student "$d/moe")"
+}
+effect plan router-aux-loss-coef balanced_plan
 
 # ---- on-policy distillation
 for option in prompts on-policy max-new reuse group rollout-temperature rollout-top-p horizon teacher-prompt writer kv-dtype rollout-batch; do

@@ -367,18 +367,66 @@ static void stacks_of_another_shape_are_refused(void **state)
 
 /* ---- roles in a run ---- */
 
-static void experts_are_not_trained(void **state)
+/* As transformers adds it: if output_router_logits is true. Other models than the student have none. */
+static void the_loss_that_balances_experts_is_that_of_the_file(void **state)
 {
     (void)state;
-    struct model_config moe, dense;
+    static const struct {
+        const char *json;
+        float coefficient;
+    } rows[] = {
+        {SMALL, 0},
+        {SMALL ",\"router_aux_loss_coef\":0.5", 0},
+        {SMALL ",\"router_aux_loss_coef\":0.5,\"output_router_logits\":false", 0},
+        {SMALL ",\"output_router_logits\":true", 0.001f},
+        {SMALL ",\"router_aux_loss_coef\":0.5,\"output_router_logits\":true", 0.5f},
+    };
+    static const struct refused_fields refused[] = {
+        {SMALL ",\"router_aux_loss_coef\":-1", NJ_E_FORMAT, "router_aux_loss_coef is -1; it must"},
+        {SMALL ",\"router_aux_loss_coef\":\"no\"", NJ_E_FORMAT, "router_aux_loss_coef is \"no\""},
+        {SMALL ",\"output_router_logits\":1", NJ_E_FORMAT, "output_router_logits is 1"},
+    };
+    struct train_options o = {.steps = 1, .grad_accum = 1, .balance = -1};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct model_config c;
+        char json[1024];
+        snprintf(json, sizeof json, "{%s}", rows[i].json);
+        check_ok(read_json(json, &c), json);
+        assert_true(c.balance == rows[i].coefficient);
+        assert_true(train_balance(&o, &c) == rows[i].coefficient);
+        check_written(&c, json);
+        o.balance = 0.25f;
+        assert_true(train_balance(&o, &c) == 0.25f);
+        o.steps = 0;
+        assert_true(train_balance(&o, &c) == 0);
+        o.balance = -1;
+        o.steps = 1;
+    }
+    check_fields_refused(refused, sizeof refused / sizeof *refused);
+}
+
+static void experts_that_cannot_be_trained_are_refused(void **state)
+{
+    (void)state;
+    struct model_config moe, dense, oss, gelu;
     struct plan plan;
     const struct train_options o = {.batch_size = 1, .seq_len = 16, .grad_accum = 1, .steps = 1};
     struct train_options other = o;
     check_ok(read_json("{" SMALL "}", &moe), "read");
     check_ok(read_json("{" OF("qwen3") ",\"head_dim\":64}", &dense), "read");
-    check_refused(plan_make(&moe, NULL, &o, &plan), NJ_E_UNSUPPORTED,
-                  "the student is a mixture of experts, which can be a teacher only", "student");
+    check_ok(read_json("{" OSS "}", &oss), "read");
+    check_ok(read_json("{" SMALL ",\"hidden_act\":\"gelu\"}", &gelu), "read");
+    check_ok(plan_make(&moe, NULL, &o, &plan), "student");
+    check_refused(plan_make(&oss, NULL, &o, &plan), NJ_E_UNSUPPORTED,
+                  "the student is a gpt_oss, whose experts have biases", "biases");
+    check_refused(plan_make(&gelu, NULL, &o, &plan), NJ_E_UNSUPPORTED,
+                  "another activation than SiLU; it can be a teacher only", "activation");
     check_ok(plan_make(&dense, &moe, &o, &plan), "teacher");
+    other.lora = (struct lora_config){.rank = 4, .alpha = 8, .target = {true}};
+    check_refused(plan_make(&moe, NULL, &other, &plan), NJ_E_UNSUPPORTED,
+                  "adapters are not supported for models with experts", "adapters");
+    check_ok(plan_make(&dense, NULL, &other, &plan), "adapters");
+    other = o;
     other.steps = 0;
     check_ok(plan_make(&moe, NULL, &other, &plan), "evaluation");
     other = o;
@@ -418,7 +466,8 @@ int main(void)
         cmocka_unit_test(numbers_of_4_bits_are_read),
         cmocka_unit_test(experts_that_are_there_twice_are_refused),
         cmocka_unit_test(stacks_of_another_shape_are_refused),
-        cmocka_unit_test(experts_are_not_trained),
+        cmocka_unit_test(the_loss_that_balances_experts_is_that_of_the_file),
+        cmocka_unit_test(experts_that_cannot_be_trained_are_refused),
         cmocka_unit_test(a_teacher_costs_the_experts_that_a_token_takes),
     };
     return cmocka_run_group_tests_name("mixtures", tests, scratch_begin, scratch_end);

@@ -59,6 +59,9 @@ void run_say_start(struct run *r)
         progress_say(&r->progress, "adapters of rank %d: %.2fM parameters are trained, %s",
                      o->lora.rank, 1e-6 * (double)engine_trained_parameters(r->engine),
                      o->adapter_dir != NULL ? o->adapter_dir : "new");
+    if (train_balance(o, engine_student(r->engine)) > 0)
+        progress_say(&r->progress, "experts are balanced: %.3g x their balance loss is added",
+                     (double)train_balance(o, engine_student(r->engine)));
     if (r->teacher[0] != '\0')
         progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
                      1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,

@@ -39,18 +39,6 @@ static void *take(struct carve *m, size_t rows, size_t each, size_t bytes)
     return carve_take(m, size_product(rows, each, bytes));
 }
 
-/* Carve what the router decides. */
-static void carve_routes(size_t rows, size_t pairs, size_t experts, struct carve *m,
-                         struct expert_acts *e)
-{
-    e->logits = take(m, rows, experts, sizeof *e->logits);
-    e->chosen = take(m, rows, pairs, sizeof *e->chosen);
-    e->weight = take(m, rows, pairs, sizeof *e->weight);
-    e->first = take(m, experts + 1, 1, sizeof *e->first);
-    e->row = take(m, rows, pairs, sizeof *e->row);
-    e->place = take(m, rows, pairs, sizeof *e->place);
-}
-
 static size_t array_bytes(const struct net *n, const struct block *b, size_t rows,
                           enum acts_mode mode, int array)
 {
@@ -60,19 +48,8 @@ static size_t array_bytes(const struct net *n, const struct block *b, size_t row
         return 0;
     if (array == EXPERTS_KEPT_GATE_UP)
         return size_product(rows, size_mul(2, (size_t)wide_of(b)), dtype_bytes(n->T));
-    carve_routes(rows, (size_t)b->experts_used, (size_t)b->experts, &counted, &routes);
+    experts_carve_routes(rows, (size_t)b->experts_used, (size_t)b->experts, &counted, &routes);
     return counted.used;
-}
-
-void experts_use_kept(const struct block_pass *p)
-{
-    const struct block *b = p->b;
-    const size_t rows = (size_t)acts_rows(p->a);
-    struct carve routes = {.base = p->v.kept[EXPERTS_KEPT_ROUTES]};
-    if (p->a->mode != ACTS_TRAIN)
-        return;
-    p->a->experts.gate_up = p->v.kept[EXPERTS_KEPT_GATE_UP];
-    carve_routes(rows, (size_t)b->experts_used, (size_t)b->experts, &routes, &p->a->experts);
 }
 
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
@@ -84,7 +61,7 @@ static void carve(const struct net *n, size_t rows, struct carve *m, struct acts
     if (experts == 0)
         return;
     if (a->mode != ACTS_TRAIN) {
-        carve_routes(rows, pairs, experts, m, e);
+        experts_carve_routes(rows, pairs, experts, m, e);
         e->gate_up = take(m, rows, size_mul(2, wide), T);
     }
     e->router_bias = take(m, experts, 1, sizeof *e->router_bias);

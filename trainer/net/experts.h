@@ -20,6 +20,10 @@ enum { EXPERTS_KEPT_GATE_UP, EXPERTS_KEPT_ROUTES, EXPERTS_ARRAYS };
 /* Return whether a device has kernels in which few rows read the blocks of the experts that they choose. */
 bool experts_read_blocks(const nj_context *ctx, enum nj_tensor_type type);
 
+/* Carve what a router decides for so many rows. */
+void experts_carve_routes(size_t rows, size_t pairs, size_t experts, struct carve *m,
+                          struct expert_acts *e);
+
 /* Let struct acts have the arrays of a block, in a training pass. */
 void experts_use_kept(const struct block_pass *p);
 void experts_carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a);

@@ -278,6 +278,49 @@ static void seven_billion_take_six_gigabytes(void **state)
     free(types);
 }
 
+/* Of 128 experts 32 are expanded at a time: 1,536 rows of 2,048 numbers each. */
+static void thirty_billion_in_experts_take_nineteen_gigabytes(void **state)
+{
+    (void)state;
+    struct model_config c;
+    struct train_options o = small_options;
+    unsigned char *types;
+    struct plan plan;
+    ok(preset_config(preset_find("qwen3-30b-a3b"), &c));
+    ok(teacher_types_as(&c, TEACHER_Q4_K, &types));
+    o.dtype = NJ_LP;
+    o.teacher_types = types;
+    ok(plan_make(&preset_find("qwen3-0.6b")->config, &c, &o, &plan));
+    const size_t expanded = region_bytes(&plan, "teacher.expanded");
+    assert_int_equal(expanded, 32 * 1536 * 2048 * 2);
+    assert_true(region_bytes(&plan, "teacher.weights") + expanded < 19000000000);
+    free(types);
+}
+
+/* Quantized folders can leave out some experts. */
+static void experts_of_many_types_are_refused(void **state)
+{
+    (void)state;
+    struct model_config c;
+    struct train_options o = small_options;
+    unsigned char *types;
+    struct tensor_spec *spec;
+    struct plan plan;
+    size_t count;
+    ok(preset_config(preset_find("qwen3-30b-a3b"), &c));
+    ok(teacher_types_as(&c, TEACHER_Q4_K, &types));
+    ok(tensor_specs(&c, &spec, &count));
+    for (size_t i = 0; i < count; i++)
+        if (spec[i].role == ROLE_EXPERT_UP_WEIGHT && spec[i].layer == 5 && spec[i].expert % 9 == 4)
+            types[i] = NJ_TYPE_Q5_K;
+    free(spec);
+    o.teacher_types = types;
+    assert_int_equal(plan_make(&preset_find("qwen3-0.6b")->config, &c, &o, &plan),
+                     NJ_E_UNSUPPORTED);
+    assert_non_null(strstr(fail_text(), "the experts of layer 5 have Q5_K after matrices of"));
+    free(types);
+}
+
 /* The matrices are not parameters, so they cannot be given a gradient. */
 static void gradients_of_a_quantized_teacher_are_refused(void **state)
 {
@@ -469,6 +512,8 @@ int main(void)
         cmocka_unit_test(folders_are_quantized_like_files),
         cmocka_unit_test(the_reading_of_a_quantized_teacher_is_told),
         cmocka_unit_test(seven_billion_take_six_gigabytes),
+        cmocka_unit_test(thirty_billion_in_experts_take_nineteen_gigabytes),
+        cmocka_unit_test(experts_of_many_types_are_refused),
         cmocka_unit_test(gradients_of_a_quantized_teacher_are_refused),
         cmocka_unit_test(epochs_with_a_quantized_teacher_end),
     };

@@ -304,7 +304,8 @@ static int check_starts(void)
         empty += got[i + 1] == got[i];
         wrong += got[i + 1] < got[i];
     }
-    if (!wrong && empty > 0 && empty < GROUPS && got[0] > 0 && got[0] < PLACES / 2 && got[GROUPS] == PLACES)
+    if (!wrong && empty > 0 && empty < GROUPS && got[0] > 0 && got[0] < PLACES / 2 &&
+        got[GROUPS] == PLACES)
         return 0;
     printf("FAIL self-test: starts of groups\n");
     printf("RERUN harness --self-test\n");

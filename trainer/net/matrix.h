@@ -75,8 +75,8 @@ struct matrix_format {
     bool e4m3_in_training; /* they are so in training passes, and T in others */
     /* Take the memory of a matrix that lies in no arena. */
     void (*carve)(struct matrix *m, struct carve *c);
-    /* Return rows as T, valid until the next call; where they are expanded into scratch, `at` rows behind its beginning,
-     * which leaves those before them valid. NULL: no other kernel may take the place of fwd. */
+    /* Return rows as T, valid until the next call. Where they are expanded into scratch, they lie `at` rows behind its
+     * beginning, and those before them stay valid. NULL: no other kernel may take the place of fwd. */
     const void *(*weight)(struct work *r, const struct matrix *m, int first, int rows, int at);
     /* Set dst to the rows that `ids` select, times a factor. */
     void (*gather)(struct work *r, const struct matrix *m, void *dst, const int32_t *ids, int rows,

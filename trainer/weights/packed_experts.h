@@ -7,9 +7,9 @@
 
 #include "nojit.h"
 
-/* Find the types of a model's tensors for train_options.student_types, which the caller frees: its quantized experts keep
- * theirs, and other weights become T, which a step reads in full. NULL: nothing stays quantized, because no expert is or
- * because the device would have to expand all of them in each step. */
+/* Find the types of a model's tensors for train_options.student_types, which the caller frees: quantized experts keep
+ * theirs, and other weights become T, since a step reads them in full. NULL: nothing stays quantized, because no expert
+ * is, or because the device would have to expand all experts in each step. */
 int packed_experts(const nj_context *ctx, const char *model, enum nj_dtype T, unsigned char **out);
 
 #endif

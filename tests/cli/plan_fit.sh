@@ -45,6 +45,17 @@ one=(--student "$d/half" --teacher "$d/half" --seq-len 1024 --json)
 succeeds "plan --json says in which memory logits lie" [ "$("$nojit" plan "${one[@]}" | grep -o '"within": .*')" = '"within": {"head.logits": "student.gradients"}}' ]
 succeeds "plan says in which memory logits lie" [ "$(plan --batch-size 1 | grep -c '^head.logits  *in student.gradients$')" = 1 ]
 succeeds "plan --json says where logits share no memory" [ "$("$nojit" plan "${one[@]}" --grad-accum 2 | grep -o '"within": .*')" = '"within": {}}' ]
+# 19.1B parameters of gpt-oss-20b are experts of 4 bits and an eighth of an exponent each, 1.8B are bfloat16.
+mkdir "$d/words" "$d/mxfp4" "$d/few"
+sed 's/151936/201088/' "$d/half/config.json" >"$d/words/config.json"
+oss=(--student "$d/words" --teacher gpt-oss-20b --batch-size 1 --seq-len 64)
+succeeds "a preset of gpt-oss is planned as it is published" [ "$("$nojit" plan "${oss[@]}" 2>/dev/null | grep -c '^teacher.weights  *12.82 GiB')" = 1 ]
+succeeds "gpt-oss is planned in bfloat16 where that is asked for" [ "$("$nojit" plan "${oss[@]}" --teacher-dtype bfloat16 2>/dev/null | grep -c '^teacher.weights  *38.9[0-9] GiB')" = 1 ]
+vocab=$(sed -nE 's/.*"vocab_size": ([0-9]+).*/\1/p' tests/golden/families/gpt_oss.json)
+sed "s/151936/$vocab/; s/151643/1/" "$d/half/config.json" >"$d/few/config.json"
+sed '1s/{/{"quantization_config": {"quant_method": "mxfp4"},/; s/"intermediate_size": 40/"intermediate_size": 64/' tests/golden/families/gpt_oss.json >"$d/mxfp4/config.json"
+succeeds "a folder whose configuration says MXFP4 is planned so without its weights" \
+    [ "$("$nojit" plan --student "$d/few" --teacher "$d/mxfp4" --batch-size 1 --seq-len 64 2>/dev/null | grep -c '^teacher.expanded')" = 1 ]
 mkdir "$d/other" "$d/padded" "$d/short"
 sed 's/151936/50304/' "$d/half/config.json" >"$d/other/config.json"
 sed 's/151936/152064/' "$d/half/config.json" >"$d/padded/config.json"

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/families.h"
+#include "base/try.h"
 #include "cli/commands.h"
 #include "cli/plan_gpu.h"
 #include "formats/model_path.h"
@@ -13,6 +15,7 @@
 #include "io/error.h"
 #include "model/init.h"
 #include "model/model_open.h"
+#include "model/quantized_folder.h"
 #include "run/batch_fit.h"
 #include "run/rollouts.h"
 #include "run/run.h"
@@ -185,15 +188,30 @@ static int read_models(const struct settings *s, struct run *r, struct model_con
     return 0;
 }
 
-/* Set the types of the teacher's tensors: those of its files, or, for a preset, those that --teacher-dtype asks for. */
+/* Find whether a teacher's experts are MXFP4: as its config.json says, or for a preset as gpt-oss is published. */
+static int has_mxfp4(const struct run *r, const struct model_config *teacher, bool *out)
+{
+    *out = (family_find(teacher->model_type)->fields & FIELDS_OSS) != 0;
+    return r->teacher[0] == '\0' ? 0 : folder_has_mxfp4(r->teacher, out);
+}
+
+/* Set the types of the teacher's tensors: those of its files, or without them those that --teacher-dtype asks for or
+ * that follow from its configuration. */
 static int read_teacher_types(struct run *r, const struct model_config *teacher)
 {
     const enum teacher_dtype wanted = (enum teacher_dtype)r->s->teacher_dtype;
+    bool mxfp4;
     if (r->teacher[0] != '\0')
-        return run_teacher_types(r);
-    if (r->s->teacher == NULL || wanted <= TEACHER_FP8)
+        TRY(run_teacher_types(r));
+    if (r->s->teacher == NULL || r->teacher_types || wanted == TEACHER_BF16 ||
+        wanted == TEACHER_FP8)
         return 0;
-    const int rc = teacher_types_as(teacher, wanted, &r->teacher_types);
+    TRY(has_mxfp4(r, teacher, &mxfp4));
+    int rc = 0;
+    if (wanted > TEACHER_FP8)
+        rc = teacher_types_as(teacher, wanted, &r->teacher_types);
+    else if (mxfp4)
+        rc = teacher_types_mxfp4(teacher, &r->teacher_types);
     r->options.teacher_types = r->teacher_types;
     return rc;
 }

@@ -53,6 +53,19 @@ int folder_is_quantized(const char *dir, bool *out)
     return rc;
 }
 
+int folder_has_mxfp4(const char *dir, bool *out)
+{
+    char path[PATH_BYTES];
+    json_t *config, *value;
+    struct quantized_scheme scheme;
+    int rc = read_quantized(dir, path, &config, &value);
+    if (rc == 0 && value)
+        rc = quantized_scheme(path, value, &scheme);
+    *out = rc == 0 && value && scheme.format == QUANTIZED_MXFP4;
+    json_decref(config);
+    return rc;
+}
+
 static bool holds_adapters(const char *dir)
 {
     char path[PATH_BYTES];

@@ -19,5 +19,7 @@ int folder_config(const char *dir, struct model_config *out);
 int folder_tensors(const char *dir, struct tensors *out);
 /* Find whether its config.json has a quantization_config, and there are weights. */
 int folder_is_quantized(const char *dir, bool *out);
+/* Find whether its config.json says that experts are MXFP4, also without weights. */
+int folder_has_mxfp4(const char *dir, bool *out);
 
 #endif

@@ -33,9 +33,17 @@ const char *run_teacher_dtype(const struct run *r, const char *plain)
     return r->teacher_types ? r->teacher_types_text : plain;
 }
 
-int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsigned char **out)
+/* Return the type of a tensor in a file; m NULL: where experts are MXFP4, and other weights not quantized. */
+static enum nj_tensor_type type_in(const struct gguf_ftype *m, const struct model_config *c,
+                                   const struct tensor_spec *spec)
 {
-    const struct gguf_ftype *m = gguf_ftype_find(quantized[as].ftype);
+    if (m)
+        return gguf_ftype_type(m, c, spec);
+    return spec->rank == 2 && tensor_is_of_expert(spec->role) ? NJ_TYPE_MXFP4 : NJ_TYPE_BF16;
+}
+
+static int types_in(const struct gguf_ftype *m, const struct model_config *c, unsigned char **out)
+{
     struct tensor_spec *spec;
     size_t count;
     *out = NULL;
@@ -46,9 +54,19 @@ int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsign
     if (!*out)
         rc = fail(NJ_E_NOMEM, "out of memory for the types of %zu tensors", count);
     for (size_t i = 0; i < count && rc == 0; i++)
-        (*out)[i] = (unsigned char)gguf_ftype_type(m, c, &spec[i]);
+        (*out)[i] = (unsigned char)type_in(m, c, &spec[i]);
     free(spec);
     return rc;
+}
+
+int teacher_types_as(const struct model_config *c, enum teacher_dtype as, unsigned char **out)
+{
+    return types_in(gguf_ftype_find(quantized[as].ftype), c, out);
+}
+
+int teacher_types_mxfp4(const struct model_config *c, unsigned char **out)
+{
+    return types_in(NULL, c, out);
 }
 
 /* Find the types of a file. A folder whose configuration declares them is read only if its files are there: a plan

@@ -185,14 +185,6 @@ void net_connect(struct net *n, char *w, float *grad)
     }
 }
 
-bool net_is_plain(const struct net *n)
-{
-    for (int i = 0; i < n->matrices; i++)
-        if (n->matrix[i].format != &matrix_plain || n->matrix[i].adapters > 0)
-            return false;
-    return true;
-}
-
 struct matrix *net_block_matrices(const struct net *n, int layer, int block)
 {
     return &n->matrix[block_number(n, layer, block)];

@@ -76,8 +76,6 @@ void net_connect(struct net *n, char *w, float *grad);
 float net_embedding_scale(const struct net *n);
 /* Return whether the net's own parameters are not trained. */
 bool net_is_frozen(const struct net *n);
-/* Return whether all matrices are plain and without adapters. */
-bool net_is_plain(const struct net *n);
 /* Return the matrices of a block, the block-th of its layer, in the order of block_matrices[]. */
 struct matrix *net_block_matrices(const struct net *n, int layer, int block);
 /* Return a matrix of the block of a kind, which the layer has. */

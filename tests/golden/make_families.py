@@ -159,13 +159,15 @@ MODELS = {
     # convolutions and experts, whose choice a bias decides on that is large beside the differences of scores; then without that bias
     "lfm2_moe": ("Lfm2Moe", with_convolutions(128, ["conv", FULL, "conv"], num_dense_layers=1, routed_scaling_factor=1.75, **CHOSEN)),
     "lfm2_moe_taps": ("Lfm2Moe", with_convolutions(128, [FULL, "conv"], conv_L_cache=5, num_dense_layers=0, use_expert_bias=False,
-                                                   tie_word_embeddings=False, **CHOSEN | dict(norm_topk_prob=False))),
+                                                   tie_word_embeddings=False, routed_scaling_factor=0.5,
+                                                   **CHOSEN | dict(norm_topk_prob=False))),
     # groups of experts of which a row may choose from two, the same bias, a shared expert without gates; biases and partial rotations
     "glm4_moe": ("Glm4Moe", sizes(64, 2, 1, 3, head_dim=64, attention_bias=True, n_routed_experts=12, n_group=4, topk_group=2, n_shared_experts=2,
                                   num_experts_per_tok=3, moe_intermediate_size=40, first_k_dense_replace=1, routed_scaling_factor=1.75,
                                   rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 0.5})),
     "glm4_moe_tied": ("Glm4Moe", sizes(64, 2, 1, 2, head_dim=64, n_routed_experts=8, num_experts_per_tok=2, moe_intermediate_size=40,
-                                       first_k_dense_replace=0, norm_topk_prob=False, tie_word_embeddings=True,
+                                       first_k_dense_replace=0, norm_topk_prob=False, routed_scaling_factor=0.25,
+                                       tie_word_embeddings=True,
                                        rope_parameters=PLAIN_ROPE | {"partial_rotary_factor": 1.0})),
     "minicpm": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=PLAIN_ROPE, **MINICPM)),
     "minicpm_tied": ("MiniCPM", sizes(128, 2, 1, 2, rope_parameters=longrope(32, 128), tie_word_embeddings=True, **MINICPM)),
@@ -344,7 +346,7 @@ def spread(name, tensor):
         return float(tensor.float().mean().round()), 1.0 if "sinks" in name else 0.03 if "down_proj_bias" in name else 0.3
     if tensor.dim() == 3 and ".experts." not in name:  # taps
         return 0.0, 0.5
-    size = 2.5 if "embed" in name or "lm_head" in name else 0.1 if ".experts." in name and "down_proj" in name else 1.0
+    size = 2.5 if "embed" in name or "lm_head" in name else 0.1 if ".experts." in name and ("down_proj" in name or ".w2" in name) else 1.0
     return 0.0, round(size / tensor.shape[1] ** 0.5, 6)
 
 

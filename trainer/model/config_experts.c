@@ -8,6 +8,8 @@
 #include "io/error.h"
 #include "model/config_put.h"
 
+#include <stdio.h>
+
 /* ---- reading ---- */
 
 /* Read the number of experts, of which files have the older name, the newer or both. */
@@ -15,17 +17,15 @@ static int read_count(const struct fields *f, const struct family *family, int *
 {
     static const char newer[] = "num_local_experts";
     const char *older = family_experts_field(family);
+    char remedy[REMEDY_BYTES];
     int again;
     json_t *both = field_get(f, older) ? field_get(f, newer) : NULL;
     TRY(field_int(f, field_get(f, newer) ? newer : older, family->experts, out));
     if (!both)
         return 0;
     TRY(field_int(f, older, 0, &again));
-    return *out == again
-               ? 0
-               : field_refuse(f, NJ_E_FORMAT, newer, both,
-                              "two fields have different numbers of experts; remove the wrong "
-                              "one");
+    snprintf(remedy, sizeof remedy, "%s is another number; remove the wrong one", older);
+    return *out == again ? 0 : field_refuse(f, NJ_E_FORMAT, newer, both, remedy);
 }
 
 /* Set which layers have experts: every decoder_sparse_step-th that mlp_only_layers does not list. */

@@ -4,6 +4,7 @@
  */
 #include "model/folder_names.h"
 
+#include "base/families.h"
 #include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
@@ -201,7 +202,7 @@ int folder_names_settle(const char *dir, struct tensors *w)
     for (size_t i = 0; i < w->count; i++) {
         struct tensor *t = &w->tensor[i];
         const char *found = unwrap(t->name);
-        if ((composite || begins(t->name, "mtp.")) && is_other(t->name, &left))
+        if (composite && is_other(t->name, &left))
             continue;
         moved = (composite && take_out(t->name)) || moved;
         const int more = add_model(t->name, sizeof t->name);
@@ -222,18 +223,26 @@ int folder_names_settle(const char *dir, struct tensors *w)
     return wrapper || added || moved ? sort(dir, w) : 0;
 }
 
-void folder_names_cut(const char *dir, int layers, struct tensors *w)
+/* Return whether a tensor of a model belongs to what predicts further tokens. */
+static bool predicts(const struct model_config *c, unsigned fields, const char *name)
 {
-    static const char prefix[] = "model.layers.";
+    static const char layers[] = "model.layers.";
+    if (fields & FIELDS_DELTA)
+        return begins(name, "mtp.");
+    return (fields & FIELDS_GLM) && begins(name, layers) &&
+           strtol(name + strlen(layers), NULL, 10) >= c->layers;
+}
+
+void folder_names_cut(const char *dir, const struct model_config *c, struct tensors *w)
+{
+    const unsigned fields = family_find(c->model_type)->fields;
     size_t kept = 0;
-    for (size_t i = 0; i < w->count; i++) {
-        const struct tensor *t = &w->tensor[i];
-        if (!begins(t->name, prefix) || strtol(t->name + strlen(prefix), NULL, 10) < layers)
-            w->tensor[kept++] = *t;
-    }
+    for (size_t i = 0; i < w->count; i++)
+        if (!predicts(c, fields, w->tensor[i].name))
+            w->tensor[kept++] = w->tensor[i];
     if (kept < w->count)
-        note("%s: %zu tensors of layers behind the %d of the model are left out", dir,
-             w->count - kept, layers);
+        note("%s: of its tensors %zu are left out, which predict further tokens", dir,
+             w->count - kept);
     w->count = kept;
 }
 

@@ -6,6 +6,7 @@
 #define NOJIT_TRAINER_FOLDER_NAMES_H
 
 #include "formats/tensors.h"
+#include "model/config.h"
 
 #include <stdbool.h>
 
@@ -18,8 +19,9 @@
  * or sound keep the language model, under the names that it has alone, and say what is left out. Return 0 or
  * NJ_E_FORMAT. */
 int folder_names_settle(const char *dir, struct tensors *w);
-/* Leave out layers behind those of the model, with a note: they predict further tokens. */
-void folder_names_cut(const char *dir, int layers, struct tensors *w);
+/* Leave out, with a note, what files of some families have to predict further tokens: tensors that begin with mtp., or
+ * layers behind those of the model. */
+void folder_names_cut(const char *dir, const struct model_config *c, struct tensors *w);
 /* Let the LM head be the embedding table where a tied model has no other. */
 int folder_names_share(const char *dir, struct tensors *w);
 /* Find whether a folder has an LM head that differs from its embedding table, whatever config.json says. */

@@ -5,7 +5,6 @@
  */
 #include "model/quantized_folder.h"
 
-#include "base/families.h"
 #include "base/try.h"
 #include "formats/safetensors.h"
 #include "io/error.h"
@@ -247,8 +246,8 @@ static int open_settled(const char *dir, const struct model_config *c, struct te
     rc = folder_names_settle(dir, out);
     if (rc != 0)
         tensors_close(out);
-    else if (family_find(c->model_type)->fields & FIELDS_GLM)
-        folder_names_cut(dir, c->layers, out);
+    else
+        folder_names_cut(dir, c, out);
     return rc;
 }
 

@@ -364,7 +364,6 @@ static const struct family families[] = {
                 {"post_mlp_layernorm", "post_feedforward_layernorm"}}},
     {.model_type = "lfm2",
      .models = "LFM2, LFM2.5, dense",
-     .limits = "without adapters",
      .architecture = "Lfm2ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM),
      .mlp = NORMED_BEFORE,
@@ -456,7 +455,6 @@ static const struct family families[] = {
                 {"model.norm", "model.embedding_norm"}}},
     {.model_type = "qwen3_5_text",
      .models = "Qwen3.5, dense (its text)",
-     .limits = "without adapters",
      .architecture = "Qwen3_5ForCausalLM",
      .attention = NORMED_BEFORE | FEATURE_BIT(FEATURE_QK_NORM) | FEATURE_BIT(FEATURE_GATE) |
                   FEATURE_BIT(FEATURE_GATED_Q),

@@ -20,6 +20,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
+try:
+    import peft
+except ImportError:
+    peft = None
+
 TESTS = pathlib.Path(__file__).parent.parent
 sys.path.insert(0, str(TESTS / "golden"))
 import make_families as families  # noqa: E402
@@ -87,6 +92,8 @@ NO_FILE = ("gemma3", "granite_swa", "granite_swa_two", "muse", "qwen3_5_tied", "
 TEACHERS = ("qwen3_moe", "qwen3_moe_tied", "gpt_oss", "qwen3_5_moe", "qwen3_5_moe_tied", "qwen3_next", "qwen3_next_tied",
             "lfm2_moe", "lfm2_moe_taps", "glm4_moe", "glm4_moe_tied")
 READ = ("gpt_oss",)  # and are not written
+# Families whose adapters PEFT reads, too: their layers have matrices that others lack.
+ADAPTED = ("lfm2", "qwen3_5")
 # llama.cpp's converter takes layers for recurrent ones whose type is not spelled as in published files.
 SPELLED = {"granite_hybrid": {"layer_types": ["attention", "attention"]}}
 # Keys that it writes for experts and recurrent layers, which the model does not have, or for other positions.
@@ -289,6 +296,20 @@ def same_file(ours, theirs, but):
     expect(not differ, "; ".join(f"{name}: {keys[0].get(name)}, not {keys[1][name]}" for name in differ))
 
 
+def same_adapters(base, adapters, merged):
+    """PEFT finds every tensor of the adapters in the model, each of which has all, and has the logits of the merged model."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32, **families.EAGER)
+    model = peft.PeftModel.from_pretrained(model, adapters, torch_dtype=torch.float32)
+    stored = load_file(adapters / "adapter_model.safetensors")
+    held = {name.replace(".default", ""): x for name, x in model.state_dict().items() if "lora_" in name}
+    expect(held.keys() == stored.keys(), f"{sorted(held.keys() ^ stored.keys())[:4]}")
+    differ = [name for name, x in stored.items() if not torch.equal(held[name], x)]
+    expect(not differ, f"{differ[:4]}")
+    with torch.no_grad():
+        got = model.eval()(torch.tensor(ids())[None]).logits[0].numpy()
+    expect_equal(our_logits(merged), got)
+
+
 def round_trip(name, d):
     family, fields = MODELS[name]
     theirs, small = d / "theirs", ["--device", "cpu", "--seq-len", 32, "--batch-size", 2]
@@ -315,6 +336,12 @@ def round_trip(name, d):
         check(f"{name}, trained: its logits are those of transformers", here, d / "trained")
         check(f"{name} is trained at a rate near 0", nojit, *train, "--student", theirs, "--out", d / "kept", "--lr", 1e-30)
         check(f"{name} is not changed by a rate near 0", same_weights, d / "kept", theirs)
+    if name in ADAPTED and peft is None:
+        print(f"skip {name}: adapters: name a PYTHON with PyPI's peft", flush=True)
+    elif name in ADAPTED:
+        adapt = ["--out", d / "adapters", "--lr", 0.05, "--lora-r", 3, "--merge"]
+        check(f"{name}: adapters are trained", nojit, *train, "--student", theirs, *adapt)
+        check(f"{name}: adapters are those of PEFT", same_adapters, theirs, d / "adapters", d / "adapters/merged")
     layers = ",".join(map(str, range(fields["num_hidden_layers"])))
     check(f"{name} is copied", nojit, "init", "--like", theirs, "--layers", layers, "--dtype", "float32", "--out", d / "copied")
     check(f"{name}, copied: its weights are the model's", same_weights, d / "copied", theirs)

@@ -115,7 +115,7 @@ static int take(const char *dir, const struct model_config *c, const struct tens
     return 0;
 }
 
-static int split(const char *dir, const struct model_config *c, const struct tensor_spec *spec,
+int file_rows_of(const char *dir, const struct model_config *c, const struct tensor_spec *spec,
                  size_t specs, struct tensors *w)
 {
     struct tensor *list = calloc(w->count + specs, sizeof *list);
@@ -145,7 +145,7 @@ int file_rows_split(const char *dir, const struct model_config *c, struct tensor
     if (!block_has(b, FEATURE_GATED_Q))
         return 0;
     TRY(tensor_specs(c, &spec, &specs));
-    const int rc = split(dir, c, spec, specs, w);
+    const int rc = file_rows_of(dir, c, spec, specs, w);
     free(spec);
     return rc;
 }

@@ -15,6 +15,9 @@
 struct head_order file_order(const struct model_config *c, const struct tensor_spec *s);
 /* Take tensors of a folder apart, and note the order of their rows. Return 0, NJ_E_FORMAT or NJ_E_NOMEM. */
 int file_rows_split(const char *dir, const struct model_config *c, struct tensors *w);
+/* Do so with tensors of adapters, `specs` of them. */
+int file_rows_of(const char *dir, const struct model_config *c, const struct tensor_spec *spec,
+                 size_t specs, struct tensors *w);
 
 /* A tensor of a folder, which consists of one tensor of the model, or of several. */
 enum { FILE_PARTS_MOST = 4 };

@@ -19,44 +19,71 @@
 #include <unistd.h>
 
 static const enum tensor_role role_of[LORA_TARGETS] = {
-    [LORA_Q] = ROLE_Q_WEIGHT,       [LORA_K] = ROLE_K_WEIGHT,       [LORA_V] = ROLE_V_WEIGHT,
-    [LORA_O] = ROLE_O_WEIGHT,       [LORA_GATE] = ROLE_GATE_WEIGHT, [LORA_UP] = ROLE_UP_WEIGHT,
-    [LORA_DOWN] = ROLE_DOWN_WEIGHT,
+    [LORA_Q] = ROLE_Q_WEIGHT,          [LORA_K] = ROLE_K_WEIGHT,
+    [LORA_V] = ROLE_V_WEIGHT,          [LORA_O] = ROLE_O_WEIGHT,
+    [LORA_GATE] = ROLE_GATE_WEIGHT,    [LORA_UP] = ROLE_UP_WEIGHT,
+    [LORA_DOWN] = ROLE_DOWN_WEIGHT,    [LORA_IN_QKV] = ROLE_DELTA_QKV_WEIGHT,
+    [LORA_IN_Z] = ROLE_DELTA_Z_WEIGHT, [LORA_IN_B] = ROLE_DELTA_B_WEIGHT,
+    [LORA_IN_A] = ROLE_DELTA_A_WEIGHT, [LORA_IN] = ROLE_CONV_IN_WEIGHT,
+    [LORA_OUT] = ROLE_CONV_OUT_WEIGHT,
 };
 
 /* Roles of the tensors that hold several of these matrices where files fuse them; ROLE_COUNT: none. */
 static const enum tensor_role fused_of[LORA_TARGETS] = {
     [LORA_Q] = ROLE_QKV_WEIGHT, [LORA_K] = ROLE_QKV_WEIGHT,        [LORA_V] = ROLE_QKV_WEIGHT,
     [LORA_O] = ROLE_COUNT,      [LORA_GATE] = ROLE_GATE_UP_WEIGHT, [LORA_UP] = ROLE_GATE_UP_WEIGHT,
-    [LORA_DOWN] = ROLE_COUNT,
+    [LORA_DOWN] = ROLE_COUNT,   [LORA_IN_QKV] = ROLE_COUNT,        [LORA_IN_Z] = ROLE_COUNT,
+    [LORA_IN_B] = ROLE_COUNT,   [LORA_IN_A] = ROLE_COUNT,          [LORA_IN] = ROLE_COUNT,
+    [LORA_OUT] = ROLE_COUNT,
 };
 
 /* Return whether a target is, or is part of, the tensor of a role. Modules called gate_proj are the MLP's, and the gate
- * of attention's output. */
+ * of attention's output; those called out_proj are of both recurrent blocks. */
 static bool is_in(int target, enum tensor_role role)
 {
     return role_of[target] == role || fused_of[target] == role ||
-           (target == LORA_GATE && role == ROLE_ATTENTION_GATE);
+           (target == LORA_GATE && role == ROLE_ATTENTION_GATE) ||
+           (target == LORA_OUT && role == ROLE_DELTA_OUT_WEIGHT);
 }
 
-int lora_target_of(enum tensor_role role)
+int lora_adapter_of(enum tensor_role role)
 {
-    for (int t = 0; t < LORA_TARGETS; t++)
+    static const struct {
+        enum tensor_role role;
+        int adapter;
+    } others[] = {{ROLE_ATTENTION_GATE, LORA_LAST}, {ROLE_DELTA_QKV_WEIGHT, 0},
+                  {ROLE_DELTA_Z_WEIGHT, 1},         {ROLE_DELTA_B_WEIGHT, 2},
+                  {ROLE_DELTA_A_WEIGHT, 3},         {ROLE_DELTA_OUT_WEIGHT, LORA_LAST},
+                  {ROLE_CONV_IN_WEIGHT, 0},         {ROLE_CONV_OUT_WEIGHT, LORA_LAST}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].role == role)
+            return others[i].adapter;
+    for (int t = 0; t < LORA_LAST; t++)
         if (is_in(t, role))
             return t;
     return -1;
 }
 
-int lora_adapter_of(enum tensor_role role)
+/* Return whether a family calls the modules of two roles the same, so that adapters have them both. */
+static bool share_name(const char *model_type, enum tensor_role a, enum tensor_role b)
 {
-    return role == ROLE_ATTENTION_GATE ? LORA_TARGETS : lora_target_of(role);
+    char x[TENSOR_NAME_BYTES], y[TENSOR_NAME_BYTES];
+    tensor_module_of(model_type, a, x);
+    tensor_module_of(model_type, b, y);
+    return strcmp(x, y) == 0;
 }
 
-int lora_wants(const struct lora_config *c, enum tensor_role role, bool *wanted)
+int lora_wants(const struct lora_config *c, const char *model_type, enum tensor_role role,
+               bool *wanted)
 {
+    const bool one = share_name(model_type, ROLE_O_WEIGHT, ROLE_CONV_OUT_WEIGHT);
     bool all = true;
     int length;
     *wanted = false;
+    if (one && (role == ROLE_O_WEIGHT || role == ROLE_CONV_OUT_WEIGHT)) {
+        *wanted = c->target[LORA_O] || c->target[LORA_OUT];
+        return 0;
+    }
     for (int t = 0; t < LORA_TARGETS; t++)
         if (is_in(t, role)) {
             *wanted |= c->target[t];
@@ -83,8 +110,23 @@ static bool is_module(enum tensor_role role, const char *name, size_t length)
     return found;
 }
 
+/* Return the target whose usual name that is; LORA_TARGETS: it is that of none. */
+static int named(const char *name, size_t length)
+{
+    int t = 0, own;
+    for (; t < LORA_TARGETS; t++) {
+        const char *usual = tensor_module(role_of[t], &own);
+        if ((size_t)own == length && strncmp(usual, name, length) == 0)
+            break;
+    }
+    return t;
+}
+
+/* Return whether a target has that name, or, if it is the usual name of none, whether a family calls it so. */
 static bool is_called(int target, const char *name, size_t length)
 {
+    if (named(name, length) < LORA_TARGETS)
+        return target == named(name, length);
     return is_module(role_of[target], name, length) || is_module(fused_of[target], name, length);
 }
 
@@ -116,10 +158,12 @@ static void names_text(const struct lora_config *c, const char *separator, char 
 
 static int add_target(struct lora_config *c, const char *name, size_t length)
 {
-    static const struct lora_config every = {.target = {true, true, true, true, true, true, true}};
     const bool all = length == 10 && strncmp(name, "all-linear", length) == 0;
+    struct lora_config every = {.rank = 0};
     char names[LORA_TARGETS * 16];
     bool found = false;
+    for (int t = 0; t < LORA_TARGETS; t++)
+        every.target[t] = true;
     for (int t = 0; t < LORA_TARGETS; t++)
         if (all || is_called(t, name, length))
             c->target[t] = found = true;
@@ -301,6 +345,29 @@ int lora_weights_open(const char *dir, struct tensors *out)
 
 /* ---- writing ---- */
 
+/* Return whether a model has a block with a target. */
+static bool is_of(const struct model_config *model, int target)
+{
+    const struct arch *a = &model->arch;
+    return arch_first(a, model->layers, tensor_block(role_of[target])) ||
+           (target == LORA_OUT && arch_first(a, model->layers, BLOCK_DELTA));
+}
+
+/* Append the name of a module, unless it is there. */
+static void add_name(json_t *names, const struct model_config *model, enum tensor_role role)
+{
+    char name[TENSOR_NAME_BYTES];
+    size_t i;
+    json_t *other;
+    tensor_module_of(model->model_type, role, name);
+    json_array_foreach(names, i, other)
+    {
+        if (strcmp(json_string_value(other), name) == 0)
+            return;
+    }
+    json_array_append_new(names, json_string(name));
+}
+
 int lora_config_write(const char *dir, const struct lora_config *c,
                       const struct model_config *model, const char *base)
 {
@@ -309,13 +376,9 @@ int lora_config_write(const char *dir, const struct lora_config *c,
         return fail(NJ_E_ARG, "%.80s...: path too long; use a shorter one", dir);
     json_memory_begin();
     json_t *names = json_array();
-    for (int t = 0; t < LORA_TARGETS; t++) {
-        const enum tensor_role role = role_in(model, t);
-        char name[TENSOR_NAME_BYTES];
-        tensor_module_of(model->model_type, role, name);
-        if (c->target[t] && (t == 0 || role_in(model, t - 1) != role))
-            json_array_append_new(names, json_string(name));
-    }
+    for (int t = 0; t < LORA_TARGETS; t++)
+        if (c->target[t] && is_of(model, t))
+            add_name(names, model, role_in(model, t));
     json_t *root =
         json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:o, s:s, s:b, s:b, s:b, s:b, s:b, s:n}",
                   "peft_type", "LORA", "task_type", "CAUSAL_LM", "base_model_name_or_path", base,

@@ -10,11 +10,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The matrices of a layer that can have an adapter. */
-enum lora_target { LORA_Q, LORA_K, LORA_V, LORA_O, LORA_GATE, LORA_UP, LORA_DOWN, LORA_TARGETS };
-/* Largest number of adapters of a layer: the gate of attention's output has the name of LORA_GATE, and an adapter of
- * its own. */
-enum { LORA_ADAPTERS = LORA_TARGETS + 1 };
+/* The matrices of a layer that can have an adapter, by the names of their modules: those of attention and of the MLP,
+ * those of the delta rule, and those of a convolution, whose last ones have one name. */
+enum lora_target {
+    LORA_Q,
+    LORA_K,
+    LORA_V,
+    LORA_O,
+    LORA_GATE,
+    LORA_UP,
+    LORA_DOWN,
+    LORA_IN_QKV,
+    LORA_IN_Z,
+    LORA_IN_B,
+    LORA_IN_A,
+    LORA_IN,
+    LORA_OUT,
+    LORA_TARGETS
+};
+/* Largest number of adapters of a layer: those from LORA_Q to LORA_DOWN, and one more, of the gate of attention's output
+ * or of the output of a recurrent block. */
+enum { LORA_LAST = LORA_DOWN + 1, LORA_ADAPTERS };
 
 struct lora_config {
     int rank;       /* 0: no adapters */
@@ -23,14 +39,13 @@ struct lora_config {
     bool target[LORA_TARGETS];
 };
 
-/* Return the target that a tensor of this role is, or -1; of several that it holds, the first. */
-int lora_target_of(enum tensor_role role);
-/* Return the number of a tensor's adapter in a layer: its target, or LORA_TARGETS for the gate of attention's output;
- * -1: it has none. */
+/* Return the number of a tensor's adapter in a layer, of a recurrent block one of those of attention's; -1: it has
+ * none. Tensors of one matrix follow each other. */
 int lora_adapter_of(enum tensor_role role);
-/* Set *wanted to whether a tensor of this role, which is a target, has adapters. Return 0, or NJ_E_UNSUPPORTED if only
- * some of several targets that it holds are to have them. */
-int lora_wants(const struct lora_config *c, enum tensor_role role, bool *wanted);
+/* Set *wanted to whether a tensor of this role, which is a target, has adapters in a model of a family. Return 0, or
+ * NJ_E_UNSUPPORTED if only some of several targets that it holds are to have them. */
+int lora_wants(const struct lora_config *c, const char *model_type, enum tensor_role role,
+               bool *wanted);
 /* Add to c->target the modules of a list: "q_proj,down_proj", "all-linear"; "qkv_proj" and "gate_up_proj", which some
  * models have, stand for their parts. */
 int lora_targets_add(struct lora_config *c, const char *list);

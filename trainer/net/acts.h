@@ -69,6 +69,7 @@ struct delta_acts {
     char *dr, *dout;       /* [N, H D] */
     char *dqkv;            /* [N, X] */
     char *dinput, *dsteps; /* gradients of the products */
+    char *dx;              /* [N, C] gradient of the normed rows by the steps */
     float *log_part,
         *step_part; /* [chunks, H] partial sums of the gradients of A_log and dt_bias */
 };

@@ -95,6 +95,10 @@ static void carve_backward(const struct net *n, size_t rows, struct carve *m, st
     d->dqkv = carve_take(m, size_product(rows, net_most(n, channels), T));
     d->dinput = carve_take(m, size_product(rows, net_most(n, input), T));
     d->dsteps = carve_take(m, size_product(rows, size_mul(2, H), T));
+    /* without adapters nothing reads the normed rows after this gradient is written */
+    d->dx = net_some(n, BLOCK_DELTA, DELTA_STEPS, matrix_has_adapters)
+                ? carve_take(m, size_product(rows, (size_t)n->c.hidden_size, T))
+                : a->y;
     d->log_part = carve_take(m, size_product(all, H, sizeof *d->log_part));
     d->step_part = carve_take(m, size_product(all, H, sizeof *d->step_part));
 }
@@ -214,9 +218,24 @@ static void compute_arrays(struct work *r, const struct block_pass *p)
     product_fwd(r, p->a, &p->matrix[DELTA_STEPS], p->v.kept[STEPS], block_rows(p));
 }
 
-static void forward(struct work *r, const struct block_pass *p)
+/* Compute the normed and gated heads of a->rule.o. */
+static void norm_fwd_gated(struct work *r, const struct block_pass *p, void *y)
 {
     const struct block *b = p->b;
+    OP(r, nj_gated_norm_fwd(
+              r->s, p->n->T, b->head_dim,
+              &(struct nj_gated_norm_fwd){.y = y,
+                                          .o = p->a->rule.o,
+                                          .z = behind(p, p->v.kept[INPUT], block_channels(b)),
+                                          .w = block_weight(p, ROLE_DELTA_GAIN),
+                                          .N = acts_rows(p->a),
+                                          .H = b->heads,
+                                          .ld = (int)input(b),
+                                          .eps = p->n->c.rms_eps}));
+}
+
+static void forward(struct work *r, const struct block_pass *p)
+{
     char *o = p->a->rule.o;
     /* 1. q, k, v and z; b and a */
     compute_arrays(r, p);
@@ -226,16 +245,7 @@ static void forward(struct work *r, const struct block_pass *p)
     else
         pass(r, p, false);
     /* 3. norm and gate, in place */
-    OP(r, nj_gated_norm_fwd(
-              r->s, p->n->T, b->head_dim,
-              &(struct nj_gated_norm_fwd){.y = o,
-                                          .o = o,
-                                          .z = behind(p, p->v.kept[INPUT], block_channels(b)),
-                                          .w = block_weight(p, ROLE_DELTA_GAIN),
-                                          .N = acts_rows(p->a),
-                                          .H = b->heads,
-                                          .ld = (int)input(b),
-                                          .eps = p->n->c.rms_eps}));
+    norm_fwd_gated(r, p, o);
     /* 4. output */
     product_fwd(r, p->a, &p->matrix[DELTA_OUT], p->v.output, o);
 }
@@ -324,8 +334,7 @@ static void delta_bwd(struct work *r, const struct block_pass *p)
     add_of_chunks(r, p, ROLE_DELTA_STEP, d->step_part);
 }
 
-/* Compute the gradient of the normed rows x in a->branch; that by the steps takes the place of x, which is no longer
- * read. */
+/* Compute the gradient of the normed rows x in a->branch. */
 static void products_bwd(struct work *r, const struct block_pass *p)
 {
     struct acts *a = p->a;
@@ -338,9 +347,9 @@ static void products_bwd(struct work *r, const struct block_pass *p)
     product_dx(r, a, in, a->branch, a->rule.dinput, x);
     product_gradient(r, a, steps, a->rule.dsteps);
     product_dw(r, a, steps, a->rule.dsteps, x);
-    product_dx(r, a, steps, a->y, a->rule.dsteps, x);
+    product_dx(r, a, steps, a->rule.dx, a->rule.dsteps, x);
     OP(r, nj_add(r->s, p->n->T,
-                 &(struct nj_add){.y = a->branch, .a = a->branch, .b = a->y, .n = elements}));
+                 &(struct nj_add){.y = a->branch, .a = a->branch, .b = a->rule.dx, .n = elements}));
 }
 
 static void backward(struct work *r, const struct block_pass *p)
@@ -351,9 +360,11 @@ static void backward(struct work *r, const struct block_pass *p)
     const void *dy = block_gradient(p);
     /* 1. what the chunks were */
     pass(r, p, true);
-    /* 2. output, norm and gate */
+    /* 2. output, norm and gate; adapters read the normed heads before they replace o */
+    if (matrix_has_adapters(out))
+        norm_fwd_gated(r, p, a->rule.dr);
     product_gradient(r, a, out, dy);
-    product_dx(r, a, out, a->rule.dout, dy, a->rule.o);
+    product_dx(r, a, out, a->rule.dout, dy, a->rule.dr);
     norm_bwd_gated(r, p);
     product_dw(r, a, out, dy, a->rule.o);
     /* 3. delta rule */

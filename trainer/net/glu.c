@@ -45,16 +45,11 @@ static void carve(const struct net *n, size_t rows, struct carve *m, struct acts
         a->act = carve_take(m, act_bytes(n, rows));
 }
 
-static bool has_adapters(const struct matrix *m)
-{
-    return m->adapters > 0;
-}
-
 static void carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     /* without adapters nothing reads the activation after its gradient is written */
     a->dact =
-        net_some(n, BLOCK_GLU, GLU_DOWN, has_adapters) ? carve_take(m, act_bytes(n, rows)) : a->act;
+        net_some(n, BLOCK_GLU, GLU_DOWN, matrix_has_adapters) ? carve_take(m, act_bytes(n, rows)) : a->act;
 }
 
 /* ---- forward ---- */
@@ -107,7 +102,7 @@ static void backward(struct work *r, const struct block_pass *p)
     void *gu = p->v.kept[GATE_UP];
     /* 1. The activation is computed with the gradient of gate and up, in the place of its own gradient; adapters read
      * it before that. */
-    if (has_adapters(down))
+    if (matrix_has_adapters(down))
         activation_fwd(r, p, gu);
     product_gradient(r, a, down, dy);
     product_dx(r, a, down, a->dact, dy, a->act);

@@ -6,6 +6,7 @@
  */
 #include "net/lora.h"
 
+#include "base/check.h"
 #include "base/checked.h"
 #include "base/try.h"
 #include "io/error.h"
@@ -23,14 +24,15 @@
 
 /* ---- layout ---- */
 
-/* Append A or B of a base matrix. Return its first element. */
+/* Append A or B of a base matrix. Rows of B have its role, and its order in files; A has none, ROLE_COUNT. Return its
+ * first element. */
 static int64_t append(struct params *p, const struct tensor_spec *base, const char *part,
-                      int64_t rows, int64_t columns)
+                      enum tensor_role role, int64_t rows, int64_t columns)
 {
     struct tensor_spec *spec = &p->spec[p->specs];
     int stem = (int)(strlen(base->name) - strlen(".weight"));
     *spec = (struct tensor_spec){
-        .rank = 2, .shape = {rows, columns}, .role = base->role, .layer = base->layer};
+        .rank = 2, .shape = {rows, columns}, .role = role, .layer = base->layer};
     snprintf(spec->name, sizeof spec->name, "base_model.model.%.*s.lora_%s.weight", stem,
              base->name, part);
     p->first[p->specs++] = p->count;
@@ -46,34 +48,61 @@ static void attach(struct matrix *m, const struct adapter *ad)
         m->adapter = ad;
 }
 
-/* Return the number of an adapter's mask. Those of the gates of attention, which few models have, come last. */
+/* Return the number of an adapter's mask. Those of the last adapter, which few layers have, come last. */
 static int mask_of(const struct net *n, int layer, int adapter)
 {
-    return adapter < LORA_TARGETS ? layer * LORA_TARGETS + adapter
-                                  : n->c.layers * LORA_TARGETS + layer;
+    return adapter < LORA_LAST ? layer * LORA_LAST + adapter : n->c.layers * LORA_LAST + layer;
+}
+
+/* Return whether a tensor is a gate whose rows files have among those of queries: one adapter has both. */
+static bool is_of_queries(const struct net *n, const struct tensor_spec *s)
+{
+    return s->role == ROLE_ATTENTION_GATE &&
+           block_has(arch_block(&n->c.arch, s->layer, BLOCK_ATTENTION), FEATURE_GATED_Q);
+}
+
+/* Find whether a tensor is to have an adapter; false if it cannot. */
+static int wants(const struct net *n, const struct lora_config *o, const struct tensor_spec *s,
+                 bool *wanted)
+{
+    *wanted = false;
+    if (lora_adapter_of(s->role) < 0)
+        return 0;
+    return lora_wants(o, n->c.model_type, is_of_queries(n, s) ? ROLE_Q_WEIGHT : s->role, wanted);
+}
+
+/* Refuse targets that are parts of a tensor. */
+static int check_targets(const struct net *n, const struct lora_config *o)
+{
+    bool wanted;
+    for (size_t i = 0; i < n->p.specs; i++)
+        TRY(wants(n, o, &n->p.spec[i], &wanted));
+    return 0;
 }
 
 /* Give a tensor of the base its adapter, if it is to have one. */
-static int add_adapter(const struct net *n, size_t tensor, struct lora *out)
+static void add_adapter(const struct net *n, size_t tensor, struct lora *out)
 {
     const struct tensor_spec *s = &n->p.spec[tensor];
-    const int k = lora_adapter_of(s->role);
+    const int k = lora_adapter_of(s->role), r = out->o.rank;
+    struct adapter *of_layer = &out->adapter[s->layer * LORA_ADAPTERS], *ad = &of_layer[k];
+    const struct adapter *queries = is_of_queries(n, s) ? &of_layer[LORA_Q] : NULL;
     bool wanted;
     int row;
     if (k < 0)
-        return 0;
-    TRY(lora_wants(&out->o, s->role, &wanted));
-    struct adapter *ad = &out->adapter[s->layer * LORA_ADAPTERS + k];
+        return;
     *ad = (struct adapter){.of = out, .a = -1, .mask = mask_of(n, s->layer, k)};
     attach(net_matrix_of(n, tensor, &row), ad);
+    CHECK(wants(n, &out->o, s, &wanted) == 0);
     if (!wanted)
-        return 0;
-    ad->a = append(&out->p, s, "A", out->o.rank, s->shape[1]);
-    ad->b = append(&out->p, s, "B", s->shape[0], out->o.rank);
+        return;
+    ad->shares = queries != NULL;
+    ad->mask = queries ? queries->mask : ad->mask;
+    ad->a = queries ? queries->a : append(&out->p, s, "A", ROLE_COUNT, r, s->shape[1]);
+    ad->b = append(&out->p, s, "B", s->role, s->shape[0], r);
     ad->in = (int)s->shape[1];
     ad->out = (int)s->shape[0];
     ad->column = row;
-    return 0;
 }
 
 static int layout(const struct net *n, const struct lora_config *o, struct lora *out)
@@ -88,27 +117,19 @@ static int layout(const struct net *n, const struct lora_config *o, struct lora 
         rc = fail(NJ_E_NOMEM, "no host memory for the adapters of %d layers; free some",
                   n->c.layers);
     for (size_t i = 0; rc == 0 && i < n->p.specs; i++)
-        rc = add_adapter(n, i, out);
+        add_adapter(n, i, out);
     out->p.decayed = out->p.count;
     if (rc != 0)
         lora_free(out);
     return rc;
 }
 
-/* Refuse adapters of models whose files hold other matrices than those that adapters know. */
 static int check_blocks(const struct model_config *c)
 {
-    bool other = block_has(arch_attention(&c->arch, c->layers), FEATURE_GATED_Q);
-    for (int l = 0; l < c->layers; l++)
-        other = other || arch_recurrent(&c->arch, l);
-    if (arch_first(&c->arch, c->layers, BLOCK_EXPERTS))
-        return fail(NJ_E_UNSUPPORTED, "adapters are not supported for models with experts; use a "
-                                      "model without them, or train all weights");
-    if (!other)
+    if (!arch_first(&c->arch, c->layers, BLOCK_EXPERTS))
         return 0;
-    return fail(NJ_E_UNSUPPORTED,
-                "adapters are not supported for models with convolutions or linear attention; "
-                "use a model of attention and MLPs alone, or train all weights");
+    return fail(NJ_E_UNSUPPORTED, "adapters are not supported for models with experts; use a model "
+                                  "without them, or train all weights");
 }
 
 int net_layout(struct net *n, const struct lora_config *o, const unsigned char *types,
@@ -119,6 +140,7 @@ int net_layout(struct net *n, const struct lora_config *o, const unsigned char *
     if (o->rank == 0)
         return 0;
     TRY(check_blocks(&n->c));
+    TRY(check_targets(n, o));
     TRY(layout(n, o, adapters));
     n->lora = adapters;
     n->trained = &adapters->p;
@@ -127,10 +149,9 @@ int net_layout(struct net *n, const struct lora_config *o, const unsigned char *
 
 const struct adapter *lora_of(const struct lora *l, const struct tensor_spec *base)
 {
-    const int t = lora_target_of(base->role);
-    return t < 0 || !l->o.target[t]
-               ? NULL
-               : &l->adapter[base->layer * LORA_ADAPTERS + lora_adapter_of(base->role)];
+    const int k = lora_adapter_of(base->role);
+    const struct adapter *ad = k < 0 ? NULL : &l->adapter[base->layer * LORA_ADAPTERS + k];
+    return ad && ad->a >= 0 ? ad : NULL;
 }
 
 void lora_free(struct lora *l)
@@ -144,7 +165,7 @@ void lora_fill(const struct lora *l, uint64_t seed, size_t i, int64_t first, int
                float *out)
 {
     const struct tensor_spec *spec = &l->p.spec[i];
-    const bool is_a = i % 2 == 0;
+    const bool is_a = spec->role == ROLE_COUNT;
     const float bound = is_a ? 1.0f / sqrtf((float)spec->shape[1]) : 0.0f;
     const uint64_t key = XXH3_64bits_withSeed(spec->name, strlen(spec->name), seed);
     for (int64_t k = 0; k < count; k++) {
@@ -236,7 +257,7 @@ void lora_bwd(struct work *r, const struct matrix *m, const struct matmul *produ
         const char *dy_columns = (const char *)dy + p.column_bytes;
         linear_dw(r, &p.up, grad + ad->b, dy_columns, a->low, product->add);
         linear_dx(r, &p.up, a->dlow, dy_columns, p.b);
-        linear_dw(r, &p.down, grad + ad->a, a->dlow, p.x, product->add);
+        linear_dw(r, &p.down, grad + ad->a, a->dlow, p.x, product->add || ad->shares);
         if (drops(ad, a)) {
             linear_dx(r, &p.down, a->dropped, a->dlow, p.a);
             drop(r, a, &p, a->dropped, a->dropped);

@@ -17,12 +17,13 @@ struct adapter {
     int64_t a, b;        /* first elements of A [r, in] and B [out, r]; a < 0: none */
     int in, out, column; /* input columns; output columns in the fused product, from `column` on */
     int mask;            /* number of its dropout masks */
+    bool shares;         /* its A is that of queries, whose gradient is made before */
 };
 
 struct lora {
     struct lora_config o;
     struct params p;         /* A and B of each adapter, under PEFT's names */
-    struct adapter *adapter; /* [layers * LORA_TARGETS] */
+    struct adapter *adapter; /* [layers * LORA_ADAPTERS] */
     char *w;                 /* weights as T, on the device */
     float *grad;             /* gradients in float32, on the device */
 };

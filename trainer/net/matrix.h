@@ -116,6 +116,10 @@ void matrix_dw_plain(struct work *r, const struct matrix *m, const struct matmul
 int64_t matrix_elements(const struct matrix *m);
 /* Return the factor of its products. */
 float matrix_scale(const struct matrix *m);
+static inline bool matrix_has_adapters(const struct matrix *m)
+{
+    return m->adapters > 0;
+}
 /* Return whether the operands of a product are E4M3. */
 bool matrix_e4m3(const struct matrix *m, const struct matmul *p);
 /* Return the product with all rows of the matrix. */

@@ -9,6 +9,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
+#include "model/file_rows.h"
 #include "state/ranks.h"
 #include "weights/weights.h"
 
@@ -62,7 +63,9 @@ int adapters_load(struct engine *e, const char *dir)
     if (!dir)
         return draw(e, to);
     TRY(lora_weights_open(dir, &w));
-    const int rc = weights_read(e, dir, &w, &e->lora.p, to.T, to.w);
+    int rc = file_rows_of(dir, &e->student.c, e->lora.p.spec, e->lora.p.specs, &w);
+    if (rc == 0)
+        rc = weights_read(e, dir, &w, &e->lora.p, to.T, to.w);
     tensors_close(&w);
     return rc;
 }
@@ -81,11 +84,27 @@ static int put(void *file, const void *data, size_t bytes)
     return st_write_data(file, data, bytes);
 }
 
-int adapters_save(struct engine *e, const char *dir)
+/* Save one tensor of a file, a run of rows at a time. */
+static int save_tensor(struct engine *e, const struct file_tensor *f, struct st_writer *w)
 {
     const struct params *p = &e->lora.p;
     const struct updated from = engine_updated(e);
-    const size_t each = dtype_bytes(from.T);
+    const size_t each = dtype_bytes(from.T), row = (size_t)file_columns(&f->spec) * each;
+    struct file_run run;
+    for (int64_t at = 0; at < f->spec.shape[0]; at += run.count) {
+        run = file_run(&e->student.c, f, p->spec, at);
+        TRY(weights_download(e, from.w + (size_t)p->first[run.spec] * each + (size_t)run.row * row,
+                             (size_t)run.count * row, put, w));
+    }
+    return 0;
+}
+
+int adapters_save(struct engine *e, const char *dir)
+{
+    const struct params *p = &e->lora.p;
+    const enum nj_dtype T = engine_updated(e).T;
+    struct file_tensor *file = NULL;
+    size_t files = 0;
     struct st_writer *w = NULL;
     char path[PATH_BYTES];
     if (!e->shape.train)
@@ -94,13 +113,15 @@ int adapters_save(struct engine *e, const char *dir)
     struct st_declared *declared = calloc(p->specs, sizeof *declared);
     if (!declared)
         return fail(NJ_E_NOMEM, "no host memory to list %zu tensors; free some", p->specs);
-    weights_declare(p, from.T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e), declared);
-    int rc = st_write_begin(path, declared, p->specs, &w);
+    int rc = file_tensors(&e->student.c, p->spec, p->specs, &file, &files);
+    for (size_t i = 0; i < files; i++)
+        declared[i] = weights_declared(&file[i].spec, T == NJ_F32 ? NJ_TYPE_F32 : weights_dtype(e));
+    if (rc == 0)
+        rc = st_write_begin(path, declared, files, &w);
     if (rc != 0)
         goto done;
-    for (size_t i = 0; rc == 0 && i < p->specs; i++)
-        rc = weights_download(e, from.w + (size_t)p->first[i] * each,
-                              (size_t)tensor_elements(&p->spec[i]) * each, put, w);
+    for (size_t i = 0; rc == 0 && i < files; i++)
+        rc = save_tensor(e, &file[i], w);
     if (rc == 0)
         rc = st_write_end(w);
     else
@@ -109,6 +130,7 @@ int adapters_save(struct engine *e, const char *dir)
         rc = lora_config_write(dir, &e->lora.o, &e->student.c,
                                e->o.base_name ? e->o.base_name : e->student_dir);
 done:
+    free(file);
     free(declared);
     return rc;
 }

@@ -10,6 +10,7 @@
 #include "io/error.h"
 #include "io/model_folder.h"
 #include "io/path.h"
+#include "model/file_rows.h"
 #include "model/model_open.h"
 #include "net/lora.h"
 #include "weights/weights.h"
@@ -81,22 +82,38 @@ static int write_rows(struct merge *m, int64_t count, enum nj_tensor_type dtype)
     return st_folder_data(m->writer, m->rounded, (size_t)count * sizeof *m->rounded);
 }
 
-static int merge_tensor(struct merge *m, const struct tensor_spec *spec, const struct tensor *t)
+/* Write rows of one of the model's tensors, with its adapter, or without (NULL). */
+static int merge_rows(struct merge *m, const struct tensor *t, const struct adapter *ad,
+                      int64_t first, int64_t rows, int64_t columns)
 {
-    const struct adapter *ad = lora_of(&m->lora, spec);
-    const int64_t columns = spec->shape[1], rows = spec->shape[0];
-    const enum nj_tensor_type dtype = tensor_expanded(t);
-    if (!ad && t->dtype == dtype && tensor_is_as_stored(t))
-        return st_folder_data(m->writer, t->data, t->bytes);
-    if (ad)
-        TRY(read_adapter(m, ad));
     const int64_t most = BLOCK / columns > 0 ? BLOCK / columns : 1;
-    for (int64_t first = 0; first < rows; first += most) {
-        const int64_t n = rows - first < most ? rows - first : most;
+    for (int64_t end = first + rows; first < end; first += most) {
+        const int64_t n = end - first < most ? end - first : most;
         tensor_to_f32(t, first * columns, n * columns, m->block);
         if (ad)
             add_product(m, ad, first, n);
-        TRY(write_rows(m, n * columns, dtype));
+        TRY(write_rows(m, n * columns, tensor_expanded(t)));
+    }
+    return 0;
+}
+
+/* Write a tensor of the folder, a run of rows at a time. Two tensors of the model that share it have an adapter of one
+ * A each, or none. */
+static int merge_tensor(struct merge *m, const struct file_tensor *f)
+{
+    const struct tensor_spec *spec = m->net.p.spec;
+    const struct adapter *read = NULL;
+    struct file_run run;
+    for (int64_t row = 0; row < f->spec.shape[0]; row += run.count) {
+        run = file_run(&m->net.c, f, spec, row);
+        const struct tensor *t = tensors_find(&m->base, spec[run.spec].name);
+        const struct adapter *ad = lora_of(&m->lora, &spec[run.spec]);
+        if (!ad && t->dtype == tensor_expanded(t) && tensor_is_as_stored(t))
+            return st_folder_data(m->writer, t->data, t->bytes);
+        if (ad && ad != read)
+            TRY(read_adapter(m, ad));
+        read = ad;
+        TRY(merge_rows(m, t, ad, run.row, run.count, file_columns(&f->spec)));
     }
     return 0;
 }
@@ -113,27 +130,30 @@ static int merge_tensors(struct merge *m, const char *out)
 {
     const struct params *p = &m->net.p;
     struct st_declared *declared = calloc(p->specs, sizeof *declared);
+    struct file_tensor *file = NULL;
+    size_t files = 0;
     m->block = malloc((size_t)block_elements(p) * sizeof *m->block);
     m->rounded = malloc((size_t)block_elements(p) * sizeof *m->rounded);
     int rc = 0;
     if (!declared || !m->block || !m->rounded)
         rc = fail(NJ_E_NOMEM, "no host memory to merge %zu tensors; free some", p->specs);
-    else
-        weights_declare(p, NJ_TYPE_F32, declared);
-    for (size_t i = 0; rc == 0 && i < p->specs; i++) {
-        const struct tensor *t = tensors_find(&m->base, p->spec[i].name);
-        rc = weights_check(m->base_dir, &p->spec[i], t);
-        if (rc == 0)
-            declared[i].dtype = tensor_expanded(t);
+    for (size_t i = 0; rc == 0 && i < p->specs; i++)
+        rc = weights_check(m->base_dir, &p->spec[i], tensors_find(&m->base, p->spec[i].name));
+    if (rc == 0)
+        rc = file_tensors(&m->net.c, p->spec, p->specs, &file, &files);
+    for (size_t i = 0; i < files; i++) {
+        const struct tensor *t = tensors_find(&m->base, p->spec[file[i].part[0]].name);
+        declared[i] = weights_declared(&file[i].spec, tensor_expanded(t));
     }
     if (rc == 0)
-        rc = st_folder_begin(out, declared, p->specs, SHARD_BYTES, &m->writer);
-    for (size_t i = 0; rc == 0 && i < p->specs; i++)
-        rc = merge_tensor(m, &p->spec[i], tensors_find(&m->base, p->spec[i].name));
+        rc = st_folder_begin(out, declared, files, SHARD_BYTES, &m->writer);
+    for (size_t i = 0; rc == 0 && i < files; i++)
+        rc = merge_tensor(m, &file[i]);
     if (rc == 0)
         rc = st_folder_end(m->writer);
     else
         st_folder_abort(m->writer);
+    free(file);
     free(declared);
     return rc;
 }
@@ -146,6 +166,7 @@ static int open_inputs(struct merge *m)
     TRY(net_layout(&m->net, &o, NULL, &m->lora));
     TRY(source_tensors(m->base_dir, &m->base));
     TRY(lora_weights_open(m->adapter_dir, &m->adapters));
+    TRY(file_rows_of(m->adapter_dir, &m->net.c, m->lora.p.spec, m->lora.p.specs, &m->adapters));
     if (m->adapters.count == m->lora.p.specs)
         return 0;
     return fail(NJ_E_UNSUPPORTED,
@@ -179,7 +200,9 @@ int merge_adapters(const char *base, const char *adapters, const char *out, size
     struct merge m = {.base_dir = base, .adapter_dir = adapters};
     struct folder folder;
     int rc = open_inputs(&m);
-    *merged = m.lora.p.specs / 2; /* an A and a B each */
+    *merged = 0;
+    for (size_t i = 0; i < m.lora.p.specs; i++)
+        *merged += m.lora.p.spec[i].role == ROLE_COUNT; /* an A each */
     if (rc == 0)
         rc = folder_begin(&folder, out);
     if (rc != 0)

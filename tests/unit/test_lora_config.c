@@ -4,6 +4,7 @@
  */
 #include "engine_fixture.h"
 #include "lora_folder.h"
+#include "net/lora.h"
 
 static void foreign_adapters_are_refused(void **state)
 {
@@ -64,9 +65,59 @@ static void foreign_adapters_are_refused(void **state)
     assert_int_equal(lora_targets_add(&c, ""), NJ_E_ARG);
 }
 
+/* Queries, keys and values are one tensor of this model, and adapters of a part of it are refused. */
+static void refused_targets_leave_no_adapter(void **state)
+{
+    (void)state;
+    struct net n = {.c = qwen2};
+    struct lora adapters = {0};
+    struct lora_config o = {.rank = 2, .alpha = 4};
+    config_plain_layers(&n.c, "phi3");
+    n.c.arch.kind[0].block[PLAIN_ATTENTION] = ATTENTION(&qwen2);
+    n.c.arch.kind[0].block[PLAIN_ATTENTION].features =
+        NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_QKV);
+    GLU(&n.c).ffn_size = GLU(&qwen2).ffn_size;
+    ok(lora_targets_add(&o, "down_proj,q_proj"));
+    assert_int_equal(net_layout(&n, &o, &adapters), NJ_E_UNSUPPORTED);
+    assert_non_null(strstr(fail_text(), "qkv_proj is one matrix of this model"));
+    for (int i = 0; i < n.matrices; i++)
+        assert_true(n.matrix[i].adapters == 0 && !n.matrix[i].adapter);
+    assert_true(!n.lora && !adapters.adapter);
+    net_free(&n);
+}
+
+static void names_of_outputs_are_those_of_the_family(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family, *name;
+        bool attention, conv, delta;
+    } cases[] = {
+        {"lfm2", "out_proj", true, true, true},
+        {"lfm2", "o_proj", true, true, false},
+        {"qwen3_5_text", "out_proj", false, true, true},
+        {"qwen3_5_text", "o_proj", true, false, false},
+        {"qwen3_5_text", "all-linear", true, true, true},
+    };
+    static const enum tensor_role roles[] = {ROLE_O_WEIGHT, ROLE_CONV_OUT_WEIGHT,
+                                             ROLE_DELTA_OUT_WEIGHT};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bool want[] = {cases[i].attention, cases[i].conv, cases[i].delta};
+        struct lora_config c = {.rank = 2};
+        ok(lora_targets_add(&c, cases[i].name));
+        for (int k = 0; k < 3; k++) {
+            bool wanted;
+            ok(lora_wants(&c, cases[i].family, roles[k], &wanted));
+            assert_int_equal(wanted, want[k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refused_targets_leave_no_adapter),
+        cmocka_unit_test(names_of_outputs_are_those_of_the_family),
         cmocka_unit_test(foreign_adapters_are_refused),
     };
     return cmocka_run_group_tests(tests, fixture_open, fixture_close);

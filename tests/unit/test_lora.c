@@ -7,6 +7,7 @@
 #include "engine_grad.h"
 #include "lora_folder.h"
 #include "net/forward.h"
+#include "recurrent_model.h"
 #include "step/head.h"
 
 #include "formats/safetensors.h"
@@ -125,18 +126,6 @@ static void write_gated(void)
     c.after_eps = 1e-6f;
     c.logit_cap = 10;
     ok(init_model(path_of("gated"), &c, 1, NJ_TYPE_F32, 1 << 30, NULL));
-}
-
-/* Write a model of two layers of a preset, one of them recurrent. */
-static void write_recurrent(const char *preset, const char *name, int first)
-{
-    struct model_config c;
-    ok(preset_config(preset_find(preset), &c));
-    arch_keep(&c.arch, (const int[]){first, first + 1}, 2);
-    c.layers = 2;
-    c.vocab_size = VOCAB;
-    c.eos_id = END_OF_TEXT;
-    ok(init_model(path_of(name), &c, 1, NJ_TYPE_F32, 1 << 30, NULL));
 }
 
 static void gradients_of_adapters_are_derivatives(void **state)

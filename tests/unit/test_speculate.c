@@ -8,6 +8,7 @@
 
 enum { PROMPTS = 7, S = 48, MANY = 6000, BOOK_TEXTS = MANY, BOOK_TOKENS = 30 };
 #include "book.h"
+#include "recurrent_model.h"
 
 static int speculate(struct engine *e, struct book *b, int draft, const int32_t *stop, int stops,
                      struct speculate_result *out)
@@ -244,6 +245,57 @@ static void a_teacher_accepts_all_of_its_own(void **state)
     check_own_drafts("mistral");
 }
 
+/* Leave a token all of the probability: that of the largest logit. */
+static void decide(struct net *n)
+{
+    float *norm = (float *)net_weight(n, n->p.norm);
+    for (int c = 0; c < n->c.hidden_size; c++)
+        norm[c] = 1e5f * (norm[c] + n->c.gain_offset);
+}
+
+/* Compare texts that a model drafts and a decided teacher verifies, in passes over all of a text, with those that the
+ * teacher's decoder writes from its states. Return the share of accepted tokens. */
+static double check_greedy(const char *draft, const char *teacher)
+{
+    struct train_options o = options_of(3, S);
+    struct engine *e = open_pair(draft, teacher, 3, S), *f;
+    int32_t ids[PROMPTS][BOOK_TOKENS];
+    struct decode_prompt prompts[PROMPTS];
+    struct speculate_result r;
+    struct book drafted, decoded;
+    const struct decode_io io = {.next = book_next,
+                                 .generated = book_generated,
+                                 .user = &decoded,
+                                 .how = {.temperature = 0}};
+    o.decode_rows = 2;
+    f = open_engine(teacher, NULL, &o);
+    decide(&e->teacher.net);
+    make_prompts(prompts, ids, PROMPTS);
+    book_open(&drafted, prompts, PROMPTS);
+    book_open(&decoded, prompts, PROMPTS);
+    ok(speculate(e, &drafted, 4, NULL, 0, &r));
+    ok(engine_decode(f, &io));
+    for (int i = 0; i < PROMPTS; i++) {
+        assert_int_equal(drafted.length[i], prompts[i].most);
+        assert_memory_equal(drafted.text[i], decoded.text[i], sizeof drafted.text[i]);
+    }
+    engine_destroy(e);
+    engine_destroy(f);
+    return (double)r.accepted / (double)r.tested;
+}
+
+static void rejected_drafts_leave_recurrent_models_as_they_were(void **state)
+{
+    (void)state;
+    write_recurrent("nojit-tiny-lfm2", "lfm2", 0);
+    write_recurrent("nojit-tiny-qwen3.5", "qwen3.5", 2);
+    assert_true(check_greedy("qwen2", "qwen3.5") < 0.5);
+    assert_true(check_greedy("lfm2", "qwen3.5") < 0.5);
+    assert_true(check_greedy("qwen3.5", "lfm2") < 0.5);
+    assert_true(check_greedy("lfm2", "lfm2") > 0);
+    check_own_drafts("qwen3.5");
+}
+
 static void texts_do_not_depend_on_their_neighbours(void **state)
 {
     (void)state;
@@ -342,6 +394,7 @@ int main(void)
         cmocka_unit_test(expected_is_the_sum_of_the_smaller_probabilities),
         cmocka_unit_test(texts_are_distributed_as_the_teachers),
         cmocka_unit_test(a_teacher_accepts_all_of_its_own),
+        cmocka_unit_test(rejected_drafts_leave_recurrent_models_as_they_were),
         cmocka_unit_test(texts_do_not_depend_on_their_neighbours),
         cmocka_unit_test(a_stop_token_ends_a_text),
         cmocka_unit_test(what_cannot_be_is_refused),

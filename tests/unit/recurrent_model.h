@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * recurrent_model.h: small models with recurrent layers, in the fixture's folder. Include it after the fixture.
+ */
+#ifndef NOJIT_TESTS_RECURRENT_MODEL_H
+#define NOJIT_TESTS_RECURRENT_MODEL_H
+
+#include "model/init.h"
+
+/* Write a model of two layers of a preset, one of them recurrent. */
+static inline void write_recurrent(const char *preset, const char *name, int first)
+{
+    struct model_config c;
+    ok(preset_config(preset_find(preset), &c));
+    arch_keep(&c.arch, (const int[]){first, first + 1}, 2);
+    c.layers = 2;
+    c.vocab_size = VOCAB;
+    c.eos_id = END_OF_TEXT;
+    ok(init_model(path_of(name), &c, 1, NJ_TYPE_F32, 1 << 30, NULL));
+}
+
+#endif

@@ -8,6 +8,7 @@
 
 enum { PROMPTS = 7, BOOK_TEXTS = PROMPTS, BOOK_TOKENS = 40 };
 #include "book.h"
+#include "recurrent_model.h"
 
 static int decode_as(struct engine *e, struct book *b, const struct decode_prompt *prompts,
                      int count, struct decode_sampling how, const int32_t *stop, int stops)
@@ -66,9 +67,9 @@ static void forward_logits(struct engine *e, const int32_t *ids, int count, doub
 static void logits_are_those_of_a_forward_pass(void **state)
 {
     (void)state;
-    const char *const models[] = {"qwen2", "qwen3", "gelu", "mistral"};
+    const char *const models[] = {"qwen2", "qwen3", "gelu", "mistral", "lfm2", "qwen3.5"};
     const struct train_options o = options_of(1, 96);
-    for (int k = 0; k < 4; k++)
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++)
         for (int length = 1; length < 40; length += 19) {
             struct engine *e = open_engine(models[k], NULL, &o);
             int32_t ids[96];
@@ -352,9 +353,8 @@ static void repeated_tokens_are_penalized(void **state)
     engine_destroy(e);
 }
 
-static void texts_do_not_depend_on_their_neighbours(void **state)
+static void check_neighbours(const char *model)
 {
-    (void)state;
     static const int rows[] = {1, 2, 3, 5, PROMPTS};
     struct decode_prompt prompts[PROMPTS];
     int32_t ids[PROMPTS][BOOK_TOKENS];
@@ -362,7 +362,7 @@ static void texts_do_not_depend_on_their_neighbours(void **state)
     make_prompts(prompts, ids, PROMPTS);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         const struct train_options o = options_of(rows[r], 80);
-        struct engine *e = open_engine("qwen3", NULL, &o);
+        struct engine *e = open_engine(model, NULL, &o);
         ok(decode(e, r == 0 ? &alone : &b, prompts, PROMPTS, 0.9f, NULL, 0));
         for (int i = 0; i < PROMPTS && r > 0; i++) {
             assert_int_equal(b.end[i], DECODE_LENGTH);
@@ -371,6 +371,14 @@ static void texts_do_not_depend_on_their_neighbours(void **state)
         }
         engine_destroy(e);
     }
+}
+
+static void texts_do_not_depend_on_their_neighbours(void **state)
+{
+    (void)state;
+    check_neighbours("qwen3");
+    check_neighbours("lfm2");
+    check_neighbours("qwen3.5");
 }
 
 /* A prompt with another number leads to another text. */
@@ -453,17 +461,16 @@ static void logits_that_are_not_finite_are_refused(void **state)
 }
 
 /* A training step and the decoder share memory, and neither affects the other. */
-static void training_and_texts_take_turns(void **state)
+static void check_turns(const char *model)
 {
-    (void)state;
     struct train_options o = small_options;
     const int32_t ids[] = {4, 5, 6};
     const struct decode_prompt p = {.ids = ids, .count = 3, .most = 13};
     struct step_result a, b;
     struct book first, second;
-    struct engine *plain = open_engine("qwen2", "teacher", &o);
+    struct engine *plain = open_engine(model, "teacher", &o);
     o.decode_rows = 2;
-    struct engine *e = open_engine("qwen2", "teacher", &o);
+    struct engine *e = open_engine(model, "teacher", &o);
     struct batch_source *d = open_tokens("tokens.bin", &o, false),
                         *f = open_tokens("tokens.bin", &o, false);
     for (int step = 0; step < 3; step++) {
@@ -478,6 +485,22 @@ static void training_and_texts_take_turns(void **state)
     batches_close(f);
     engine_destroy(e);
     engine_destroy(plain);
+}
+
+static void training_and_texts_take_turns(void **state)
+{
+    (void)state;
+    check_turns("qwen2");
+    check_turns("lfm2");
+    check_turns("qwen3.5");
+}
+
+static int write_models(void **state)
+{
+    const int rc = fixture_open(state);
+    write_recurrent("nojit-tiny-lfm2", "lfm2", 0);
+    write_recurrent("nojit-tiny-qwen3.5", "qwen3.5", 2);
+    return rc;
 }
 
 int main(void)
@@ -499,5 +522,5 @@ int main(void)
         cmocka_unit_test(logits_that_are_not_finite_are_refused),
         cmocka_unit_test(training_and_texts_take_turns),
     };
-    return cmocka_run_group_tests(tests, fixture_open, fixture_close);
+    return cmocka_run_group_tests(tests, write_models, fixture_close);
 }

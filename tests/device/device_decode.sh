@@ -46,12 +46,35 @@ texts() { # PROFILE
     predictions "$1"
     unset NOJIT_SIM_DEVICE
 }
+recurrent=
+# Steps of layers with convolutions and with linear attention, and of gated attention.
+recurrent_texts() { # PROFILE
+    local kind rows
+    export NOJIT_SIM_DEVICE=$1
+    for kind in lfm2 qwen3.5; do
+        rm -rf "$d/model"
+        "$BUILD/nojit" init --preset "nojit-tiny-$kind" --out "$d/model" >/dev/null 2>&1
+        write 5 --batch-size 5 >"$d/most" || recurrent+=" $1, $kind: $(tail -n 1 "$d/err");"
+        for rows in 1 4; do
+            write 5 --batch-size $rows >"$d/few" || recurrent+=" $1, $kind: $(tail -n 1 "$d/err");"
+            cmp -s "$d/most" "$d/few" || recurrent+=" $1, $kind, $rows at a time;"
+        done
+        predictions "$1, $kind"
+    done
+    unset NOJIT_SIM_DEVICE
+}
 for p in $profiles; do
     arch=${p#*:}
     [[ $held == *" sm_$arch "* || $held == *" sm_${arch}a "* ]] || continue
     texts "${p%:*}"
+    [[ $EVERY = 1 || ${p%:*} = h100 ]] || continue
+    mv "$d/model" "$d/plain"
+    recurrent_texts "${p%:*}"
+    rm -rf "$d/model"
+    mv "$d/plain" "$d/model"
 done
 if [ -z "$few" ]; then ok "few sequences at a time give the texts of 11 at a time"; else not_ok "few sequences at a time give the texts of 11 at a time" "${few:0:400}"; fi
+if [ -z "$recurrent" ]; then ok "few sequences of recurrent layers give the texts of 5 at a time"; else not_ok "few sequences of recurrent layers give the texts of 5 at a time" "${recurrent:0:400}"; fi
 if [ -z "$apart" ]; then ok "the decoder in 16 bits predicts what a forward pass does"; else not_ok "the decoder in 16 bits predicts what a forward pass does" "${apart:0:400}"; fi
 if [ -z "$cpu" ]; then ok "float32 on GPUs writes the texts of a CPU"; else not_ok "float32 on GPUs writes the texts of a CPU" "others on$cpu"; fi
 finish

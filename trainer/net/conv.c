@@ -119,7 +119,34 @@ static void backward(struct work *r, const struct block_pass *p)
     product_dx(r, a, in, a->branch, a->conv.dthirds, x);
 }
 
-/* There is no kernel for a step of few rows. */
+/* ---- a decoder's step of few rows ---- */
+
+static void step(struct work *r, const struct block_pass *p)
+{
+    const struct net *n = p->n;
+    const struct convolution c = convolution_of(p);
+    const int M = acts_rows(p->a), C = n->c.hidden_size, X = p->b->channels;
+    OP(r, nj_gemv_norm(r->s, n->T, M,
+                       &(struct nj_gemv_norm){.y = p->v.kept[THIRDS],
+                                              .x = p->v.x,
+                                              .g = block_weight(p, ROLE_CONV_NORM),
+                                              .w = p->matrix[CONV_IN].data,
+                                              .b = NULL,
+                                              .N = 3 * X,
+                                              .C = C,
+                                              .ld = 3 * X,
+                                              .eps = n->c.rms_eps,
+                                              .offset = p->b->gain_offset}));
+    convolution_step(r, p, &c);
+    OP(r, nj_gemv_add(r->s, n->T, M,
+                      &(struct nj_gemv_add){.s = p->v.x,
+                                            .x = p->a->conv.y,
+                                            .w = p->matrix[CONV_OUT].data,
+                                            .N = C,
+                                            .K = X,
+                                            .scale = matrix_scale(&p->matrix[CONV_OUT])}));
+}
+
 const struct block_ops conv_ops = {
     .arrays = ARRAYS,
     .dropped = RECOMPUTE_BLOCK,
@@ -129,4 +156,5 @@ const struct block_ops conv_ops = {
     .forward = forward,
     .compute_arrays = compute_arrays,
     .backward = backward,
+    .decoder_step = step,
 };

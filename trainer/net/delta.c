@@ -378,7 +378,41 @@ static void backward(struct work *r, const struct block_pass *p)
     products_bwd(r, p);
 }
 
-/* There is no kernel for a step of few rows. */
+/* ---- a decoder's step of few rows ---- */
+
+/* Compute a product of the normed rows, of `rows` columns. */
+static void normed_product(struct work *r, const struct block_pass *p, int which, void *y, int rows)
+{
+    const struct net *n = p->n;
+    OP(r, nj_gemv_norm(r->s, n->T, acts_rows(p->a),
+                       &(struct nj_gemv_norm){.y = y,
+                                              .x = p->v.x,
+                                              .g = block_weight(p, ROLE_DELTA_NORM),
+                                              .w = p->matrix[which].data,
+                                              .b = NULL,
+                                              .N = rows,
+                                              .C = n->c.hidden_size,
+                                              .ld = rows,
+                                              .eps = n->c.rms_eps,
+                                              .offset = p->b->gain_offset}));
+}
+
+static void few_rows(struct work *r, const struct block_pass *p)
+{
+    const struct net *n = p->n;
+    normed_product(r, p, DELTA_IN, p->v.kept[INPUT], (int)input(p->b));
+    normed_product(r, p, DELTA_STEPS, p->v.kept[STEPS], 2 * p->b->heads);
+    step(r, p);
+    norm_fwd_gated(r, p, p->a->rule.o);
+    OP(r, nj_gemv_add(r->s, n->T, acts_rows(p->a),
+                      &(struct nj_gemv_add){.s = p->v.x,
+                                            .x = p->a->rule.o,
+                                            .w = p->matrix[DELTA_OUT].data,
+                                            .N = n->c.hidden_size,
+                                            .K = (int)values(p->b),
+                                            .scale = matrix_scale(&p->matrix[DELTA_OUT])}));
+}
+
 const struct block_ops delta_ops = {
     .arrays = ARRAYS,
     .dropped = RECOMPUTE_BLOCK,
@@ -388,4 +422,5 @@ const struct block_ops delta_ops = {
     .forward = forward,
     .compute_arrays = compute_arrays,
     .backward = backward,
+    .decoder_step = few_rows,
 };

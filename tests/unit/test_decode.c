@@ -363,6 +363,7 @@ static void check_neighbours(const char *model)
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         const struct train_options o = options_of(rows[r], 80);
         struct engine *e = open_engine(model, NULL, &o);
+        amplify(&e->student);
         ok(decode(e, r == 0 ? &alone : &b, prompts, PROMPTS, 0.9f, NULL, 0));
         for (int i = 0; i < PROMPTS && r > 0; i++) {
             assert_int_equal(b.end[i], DECODE_LENGTH);

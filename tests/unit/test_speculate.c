@@ -269,6 +269,8 @@ static double check_greedy(const char *draft, const char *teacher)
                                  .how = {.temperature = 0}};
     o.decode_rows = 2;
     f = open_engine(teacher, NULL, &o);
+    amplify(&e->teacher.net);
+    amplify(&f->student);
     decide(&e->teacher.net);
     make_prompts(prompts, ids, PROMPTS);
     book_open(&drafted, prompts, PROMPTS);

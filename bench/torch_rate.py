@@ -3,9 +3,11 @@
 """Time a step of distillation with PyTorch and transformers: torch_rate.py BATCH TOKENS STEPS NAME [TEACHER] STUDENT
 
 bench/gpu.sh calls it (TORCH='python3 bench/torch_rate.py'). TEACHER and STUDENT are model folders, of which config.json alone is
-read: weights are random, and made on the device. NAME is printed with the result, one line of JSON. It is PyTorch at its fastest here: transformers' own modules with SDPA and, for experts, grouped_mm, bodies compiled by
-torch.compile, the head and the loss compiled and computed 1,024 rows at a time with checkpointing, fused AdamW whose states
-are bfloat16 like the weights, clipping. Tokens are random. --eager leaves compilation out; --device cpu is for a trial.
+read: weights are random, and made on the device. NAME is printed with the result, one line of JSON. It is PyTorch at its
+fastest here: transformers' own modules with SDPA and, for experts, grouped_mm, bodies compiled by torch.compile, the head and the
+loss compiled and computed 1,024 rows at a time with checkpointing, fused AdamW whose states are bfloat16 like the weights,
+clipping. Tokens are random. --by-layer compiles each layer by itself, for models whose bodies take many minutes; --eager compiles
+nothing; --device cpu is for a trial.
 """
 import argparse
 import json
@@ -27,6 +29,7 @@ def arguments():
     parser.add_argument("name")
     parser.add_argument("models", nargs="+")
     parser.add_argument("--eager", action="store_true")
+    parser.add_argument("--by-layer", action="store_true")
     parser.add_argument("--device", default="cuda")
     return parser.parse_args()
 
@@ -34,8 +37,8 @@ def arguments():
 class Model:
     """A model's body, which gives normed rows, and what its logits are made of."""
 
-    def __init__(self, path, device, compiled):
-        with torch.device(device):
+    def __init__(self, path, args):
+        with torch.device(args.device):
             self.whole = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path), dtype=torch.bfloat16, attn_implementation="sdpa")
         if hasattr(self.whole.config, "num_experts"):
             self.whole.set_experts_implementation("grouped_mm")
@@ -44,7 +47,12 @@ class Model:
         config = self.whole.config
         self.cap = getattr(config, "final_logit_softcapping", None)
         self.divisor = getattr(config, "logits_scaling", None) or 1.0
-        self.body = torch.compile(self.whole.model) if compiled else self.whole.model
+        self.body = self.whole.model
+        if args.by_layer:
+            for layer in self.body.layers:
+                layer.compile()
+        elif not args.eager:
+            self.body = torch.compile(self.body)
 
     def rows(self, tokens):
         return self.body(tokens).last_hidden_state.flatten(0, 1)
@@ -59,8 +67,8 @@ def main():
     args = arguments()
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high")
-    student = Model(args.models[-1], args.device, not args.eager)
-    teacher = Model(args.models[0], args.device, not args.eager) if len(args.models) > 1 else None
+    student = Model(args.models[-1], args)
+    teacher = Model(args.models[0], args) if len(args.models) > 1 else None
     vocab = min(m.head.shape[0] for m in (student, teacher) if m)
     if teacher:
         teacher.whole.eval().requires_grad_(False)

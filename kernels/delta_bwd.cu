@@ -460,6 +460,11 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
     }
     const auto right_keys = tile<T, D>::of(keys, k, shared.row, rows);
     const auto right_queries = tile<T, D>::of(queries, q, shared.row, rows);
+    const auto fetch = [&](int h) {
+        if constexpr (LP)
+            tile_load<T, D, CHUNK>(changes, updates + row * width + h * D, (int)width, 0, rows);
+    };
+    fetch(kv * group);
     sums16<D> grad;
     clear<D>(grad);
     for (int h = kv * group; h < (kv + 1) * group; h++) {
@@ -479,8 +484,6 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
                                     shared.row,
                                     first,
                                     rows};
-        if constexpr (LP)
-            tile_load<T, D, CHUNK>(changes, c.updates, (int)width, 0, rows);
         left16<T, D> left;
         left.load(role == OF_QUERIES     ? c.dout
                   : role == OF_READ_KEYS ? c.dr
@@ -521,6 +524,8 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
         }
         of_states = warp_sum(of_states);
         __syncthreads(); // the states, or matrices, have been read
+        if (h + 1 < (kv + 1) * group)
+            fetch(h + 1);
         leave_sums(dots, sums, at, role);
         if (lane_id() == 0)
             dots.states[warp] = of_states;

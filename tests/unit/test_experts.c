@@ -5,13 +5,19 @@
  */
 #include "gradients.h"
 
+#include "base/float16.h"
 #include "base/route.h"
 #include "base/tensor_type.h"
+
+#include <stdbool.h>
 
 void nj_ref_expert_route_f64(int32_t *chosen, double *weight, const double *logits,
                              const double *bias, int32_t N, int32_t E, int32_t J, int32_t G,
                              int32_t groups_used, int32_t rule, int32_t renormalize, float scale,
                              float eps);
+void nj_ref_expert_route_f32(int32_t *chosen, float *weight, const float *logits, const float *bias,
+                             int32_t N, int32_t E, int32_t J, int32_t G, int32_t groups_used,
+                             int32_t rule, int32_t renormalize, float scale, float eps);
 void nj_ref_expert_sort_f64(int32_t *first, int32_t *row, int32_t *place, const int32_t *chosen,
                             int32_t N, int32_t E, int32_t J);
 void nj_ref_expert_gemm_f64(double *y, const double *x, const int32_t *row, const double *w,
@@ -164,6 +170,57 @@ static void eps_is_added_to_the_sum_of_weights(void **state)
     route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 3, NULL, 0.5f}, logits, 1, chosen, weight);
     for (int j = 0; j < J; j++)
         assert_close(weight[j], 3 * 0.5 / (0.5 * J + 0.5), 1e-15);
+}
+
+/* Biases near 7 leave scores 2^-22 between them in float32, and 2^-5 in bfloat16. Choices are those of double where the
+ * fourth and the fifth are further apart, and rounded biases choose other experts for most rows. */
+static void biases_far_above_scores_choose_as_in_double(void **state)
+{
+    (void)state;
+    enum { ROWS = 200 };
+    const double *logits = random_values(ROWS * E);
+    float narrow[ROWS * E], bias[E], rounded[E], weight[ROWS * J];
+    double exact[E];
+    int32_t got[ROWS * J], other[ROWS * J], equal = 0, moved = 0;
+    for (int e = 0; e < E; e++) {
+        bias[e] = (float)(7 + 0.2 * uniform());
+        rounded[e] = f32_from_bf16(bf16_from_f32(bias[e]));
+    }
+    for (int i = 0; i < ROWS * E; i++)
+        narrow[i] = (float)logits[i];
+    nj_ref_expert_route_f32(got, weight, narrow, bias, ROWS, E, J, 1, 1, NJ_ROUTE_SIGMOID, 1, 1,
+                            TINY);
+    nj_ref_expert_route_f32(other, weight, narrow, rounded, ROWS, E, J, 1, 1, NJ_ROUTE_SIGMOID, 1,
+                            1, TINY);
+    for (int n = 0; n < ROWS; n++) {
+        double least = INFINITY, next = -INFINITY;
+        for (int e = 0; e < E; e++)
+            exact[e] = (double)bias[e] + 1 / (1 + exp(-(double)narrow[n * E + e]));
+        for (int j = 0; j < J; j++)
+            least = fmin(least, exact[got[n * J + j]]);
+        for (int e = 0; e < E; e++) {
+            bool taken = false;
+            for (int j = 0; j < J; j++)
+                taken = taken || got[n * J + j] == e;
+            next = taken ? next : fmax(next, exact[e]);
+        }
+        assert_true(least > next - 0x1p-21);
+        equal += least > next;
+        moved += memcmp(got + n * J, other + n * J, J * sizeof *got) != 0;
+    }
+    assert_true(equal >= ROWS - 1 && moved > ROWS / 4);
+}
+
+/* Scores that a bias makes equal are ties, too. */
+static void the_lower_of_experts_with_equal_biased_scores_is_chosen(void **state)
+{
+    (void)state;
+    const double logits[E] = {0}, bias[E] = {7, 7.25, 7, 7.25, 7, 7.25, 7};
+    const int32_t want[J] = {1, 3, 5, 0};
+    double weight[J];
+    int32_t chosen[J];
+    route(&(struct route){1, 1, NJ_ROUTE_SIGMOID, 1, 1, bias, TINY}, logits, 1, chosen, weight);
+    assert_memory_equal(chosen, want, sizeof want);
 }
 
 /* The second of four groups has the best expert, the first and the last have the best pairs. */
@@ -415,6 +472,8 @@ int main(void)
         cmocka_unit_test_setup(the_lower_of_equal_experts_is_chosen_first, reset),
         cmocka_unit_test_setup(a_bias_changes_the_choice_alone, reset),
         cmocka_unit_test_setup(weights_of_sigmoids_that_are_0_are_0, reset),
+        cmocka_unit_test_setup(biases_far_above_scores_choose_as_in_double, reset),
+        cmocka_unit_test_setup(the_lower_of_experts_with_equal_biased_scores_is_chosen, reset),
         cmocka_unit_test_setup(eps_is_added_to_the_sum_of_weights, reset),
         cmocka_unit_test_setup(experts_come_from_the_best_groups, reset),
         cmocka_unit_test_setup(pairs_are_sorted_by_expert_row_and_slot, reset),

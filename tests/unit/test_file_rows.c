@@ -52,30 +52,90 @@ static void places_are_the_inverse_of_elements(void **state)
         }
 }
 
-/* Rows that are read as the model has them are written where they were. */
+/* A model whose files hold the rows of its delta rule by key head: of two, each with `values` value heads. */
+static struct model_config grouped(int values)
+{
+    struct model_config c = gated();
+    c.layers = 2;
+    c.arch.kind[1] = c.arch.kind[0];
+    c.arch.kind_of[0] = 1;
+    c.arch.kind[1].block[0] = (struct block){
+        .kind = BLOCK_DELTA,
+        .features = NORMED_BEFORE | FEATURE_BIT(FEATURE_DELTA) | FEATURE_BIT(FEATURE_GROUPED_DELTA),
+        .heads = 2 * values,
+        .kv_heads = 2,
+        .head_dim = 64,
+        .taps = 4};
+    return c;
+}
+
+/* Of a key head a file has its query, its key, its value heads, and as many rows of z; then b and a of each. */
+static void rows_of_key_heads_lie_together(void **state)
+{
+    (void)state;
+    enum { D = 64 };
+    for (int values = 1; values <= 3; values++) {
+        const struct model_config c = grouped(values);
+        const int head = 2 * (1 + values) * D;
+        const struct {
+            enum tensor_role role;
+            int row, want;
+        } rows[] = {
+            {ROLE_DELTA_Q_WEIGHT, 0, 0},
+            {ROLE_DELTA_Q_WEIGHT, D + 3, head + 3},
+            {ROLE_DELTA_K_WEIGHT, D, head + D},
+            {ROLE_DELTA_V_WEIGHT, values * D - 1, (2 + values) * D - 1},
+            {ROLE_DELTA_V_WEIGHT, values * D, head + 2 * D},
+            {ROLE_DELTA_Z_WEIGHT, values * D + 5, head + (2 + values) * D + 5},
+            {ROLE_DELTA_B_WEIGHT, values, 2 * values},
+            {ROLE_DELTA_A_WEIGHT, 2 * values - 1, 4 * values - 1},
+        };
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            const struct tensor_spec s = {.role = rows[i].role};
+            const struct head_order o = file_order(&c, &s);
+            assert_int_equal(head_order_row(&o, rows[i].row), rows[i].want);
+        }
+    }
+}
+
+/* Check that rows that are read as the model has them are written where they were. Return how many tensors of the
+ * model are in those of others. */
+static size_t check_written_rows(const struct model_config *c)
+{
+    struct tensor_spec *spec;
+    struct file_tensor *file;
+    size_t specs, files;
+    check_ok(tensor_specs(c, &spec, &specs), "specs");
+    check_ok(file_tensors(c, spec, specs, &file, &files), "tensors");
+    for (size_t f = 0; f < files; f++) {
+        struct file_run run;
+        for (int64_t row = 0; row < file[f].spec.shape[0]; row += run.count) {
+            run = file_run(c, &file[f], spec, row);
+            const struct head_order o = file_order(c, &spec[run.spec]);
+            assert_true(run.count > 0);
+            for (int64_t i = 0; i < run.count && o.heads > 0; i++)
+                assert_int_equal(head_order_row(&o, run.row + i), row + i);
+        }
+    }
+    free(file);
+    free(spec);
+    return specs - files;
+}
+
+static void rows_of_key_heads_are_written_where_they_were_read(void **state)
+{
+    (void)state;
+    for (int values = 1; values <= 3; values++) {
+        const struct model_config c = grouped(values);
+        assert_int_equal(check_written_rows(&c), 1 + 3 + 1); /* the gate; k, v and z; a */
+    }
+}
+
 static void rows_are_written_where_they_were_read(void **state)
 {
     (void)state;
     const struct model_config c = gated();
-    struct tensor_spec *spec;
-    struct file_tensor *file;
-    size_t specs, files, joined = 0;
-    check_ok(tensor_specs(&c, &spec, &specs), "specs");
-    check_ok(file_tensors(&c, spec, specs, &file, &files), "tensors");
-    assert_int_equal(files + 1, specs); /* queries and gates are one */
-    for (size_t f = 0; f < files; f++) {
-        struct file_run run;
-        for (int64_t row = 0; row < file[f].spec.shape[0]; row += run.count) {
-            run = file_run(&c, &file[f], spec, row);
-            const struct head_order o = file_order(&c, &spec[run.spec]);
-            for (int64_t i = 0; i < run.count && o.heads > 0; i++)
-                assert_int_equal(head_order_row(&o, run.row + i), row + i);
-            joined += spec[run.spec].role == ROLE_ATTENTION_GATE ? (size_t)run.count : 0;
-        }
-    }
-    assert_int_equal(joined, 2 * 64);
-    free(file);
-    free(spec);
+    assert_int_equal(check_written_rows(&c), 1); /* queries and gates are one */
 }
 
 int main(void)
@@ -84,6 +144,8 @@ int main(void)
         cmocka_unit_test(elements_that_rotate_together_lie_half_a_head_apart),
         cmocka_unit_test(places_are_the_inverse_of_elements),
         cmocka_unit_test(rows_are_written_where_they_were_read),
+        cmocka_unit_test(rows_of_key_heads_lie_together),
+        cmocka_unit_test(rows_of_key_heads_are_written_where_they_were_read),
     };
     return cmocka_run_group_tests_name("file_rows", tests, NULL, NULL);
 }

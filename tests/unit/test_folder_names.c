@@ -283,11 +283,40 @@ static void other_folders_keep_all_their_tensors(void **state)
     tensors_close(&w);
 }
 
+/* Files of some families have more to predict further tokens, which models of other families would need. */
+static void what_predicts_further_tokens_is_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        int kept;
+    } rows[] = {{"qwen3_next", 3}, {"glm4_moe", 3}, {"qwen3_moe", 4}};
+    static const struct row file[] = {{"model.layers.1.mlp.gate.weight", "F32", 1},
+                                      {"model.layers.12.mlp.gate.weight", "F32", 2},
+                                      {"model.norm.weight", "F32", 3},
+                                      {"mtp.norm.weight", "F32", 4}};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct model_config c = {.layers = 12};
+        struct tensors w;
+        snprintf(c.model_type, sizeof c.model_type, "%s", rows[i].type);
+        write_config(false);
+        write_weights(file, COUNT(file));
+        check_ok(st_open_parts(scratch, &w), "plain");
+        *heard = '\0';
+        folder_names_cut(scratch, &c, &w);
+        assert_int_equal(w.count, rows[i].kept);
+        assert_true((strstr(heard, "of its tensors 1 are left out, which predict further tokens") !=
+                     NULL) == (rows[i].kept == 3));
+        tensors_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_language_model_of_a_composite_is_taken_out),
         cmocka_unit_test(other_folders_keep_all_their_tensors),
+        cmocka_unit_test(what_predicts_further_tokens_is_left_out),
         cmocka_unit_test(prefixes_of_wrappers_are_taken_off),
         cmocka_unit_test(names_of_the_base_model_alone_get_their_prefix),
         cmocka_unit_test(plain_names_need_no_note),

@@ -29,13 +29,15 @@ struct answer_sums {
 struct losses {
     struct objective_sums objective;
     union {
-        float stopping; /* in a step: number of ranks that are to stop */
+        /* In a step: number of ranks that are to stop; sum of the losses that balance experts. */
+        struct {
+            float stopping, balance;
+        };
         /* Sums of an evaluation that measures acceptance: kd_loss is the total variation distance at temperature
          * 1. */
         struct objective_sums distance;
     };
     struct answer_sums answers;
-    float balance; /* sum over micro-batches of the loss that balances experts */
 };
 enum { LOSS_SUMS = sizeof(struct losses) / sizeof(float) };
 

@@ -78,7 +78,7 @@ static void refused_targets_leave_no_adapter(void **state)
         NORMED_BEFORE | FEATURE_BIT(FEATURE_FUSED_QKV);
     GLU(&n.c).ffn_size = GLU(&qwen2).ffn_size;
     ok(lora_targets_add(&o, "down_proj,q_proj"));
-    assert_int_equal(net_layout(&n, &o, &adapters), NJ_E_UNSUPPORTED);
+    assert_int_equal(net_layout(&n, &o, NULL, &adapters), NJ_E_UNSUPPORTED);
     assert_non_null(strstr(fail_text(), "qkv_proj is one matrix of this model"));
     for (int i = 0; i < n.matrices; i++)
         assert_true(n.matrix[i].adapters == 0 && !n.matrix[i].adapter);

@@ -7,6 +7,7 @@
 #include "net/heads.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
+#include "net/step_product.h"
 #include "net/tables.h"
 #include "nojit_ops.h"
 
@@ -249,40 +250,13 @@ static bool has_step(const struct work *r, const struct block_pass *p)
     return !block_has(p->b, FEATURE_O_BIAS) && !arch_maps_heads(&p->n->c.arch, p->b);
 }
 
-/* Compute a product of the normed rows, of `rows` columns, and add a bias (NULL: none). */
-static void normed_product(struct work *r, const struct block_pass *p, int which, void *y,
-                           const void *bias, int rows)
-{
-    const struct net *n = p->n;
-    OP(r, nj_gemv_norm(r->s, n->T, acts_rows(p->a),
-                       &(struct nj_gemv_norm){.y = y,
-                                              .x = p->v.x,
-                                              .g = block_weight(p, ROLE_INPUT_NORM),
-                                              .w = p->matrix[which].data,
-                                              .b = bias,
-                                              .N = rows,
-                                              .C = n->c.hidden_size,
-                                              .ld = rows,
-                                              .eps = n->c.rms_eps,
-                                              .offset = p->b->gain_offset}));
-}
-
 static void step(struct work *r, const struct block_pass *p)
 {
-    const struct net *n = p->n;
-    const int M = acts_rows(p->a), C = n->c.hidden_size;
-    normed_product(r, p, ATTENTION_QKV, heads_raw(p), block_weight(p, ROLE_Q_BIAS),
-                   (int)block_qkv_size(p->b));
+    step_normed_product(r, p, ATTENTION_QKV, heads_raw(p), block_weight(p, ROLE_Q_BIAS));
     if (is_gated(p->b))
-        normed_product(r, p, ATTENTION_GATE, p->v.kept[GATES], NULL, (int)padded_output(p->b));
-    attend(r, p, NULL); /* gemv_norm has added the bias */
-    OP(r, nj_gemv_add(r->s, n->T, M,
-                      &(struct nj_gemv_add){.s = p->v.x,
-                                            .x = heads_output(r, p),
-                                            .w = p->matrix[ATTENTION_O].data,
-                                            .N = C,
-                                            .K = (int)padded_output(p->b),
-                                            .scale = matrix_scale(&p->matrix[ATTENTION_O])}));
+        step_normed_product(r, p, ATTENTION_GATE, p->v.kept[GATES], NULL);
+    attend(r, p, NULL); /* the bias has been added */
+    step_add_product(r, p, ATTENTION_O, heads_output(r, p));
 }
 
 const struct block_ops attention_ops = {

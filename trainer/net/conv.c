@@ -7,6 +7,7 @@
 #include "net/convolution.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
+#include "net/step_product.h"
 
 /* [N, 3 X] b, c and x, for X channels. */
 enum { THIRDS, ARRAYS };
@@ -123,28 +124,10 @@ static void backward(struct work *r, const struct block_pass *p)
 
 static void step(struct work *r, const struct block_pass *p)
 {
-    const struct net *n = p->n;
     const struct convolution c = convolution_of(p);
-    const int M = acts_rows(p->a), C = n->c.hidden_size, X = p->b->channels;
-    OP(r, nj_gemv_norm(r->s, n->T, M,
-                       &(struct nj_gemv_norm){.y = p->v.kept[THIRDS],
-                                              .x = p->v.x,
-                                              .g = block_weight(p, ROLE_CONV_NORM),
-                                              .w = p->matrix[CONV_IN].data,
-                                              .b = NULL,
-                                              .N = 3 * X,
-                                              .C = C,
-                                              .ld = 3 * X,
-                                              .eps = n->c.rms_eps,
-                                              .offset = p->b->gain_offset}));
+    step_normed_product(r, p, CONV_IN, p->v.kept[THIRDS], NULL);
     convolution_step(r, p, &c);
-    OP(r, nj_gemv_add(r->s, n->T, M,
-                      &(struct nj_gemv_add){.s = p->v.x,
-                                            .x = p->a->conv.y,
-                                            .w = p->matrix[CONV_OUT].data,
-                                            .N = C,
-                                            .K = X,
-                                            .scale = matrix_scale(&p->matrix[CONV_OUT])}));
+    step_add_product(r, p, CONV_OUT, p->a->conv.y);
 }
 
 const struct block_ops conv_ops = {

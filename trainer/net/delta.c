@@ -10,6 +10,7 @@
 #include "net/convolution.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
+#include "net/step_product.h"
 #include "nojit_ops.h"
 
 /* [N, (H + 2K) D + H D] queries, keys, values and z; [N, 2H] b and a. */
@@ -380,37 +381,13 @@ static void backward(struct work *r, const struct block_pass *p)
 
 /* ---- a decoder's step of few rows ---- */
 
-/* Compute a product of the normed rows, of `rows` columns. */
-static void normed_product(struct work *r, const struct block_pass *p, int which, void *y, int rows)
-{
-    const struct net *n = p->n;
-    OP(r, nj_gemv_norm(r->s, n->T, acts_rows(p->a),
-                       &(struct nj_gemv_norm){.y = y,
-                                              .x = p->v.x,
-                                              .g = block_weight(p, ROLE_DELTA_NORM),
-                                              .w = p->matrix[which].data,
-                                              .b = NULL,
-                                              .N = rows,
-                                              .C = n->c.hidden_size,
-                                              .ld = rows,
-                                              .eps = n->c.rms_eps,
-                                              .offset = p->b->gain_offset}));
-}
-
 static void few_rows(struct work *r, const struct block_pass *p)
 {
-    const struct net *n = p->n;
-    normed_product(r, p, DELTA_IN, p->v.kept[INPUT], (int)input(p->b));
-    normed_product(r, p, DELTA_STEPS, p->v.kept[STEPS], 2 * p->b->heads);
+    step_normed_product(r, p, DELTA_IN, p->v.kept[INPUT], NULL);
+    step_normed_product(r, p, DELTA_STEPS, p->v.kept[STEPS], NULL);
     step(r, p);
     norm_fwd_gated(r, p, p->a->rule.o);
-    OP(r, nj_gemv_add(r->s, n->T, acts_rows(p->a),
-                      &(struct nj_gemv_add){.s = p->v.x,
-                                            .x = p->a->rule.o,
-                                            .w = p->matrix[DELTA_OUT].data,
-                                            .N = n->c.hidden_size,
-                                            .K = (int)values(p->b),
-                                            .scale = matrix_scale(&p->matrix[DELTA_OUT])}));
+    step_add_product(r, p, DELTA_OUT, p->a->rule.o);
 }
 
 const struct block_ops delta_ops = {

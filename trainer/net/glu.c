@@ -6,6 +6,7 @@
 #include "net/activation.h"
 #include "net/layer_gemm.h"
 #include "net/norm.h"
+#include "net/step_product.h"
 #include "nojit_ops.h"
 
 /* [N, 2 I] gate and up; a backward pass without FP8 puts their gradient in their place. */
@@ -131,24 +132,8 @@ static bool has_step(const struct work *r, const struct block_pass *p)
 
 static void step(struct work *r, const struct block_pass *p)
 {
-    const struct net *n = p->n;
-    const int M = acts_rows(p->a), C = n->c.hidden_size, I = p->b->ffn_size;
-    OP(r, nj_gemv_norm_swiglu(r->s, n->T, M,
-                              &(struct nj_gemv_norm_swiglu){.a = p->a->act,
-                                                            .x = p->v.x,
-                                                            .g = block_weight(p, ROLE_FFN_NORM),
-                                                            .w = p->matrix[GLU_GATE_UP].data,
-                                                            .I = I,
-                                                            .C = C,
-                                                            .eps = n->c.rms_eps,
-                                                            .offset = p->b->gain_offset}));
-    OP(r, nj_gemv_add(r->s, n->T, M,
-                      &(struct nj_gemv_add){.s = p->v.x,
-                                            .x = p->a->act,
-                                            .w = p->matrix[GLU_DOWN].data,
-                                            .N = C,
-                                            .K = I,
-                                            .scale = matrix_scale(&p->matrix[GLU_DOWN])}));
+    step_normed_swiglu(r, p, GLU_GATE_UP, p->a->act);
+    step_add_product(r, p, GLU_DOWN, p->a->act);
 }
 
 const struct block_ops glu_ops = {

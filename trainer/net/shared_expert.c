@@ -7,6 +7,7 @@
 
 #include "net/activation.h"
 #include "net/layer_gemm.h"
+#include "net/step_product.h"
 #include "nojit_ops.h"
 
 /* Multiply activations by the gates that follow from the rows x. */
@@ -42,28 +43,10 @@ const void *shared_expert_fwd(struct work *r, const struct block_pass *p)
 
 void shared_expert_step(struct work *r, const struct block_pass *p)
 {
-    const struct net *n = p->n;
-    const struct matrix *down = &p->matrix[EXPERTS_SHARED_DOWN];
-    const int M = acts_rows(p->a), C = n->c.hidden_size, I = p->b->shared_size;
     void *act = p->a->experts.act;
     if (!block_has(p->b, FEATURE_SHARED_EXPERT))
         return;
-    OP(r, nj_gemv_norm_swiglu(
-              r->s, n->T, M,
-              &(struct nj_gemv_norm_swiglu){.a = act,
-                                            .x = p->v.x,
-                                            .g = block_weight(p, ROLE_EXPERTS_NORM),
-                                            .w = p->matrix[EXPERTS_SHARED_GATE_UP].data,
-                                            .I = I,
-                                            .C = C,
-                                            .eps = n->c.rms_eps,
-                                            .offset = p->b->gain_offset}));
+    step_normed_swiglu(r, p, EXPERTS_SHARED_GATE_UP, act);
     gate(r, p, act, p->a->y);
-    OP(r, nj_gemv_add(r->s, n->T, M,
-                      &(struct nj_gemv_add){.s = p->v.x,
-                                            .x = act,
-                                            .w = down->data,
-                                            .N = C,
-                                            .K = I,
-                                            .scale = matrix_scale(down)}));
+    step_add_product(r, p, EXPERTS_SHARED_DOWN, act);
 }

@@ -411,41 +411,48 @@ template <int D> struct delta_heads {
     }
 };
 
-// What passes over chunks in turn have of a chunk in shared memory (lp), for 64 columns of the values of a head.
-template <typename T, int D> struct chunk_tiles {
-    static constexpr int SIZE = CHUNK * (2 * D + 2 * CHUNK + 64);
-    T *keys, *queries, *solve, *scores, *values;
-
-    __device__ __forceinline__ explicit chunk_tiles(T *shared)
-    {
-        keys = shared;
-        queries = keys + CHUNK * D;
-        solve = queries + CHUNK * D;
-        scores = solve + CHUNK * CHUNK;
-        values = scores + CHUNK * CHUNK;
-    }
-    // Start to copy a chunk. q, k and v are its first rows; t and p its matrices.
-    __device__ __forceinline__ void load(const T *q, const T *k, int ld, const T *t, const T *p,
-                                         const T *v, int v_ld, int rows) const
-    {
-        tile_load<T, D, CHUNK>(keys, k, ld, 0, rows);
-        tile_load<T, D, CHUNK>(queries, q, ld, 0, rows);
-        tile_load<T, CHUNK, CHUNK>(solve, t, CHUNK, 0, CHUNK);
-        tile_load<T, CHUNK, CHUNK>(scores, p, CHUNK, 0, CHUNK);
-        tile_load<T, 64, CHUNK>(values, v, v_ld, 0, rows);
-    }
-};
-
-// Chunks that such a pass has in shared memory: with two, one is copied while the other is computed.
-#ifndef NJ_DELTA_STAGES
-#define NJ_DELTA_STAGES 1
-#endif
-
 // The number of a chunk of a head among all.
 static __device__ __forceinline__ int64_t chunk_at(int b, int h, int chunk, int H, int S)
 {
     return ((int64_t)b * H + h) * ((S + CHUNK - 1) / CHUNK) + chunk;
 }
+
+// Chunks that a pass over them in turn has in shared memory: with two, one is copied while the other is computed.
+#ifndef NJ_DELTA_STAGES
+#define NJ_DELTA_STAGES 1
+#endif
+
+// What such a pass has of a chunk in shared memory (lp), for 64 columns of a head.
+template <typename T, int D> struct chunk_tiles {
+    T *keys, *queries, *solve, *scores, *columns;
+};
+
+// The chunks of a head, from its first row and matrices on.
+template <typename T, int D> struct chunk_source {
+    static constexpr int SIZE = CHUNK * (2 * D + 2 * CHUNK + 64); // elements of the tiles
+    const T *q, *k, *solve, *scores, *columns;
+    int ld, columns_ld, S; // elements from a row of q, k to the next, and of columns
+
+    __device__ __forceinline__ chunk_tiles<T, D> tiles(uint4 *shared, int chunk) const
+    {
+        T *keys = reinterpret_cast<T *>(shared) + chunk % NJ_DELTA_STAGES * SIZE;
+        T *solve_tile = keys + 2 * CHUNK * D;
+        return {keys, keys + CHUNK * D, solve_tile, solve_tile + CHUNK * CHUNK,
+                solve_tile + 2 * CHUNK * CHUNK};
+    }
+    // Start to copy a chunk.
+    __device__ __forceinline__ void fetch(uint4 *shared, int chunk) const
+    {
+        const chunk_tiles<T, D> to = tiles(shared, chunk);
+        const int64_t first = chunk * CHUNK, matrix = first * CHUNK;
+        const int rows = min(CHUNK, S - chunk * CHUNK);
+        tile_load<T, D, CHUNK>(to.keys, k + first * ld, ld, 0, rows);
+        tile_load<T, D, CHUNK>(to.queries, q + first * ld, ld, 0, rows);
+        tile_load<T, CHUNK, CHUNK>(to.solve, solve + matrix, CHUNK, 0, CHUNK);
+        tile_load<T, CHUNK, CHUNK>(to.scores, scores + matrix, CHUNK, 0, CHUNK);
+        tile_load<T, 64, CHUNK>(to.columns, columns + first * columns_ld, columns_ld, 0, rows);
+    }
+};
 
 static __device__ __forceinline__ float exp_fast(float x)
 {

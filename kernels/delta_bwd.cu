@@ -23,6 +23,33 @@ struct delta_dots {
     float states[NJ_THREADS / 32]; // the state before the chunk with the gradient of that behind it
 };
 
+// Where a chunk is in shared memory, and a warp's part of it. Layout: lp: keys, queries, updates, two matrices; float:
+// the matrices. A part of the state takes the place of the updates, that of its gradient that of the matrices; the sums
+// of a head, and gradients at the end, take what is behind the queries.
+template <typename T, int D> struct delta_places {
+    T *keys, *queries, *updates, *scores, *system;
+    enum delta_role role;
+    int at; // the warp's first row
+
+    __device__ __forceinline__ explicit delta_places(T *shared)
+    {
+        const int warp = threadIdx.x / 32;
+        keys = shared;
+        queries = keys + CHUNK * D;
+        updates = sizeof(T) == 2 ? queries + CHUNK * D : keys;
+        scores = sizeof(T) == 2 ? updates + CHUNK * D : keys;
+        system = scores + CHUNK * CHUNK;
+        role = (enum delta_role)(warp / ROW_WARPS);
+        at = warp % ROW_WARPS * 16;
+    }
+    __device__ __forceinline__ delta_dots &dots() const
+    {
+        return *reinterpret_cast<delta_dots *>(scores);
+    }
+    // Return the tile of the queries or keys whose gradient the warp has.
+    __device__ __forceinline__ const T *own() const { return role == OF_QUERIES ? queries : keys; }
+};
+
 // One value head of a chunk, as all warps see it.
 template <typename T, int D> struct delta_head {
     const T *q, *k, *dout, *dr, *updates; // the chunk's first row
@@ -390,6 +417,37 @@ static __device__ __forceinline__ void state_factors(float (&f)[2], const delta_
     }
 }
 
+// Add what goes through both states to 16 rows of a gradient. Return the thread's share of their product.
+template <typename T, int D>
+static __device__ __forceinline__ float
+add_states(sums16<D> &grad, delta_sums &sums, const delta_head<T, D> &c, const left16<T, D> &left,
+           const delta_places<T, D> &w)
+{
+    constexpr bool LP = sizeof(T) == 2;
+    float f[2], share = 0;
+    state_factors<T, D>(f, c, w.at, w.role);
+#pragma unroll
+    for (int p = 0; p < D / PART; p++) {
+        const T *state = LP ? w.updates : c.state + PART * p;
+        const T *dstate = LP ? w.scores : c.dstate + PART * p;
+        if constexpr (LP) {
+            __syncthreads(); // the matrices, or the last part, have been read
+            if (p > 0)
+                tile_load<T, PART, D>(w.updates, c.state + PART * p, D, 0, D);
+            tile_load<T, PART, D>(w.scores, c.dstate + PART * p, D, 0, D);
+            cp_wait();
+            __syncthreads();
+        }
+        const T *through = w.role == OF_WRITTEN_KEYS ? dstate : state;
+        const T *own = w.role == OF_QUERIES ? c.q : c.k;
+        add_state<T, D>(grad, sums, left, tile<T, PART>::of(through, through, D, D),
+                        left16_shared<T, PART, D>(w.own(), own, c.row, w.at, PART * p, c.rows), f,
+                        p);
+        share += state_share<T, D>(state, dstate, LP ? PART : D);
+    }
+    return share;
+}
+
 // Leave the sums of 16 rows to the warp that finishes the head.
 static __device__ __forceinline__ void leave_sums(delta_dots &dots, const delta_sums &sums, int at,
                                                   enum delta_role role)
@@ -438,31 +496,24 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
           const T *dt_bias, const int32_t *doc_start, int B, int S, int H, int K, int ld)
 {
     constexpr bool LP = sizeof(T) == 2;
-    // Layout: lp: keys, queries, updates, two matrices; float: the matrices. A part of the state takes the place of the
-    // updates, that of its gradient that of the matrices; the sums of a head, then gradients, what is behind queries.
     extern __shared__ __align__(512) uint4 nj_shared[];
-    T *keys = reinterpret_cast<T *>(nj_shared), *queries = keys + CHUNK * D;
-    T *changes = LP ? queries + CHUNK * D : keys, *scores = LP ? changes + CHUNK * D : keys;
-    T *system = scores + CHUNK * CHUNK;
-    delta_dots &dots = *reinterpret_cast<delta_dots *>(scores);
+    const delta_places<T, D> w(reinterpret_cast<T *>(nj_shared));
     const int kv = blockIdx.x, chunk = blockIdx.y, group = H / K, warp = threadIdx.x / 32;
-    const int first = chunk * CHUNK, rows = min(CHUNK, S - first), at = warp % ROW_WARPS * 16;
-    const enum delta_role role = (enum delta_role)(warp / ROW_WARPS);
+    const int first = chunk * CHUNK, rows = min(CHUNK, S - first);
     const int64_t row = (int64_t)blockIdx.z * S + first, width = (int64_t)H * D;
     const int64_t part = ((int64_t)blockIdx.z * gridDim.y + chunk) * H;
     const delta_heads<D> shared(H, K, kv * group);
     qkv += row * shared.row, dqkv += row * shared.row;
-    const T *q = qkv + shared.q, *k = qkv + shared.k, *own = role == OF_QUERIES ? q : k;
-    const T *own_tile = role == OF_QUERIES ? queries : keys;
+    const T *q = qkv + shared.q, *k = qkv + shared.k, *own = w.role == OF_QUERIES ? q : k;
     if constexpr (LP) {
-        tile_load<T, D, CHUNK>(keys, k, shared.row, 0, rows);
-        tile_load<T, D, CHUNK>(queries, q, shared.row, 0, rows);
+        tile_load<T, D, CHUNK>(w.keys, k, shared.row, 0, rows);
+        tile_load<T, D, CHUNK>(w.queries, q, shared.row, 0, rows);
     }
-    const auto right_keys = tile<T, D>::of(keys, k, shared.row, rows);
-    const auto right_queries = tile<T, D>::of(queries, q, shared.row, rows);
+    const auto right_keys = tile<T, D>::of(w.keys, k, shared.row, rows);
+    const auto right_queries = tile<T, D>::of(w.queries, q, shared.row, rows);
     const auto fetch = [&](int h) {
         if constexpr (LP)
-            tile_load<T, D, CHUNK>(changes, updates + row * width + h * D, (int)width, 0, rows);
+            tile_load<T, D, CHUNK>(w.updates, updates + row * width + h * D, (int)width, 0, rows);
     };
     fetch(kv * group);
     sums16<D> grad;
@@ -485,63 +536,43 @@ delta_bwd(T *dqkv, T *db, T *da, float *da_log_part, float *ddt_bias_part, const
                                     first,
                                     rows};
         left16<T, D> left;
-        left.load(role == OF_QUERIES     ? c.dout
-                  : role == OF_READ_KEYS ? c.dr
-                                         : c.updates,
-                  width, at, rows);
+        left.load(w.role == OF_QUERIES     ? c.dout
+                  : w.role == OF_READ_KEYS ? c.dr
+                                           : c.updates,
+                  width, w.at, rows);
         value_gradients<T, D>(dqkv + delta_heads<D>(H, K, h).v, c);
         cp_wait();
         __syncthreads(); // the updates are here, and the sums of the last head have been read
         delta_sums sums = {};
-        if (role != OF_WRITTEN_KEYS)
-            pair_gradients<T, D>(role == OF_QUERIES ? scores : system, sums, c, left,
-                                 tile<T, D>::of(changes, c.updates, (int)width, rows),
-                                 left16_shared<T, D>(own_tile, own, shared.row, at, 0, rows),
-                                 right_keys, at, role == OF_QUERIES);
+        if (w.role != OF_WRITTEN_KEYS)
+            pair_gradients<T, D>(w.role == OF_QUERIES ? w.scores : w.system, sums, c, left,
+                                 tile<T, D>::of(w.updates, c.updates, (int)width, rows),
+                                 left16_shared<T, D>(w.own(), own, shared.row, w.at, 0, rows),
+                                 right_keys, w.at, w.role == OF_QUERIES);
         __syncthreads(); // the updates have been read
         if constexpr (LP)
-            tile_load<T, PART, D>(changes, c.state, D, 0, D);
-        add_pairs<T, D>(grad, scores, system, right_keys, right_queries, at, role);
-        float f[2], of_states = 0;
-        state_factors<T, D>(f, c, at, role);
-#pragma unroll
-        for (int p = 0; p < D / PART; p++) {
-            const T *state = LP ? changes : c.state + PART * p;
-            const T *dstate = LP ? scores : c.dstate + PART * p;
-            if constexpr (LP) {
-                __syncthreads(); // the matrices, or the last part, have been read
-                if (p > 0)
-                    tile_load<T, PART, D>(changes, c.state + PART * p, D, 0, D);
-                tile_load<T, PART, D>(scores, c.dstate + PART * p, D, 0, D);
-                cp_wait();
-                __syncthreads();
-            }
-            const T *through = role == OF_WRITTEN_KEYS ? dstate : state;
-            add_state<T, D>(
-                grad, sums, left, tile<T, PART>::of(through, through, D, D),
-                left16_shared<T, PART, D>(own_tile, own, shared.row, at, PART * p, rows), f, p);
-            of_states += state_share<T, D>(state, dstate, LP ? PART : D);
-        }
-        of_states = warp_sum(of_states);
+            tile_load<T, PART, D>(w.updates, c.state, D, 0, D);
+        add_pairs<T, D>(grad, w.scores, w.system, right_keys, right_queries, w.at, w.role);
+        const float of_states = warp_sum(add_states<T, D>(grad, sums, c, left, w));
         __syncthreads(); // the states, or matrices, have been read
         if (h + 1 < (kv + 1) * group)
             fetch(h + 1);
-        leave_sums(dots, sums, at, role);
+        leave_sums(w.dots(), sums, w.at, w.role);
         if (lane_id() == 0)
-            dots.states[warp] = of_states;
+            w.dots().states[warp] = of_states;
         __syncthreads();
         if (warp == FINISHER)
             step_gradients<T, D>(da_log_part + part + h, ddt_bias_part + part + h,
                                  {b + step, a + step, db + step, da + step, ld,
                                   exp_fast(to_f32(a_log[h])), to_f32(dt_bias[h])},
-                                 dots, c);
+                                 w.dots(), c);
     }
     __syncthreads(); // the sums have been read
-    add_role<D>(grad, reinterpret_cast<float *>(changes), OF_READ_KEYS, OF_WRITTEN_KEYS);
-    if (role == OF_READ_KEYS)
+    add_role<D>(grad, reinterpret_cast<float *>(w.updates), OF_READ_KEYS, OF_WRITTEN_KEYS);
+    if (w.role == OF_READ_KEYS)
         return;
-    const int to = role == OF_QUERIES ? shared.q : shared.k;
-    const int norm = role == OF_QUERIES ? DELTA_Q_NORM : DELTA_K_NORM;
+    const int to = w.role == OF_QUERIES ? shared.q : shared.k;
+    const int norm = w.role == OF_QUERIES ? DELTA_Q_NORM : DELTA_K_NORM;
     gates += (chunk_at(blockIdx.z, kv * group, chunk, H, S) * DELTA_FACTORS + norm) * CHUNK;
-    norm_gradients<T, D>(dqkv + to, grad, own_tile, own, gates, shared.row, at, rows);
+    norm_gradients<T, D>(dqkv + to, grad, w.own(), own, gates, shared.row, w.at, rows);
 }

@@ -10,30 +10,28 @@ delta_bwd_state(T *dr, T *dstates, const T *dout, const T *qkv, const float *gat
 {
     constexpr int PARTS = D / 64;
     constexpr bool LP = sizeof(T) == 2;
-    constexpr int STAGES = NJ_DELTA_STAGES;
     extern __shared__ __align__(512)
-        uint4 nj_shared[]; // lp: tiles of STAGES chunks; float: rows of each warp
+        uint4 nj_shared[]; // lp: tiles of NJ_DELTA_STAGES chunks; float: rows of each warp
     const int h = blockIdx.x / PARTS, b = blockIdx.y, warp = threadIdx.x / 32;
     const int part = blockIdx.x % PARTS * 64, column = part + warp * 16;
     float *scratch = reinterpret_cast<float *>(nj_shared) + warp * 16 * (D + CHUNK);
     float *scratch_chunk = scratch + 16 * D;
     const delta_heads<D> heads(H, K, h);
     const int64_t width = (int64_t)H * D, out = (int64_t)h * D + column;
-    const auto tiles = [&](int chunk) {
-        return chunk_tiles<T, D>(reinterpret_cast<T *>(nj_shared) +
-                                 chunk % STAGES * chunk_tiles<T, D>::SIZE);
-    };
-    const auto fetch = [&](int chunk) {
-        const int64_t at = chunk_at(b, h, chunk, H, S), row = (int64_t)b * S + chunk * CHUNK;
-        const T *in = qkv + row * heads.row;
-        tiles(chunk).load(in + heads.q, in + heads.k, heads.row, solve + at * CHUNK * CHUNK,
-                          scores + at * CHUNK * CHUNK, dout + row * width + h * D + part,
-                          (int)width, min(CHUNK, S - chunk * CHUNK));
-    };
+    const int64_t rows_before = (int64_t)b * S, matrices = chunk_at(b, h, 0, H, S) * CHUNK * CHUNK;
+    const T *sequence = qkv + rows_before * heads.row;
+    const chunk_source<T, D> source = {sequence + heads.q,
+                                       sequence + heads.k,
+                                       solve + matrices,
+                                       scores + matrices,
+                                       dout + rows_before * width + h * D + part,
+                                       heads.row,
+                                       (int)width,
+                                       S};
     sums16<D> now;
     clear<D>(now);
-    if constexpr (LP && STAGES > 1)
-        fetch((S - 1) / CHUNK);
+    if constexpr (LP && NJ_DELTA_STAGES > 1)
+        source.fetch(nj_shared, (S - 1) / CHUNK);
 #pragma unroll 1
     for (int chunk = (S - 1) / CHUNK; chunk >= 0; chunk--) {
         const int first = chunk * CHUNK, rows = min(CHUNK, S - first);
@@ -41,10 +39,10 @@ delta_bwd_state(T *dr, T *dstates, const T *dout, const T *qkv, const float *gat
         const T *in = qkv + row * heads.row;
         const T *t = solve + at * CHUNK * CHUNK, *p = scores + at * CHUNK * CHUNK;
         const float *f = gates + at * DELTA_FACTORS * CHUNK;
-        const chunk_tiles<T, D> own = tiles(chunk);
-        if constexpr (LP && STAGES == 1) {
+        const chunk_tiles<T, D> own = source.tiles(nj_shared, chunk);
+        if constexpr (LP && NJ_DELTA_STAGES == 1) {
             __syncthreads(); // no warp reads the last chunk's tiles any more
-            fetch(chunk);
+            source.fetch(nj_shared, chunk);
         }
         store_rows<T, D>(dstates + (at * D + column) * D, D, now);
         sums16<CHUNK> from, u, r;
@@ -53,10 +51,10 @@ delta_bwd_state(T *dr, T *dstates, const T *dout, const T *qkv, const float *gat
         if constexpr (LP) {
             cp_wait();
             __syncthreads();
-            if (STAGES > 1 && chunk > 0)
-                fetch(chunk - 1);
+            if (NJ_DELTA_STAGES > 1 && chunk > 0)
+                source.fetch(nj_shared, chunk - 1);
         }
-        load_columns(from, own.values, warp * 16, dout + row * width + h * D + part, width, rows);
+        load_columns(from, own.columns, warp * 16, dout + row * width + h * D + part, width, rows);
         first_columns(from, rows);
         const auto k = tile<T, D>::of(own.keys, in + heads.k, heads.row, rows);
         clear<CHUNK>(u);

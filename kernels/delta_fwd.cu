@@ -80,29 +80,22 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
 {
     constexpr int PARTS = D / 64;
     constexpr bool LP = sizeof(T) == 2;
-    constexpr int STAGES = NJ_DELTA_STAGES;
     extern __shared__ __align__(512)
-        uint4 nj_shared[]; // lp: tiles of STAGES chunks; float: rows of each warp
+        uint4 nj_shared[]; // lp: tiles of NJ_DELTA_STAGES chunks; float: rows of each warp
     const int h = blockIdx.x / PARTS, b = blockIdx.y, warp = threadIdx.x / 32;
     const int part = blockIdx.x % PARTS * 64, column = part + warp * 16;
     float *scratch = reinterpret_cast<float *>(nj_shared) + warp * 16 * (D + CHUNK);
     const delta_heads<D> heads(H, K, h);
     const int64_t width = (int64_t)H * D, out = (int64_t)h * D + column;
-    const auto tiles = [&](int chunk) {
-        return chunk_tiles<T, D>(reinterpret_cast<T *>(nj_shared) +
-                                 chunk % STAGES * chunk_tiles<T, D>::SIZE);
-    };
-    const auto fetch = [&](int chunk) {
-        const int64_t at = chunk_at(b, h, chunk, H, S);
-        const T *in = qkv + ((int64_t)b * S + chunk * CHUNK) * heads.row;
-        tiles(chunk).load(in + heads.q, in + heads.k, heads.row, solve + at * CHUNK * CHUNK,
-                          scores + at * CHUNK * CHUNK, in + heads.v + part, heads.row,
-                          min(CHUNK, S - chunk * CHUNK));
-    };
+    const int64_t rows_before = (int64_t)b * S, matrices = chunk_at(b, h, 0, H, S) * CHUNK * CHUNK;
+    const T *sequence = qkv + rows_before * heads.row;
+    const chunk_source<T, D> source = {
+        sequence + heads.q,        sequence + heads.k, solve + matrices, scores + matrices,
+        sequence + heads.v + part, heads.row,          heads.row,        S};
     sums16<D> now;
     clear<D>(now);
-    if constexpr (LP && STAGES > 1)
-        fetch(0);
+    if constexpr (LP && NJ_DELTA_STAGES > 1)
+        source.fetch(nj_shared, 0);
 #pragma unroll 1
     for (int chunk = 0, first = 0; first < S; chunk++, first += CHUNK) {
         const int64_t at = chunk_at(b, h, chunk, H, S), row = (int64_t)b * S + first;
@@ -110,10 +103,10 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
         const T *in = qkv + row * heads.row;
         const T *t = solve + at * CHUNK * CHUNK, *p = scores + at * CHUNK * CHUNK;
         const float *f = gates + at * DELTA_FACTORS * CHUNK, *l = logs + at * DELTA_LOGS * CHUNK;
-        const chunk_tiles<T, D> own = tiles(chunk);
-        if constexpr (LP && STAGES == 1) {
+        const chunk_tiles<T, D> own = source.tiles(nj_shared, chunk);
+        if constexpr (LP && NJ_DELTA_STAGES == 1) {
             __syncthreads(); // no warp reads the last chunk's tiles any more
-            fetch(chunk);
+            source.fetch(nj_shared, chunk);
         }
         if (states)
             store_rows<T, D>(states + (at * D + column) * D, D, now);
@@ -123,10 +116,10 @@ delta_fwd(T *o, T *states, T *updates, float *state, const T *qkv, const float *
         if constexpr (LP) {
             cp_wait();
             __syncthreads();
-            if (STAGES > 1 && first + CHUNK < S)
-                fetch(chunk + 1);
+            if (NJ_DELTA_STAGES > 1 && first + CHUNK < S)
+                source.fetch(nj_shared, chunk + 1);
         }
-        load_columns(r, own.values, warp * 16, in + heads.v + part, heads.row, rows);
+        load_columns(r, own.columns, warp * 16, in + heads.v + part, heads.row, rows);
         const delta_chunk<T, D> c = {tile<T, D>::of(own.keys, in + heads.k, heads.row, rows), f, l,
                                      scratch + 16 * D};
         clear<CHUNK>(u);

@@ -276,8 +276,8 @@ static const struct tensor *find(const struct golden *g, const char *name)
     return t;
 }
 
-/* Bounds for a tensor: shares of its norm and of its largest element, how much larger they are for rates of decay, and a
- * further allowance for each element. */
+/* Bounds for a tensor: shares of its norm and of its largest element, how much larger they are for rates of decay, and
+ * a further allowance for each element. */
 struct bound {
     double norm, element, decays, rounding;
 };

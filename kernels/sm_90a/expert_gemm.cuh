@@ -114,8 +114,8 @@ static __device__ __forceinline__ void multiply(ring &r, Tiles tiles, int steps,
     }
 }
 
-// Compute all tiles of the block, COLUMNS columns of the result wide. index: NULL, or the row of x at each place. B_ROWS
-// is 1 if the weights of a stage are TILE_K rows of a matrix, 0 if they are TILE_N rows.
+// Compute all tiles of the block, COLUMNS columns of the result wide. index: NULL, or the row of x at each place.
+// B_ROWS is 1 if the weights of a stage are TILE_K rows of a matrix, 0 if they are TILE_N rows.
 template <int COLUMNS, int B_ROWS, typename Weights, typename Store>
 static __device__ __forceinline__ void
 expert_sums(const lp *x, const int *index, const int *first, int E, int columns, int C,

@@ -153,8 +153,8 @@ struct tile_order {
     }
 };
 
-// Return the descriptor of the i-th 16 steps of the sums in the tile of b: of its columns, or, with B_ROWS, of its rows,
-// of which a panel of 64 columns follows the other.
+// Return the descriptor of the i-th 16 steps of the sums in the tile of b: of its columns, or, with B_ROWS, of its
+// rows, of which a panel of 64 columns follows the other.
 template <int B_ROWS> static __device__ __forceinline__ uint32_t part_of_b(uint32_t b, int i)
 {
     // an address in a cluster has the block's number above these bits

@@ -12,10 +12,10 @@
 
 /* Runs that have an array of batch.def. */
 enum array_use {
-    USE_FORWARD = 1, /* any run that computes a forward pass */
-    USE_STEP = 2,    /* training and evaluation */
-    USE_TEACHER = 4, /* the teacher reads another context than the student */
-    USE_ANSWERS = 8, /* answers of the student are measured by themselves */
+    USE_FORWARD = 1,  /* any run that computes a forward pass */
+    USE_STEP = 2,     /* training and evaluation */
+    USE_TEACHER = 4,  /* the teacher reads another context than the student */
+    USE_ANSWERS = 8,  /* answers of the student are measured by themselves */
     USE_DECODER = 16, /* runs whose keys and values go to a cache */
     USE_BALANCE = 32  /* the student's experts are balanced */
 };

@@ -29,8 +29,9 @@ int preset_config(const struct preset *p, struct model_config *out);
 int init_model(const char *dir, const struct model_config *c, uint64_t seed,
                enum nj_tensor_type dtype, int64_t max_shard_bytes, const char *tokenizer);
 /* Write a model folder in the same way with the weights of the model in the folder `from`: layer k is its layer
- * layers[k], and c is its shape except for c->layers, and for the number of experts of each layer: of so many it has the
- * first ones; 0: all. Tokenizer files and generation settings are copied. dtype NULL: each tensor keeps its own type. */
+ * layers[k], and c is its shape except for c->layers, and for the number of experts of each layer: of so many it has
+ * the first ones; 0: all. Tokenizer files and generation settings are copied. dtype NULL: each tensor keeps its own
+ * type. */
 int init_from_layers(const char *dir, const struct model_config *c, const char *from,
                      const int *layers, int experts, const enum nj_tensor_type *dtype,
                      int64_t max_shard_bytes);

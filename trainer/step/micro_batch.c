@@ -149,8 +149,8 @@ static int compact(const struct shape *s, const struct batch *b, struct rows *ou
     return found;
 }
 
-/* Mark positions of padding, which batch_pad_row() makes a document without a target at the end of a sequence. Without a
- * target anywhere all are marked, as a micro-batch that is left out adds nothing either. */
+/* Mark positions of padding, which batch_pad_row() makes a document without a target at the end of a sequence. Without
+ * a target anywhere all are marked, as a micro-batch that is left out adds nothing either. */
 static void mark_padding(const struct batch *b, bool has_targets, int32_t *keep)
 {
     for (int row = 0; row < b->B; row++) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // expert_gemm_dw_wgmma.cu: sums over the places of an expert, by the ring of gemm.cuh. A stage has 64 places: two
-// panels of 64 columns of dy, and four of x. The first warpgroup copies them with cp.async, because rows are named by an index
-// and end with the expert. Each of the others has one of the panels of dy, whose columns are the rows of its result, so
-// it reads them across, into registers.
+// panels of 64 columns of dy, and four of x. The first warpgroup copies them with cp.async, because rows are named by
+// an index and end with the expert. Each of the others has one of the panels of dy, whose columns are the rows of its
+// result, so it reads them across, into registers.
 #include "expert_gemm.cuh"
 
 constexpr int PANEL_BYTES = TILE_K * 128;

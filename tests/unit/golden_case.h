@@ -68,8 +68,8 @@ static const char *models; /* path before the names of models */
  *
  * The choice of experts jumps where two logits of a router are equal, about 0.3 apart for the last chosen of seven and
  * the next. Logits that are off by 0.01 exchange the two in 0.03 of the rows: of the pairs of an expert as many come
- * and go as 2 * 0.03 / 3, x = 0.02. Their weights are the least of a row, half of the others': sqrt(x) / 2 = 0.07 of the
- * gradient on top of the other errors, so in 16 bits three times their bound as well.
+ * and go as 2 * 0.03 / 3, x = 0.02. Their weights are the least of a row, half of the others': sqrt(x) / 2 = 0.07 of
+ * the gradient on top of the other errors, so in 16 bits three times their bound as well.
  *
  * The gradient of a rate of decay (A_log, dt_bias) is one number for each head, a sum over all rows of terms of both
  * signs. In qwen3_5 their magnitudes are 5.0 times the sum (0.181 and 0.036, in norm over the heads), and rounded

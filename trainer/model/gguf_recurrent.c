@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gguf_recurrent.c: see gguf_recurrent.h. llama.cpp takes the layers of lfm2 that have no key heads for convolutions, and
- * those of qwen35 for the delta rule that full_attention_interval leaves.
+ * gguf_recurrent.c: see gguf_recurrent.h. llama.cpp takes layers of lfm2 without key heads for convolutions, and those
+ * of qwen35 that full_attention_interval leaves for the delta rule.
  */
 #include "model/gguf_recurrent.h"
 
@@ -146,8 +146,8 @@ int gguf_put_recurrent(struct gguf_source *s)
     return family_find(s->arch->model_type)->fields & FIELDS_DELTA ? put_delta(s) : put_conv(s);
 }
 
-/* Return whether a pair of a head rotates by one of the first three coordinates, which are a text's position. The fourth
- * is 0 for texts. Pairs take turns of the three, as long as the section of each lasts. */
+/* Return whether a pair of a head rotates by one of the first three coordinates, which are a text's position; the
+ * fourth is 0 for texts. Pairs take turns of the three, as long as the section of each lasts. */
 static bool by_position(const int32_t sections[SECTIONS], int64_t all, int64_t pair)
 {
     const int64_t sector = pair % all;

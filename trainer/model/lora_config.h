@@ -28,8 +28,8 @@ enum lora_target {
     LORA_OUT,
     LORA_TARGETS
 };
-/* Largest number of adapters of a layer: those from LORA_Q to LORA_DOWN, and one more, of the gate of attention's output
- * or of the output of a recurrent block. */
+/* Largest number of adapters of a layer: those from LORA_Q to LORA_DOWN, and one more, of the gate of attention's
+ * output or of the output of a recurrent block. */
 enum { LORA_LAST = LORA_DOWN + 1, LORA_ADAPTERS };
 
 struct lora_config {

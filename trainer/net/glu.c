@@ -49,8 +49,9 @@ static void carve(const struct net *n, size_t rows, struct carve *m, struct acts
 static void carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     /* without adapters nothing reads the activation after its gradient is written */
-    a->dact =
-        net_some(n, BLOCK_GLU, GLU_DOWN, matrix_has_adapters) ? carve_take(m, act_bytes(n, rows)) : a->act;
+    a->dact = net_some(n, BLOCK_GLU, GLU_DOWN, matrix_has_adapters)
+                  ? carve_take(m, act_bytes(n, rows))
+                  : a->act;
 }
 
 /* ---- forward ---- */

@@ -78,6 +78,15 @@ static void files_of_qwen3_5_are_read(void **state)
     assert_true(c.arch.rope[0].theta == 1e7);
     assert_int_equal(arch_block(&c.arch, 0, BLOCK_DELTA)->heads, 16);
     assert_int_equal(arch_block(&c.arch, 1, BLOCK_ATTENTION)->head_dim, 256);
+    check_ok(
+        read_json("{\"model_type\":\"qwen3_5_moe\",\"image_token_id\":248056,\"vision_config\":{},"
+                  "\"text_config\":{" ONE ",\"num_experts\":16,\"num_experts_per_tok\":8,"
+                  "\"moe_intermediate_size\":32,\"shared_expert_intermediate_size\":32,"
+                  "\"router_aux_loss_coef\":0.001,\"full_attention_interval\":1}}",
+                  &c),
+        "qwen3_5_moe");
+    assert_string_equal(c.model_type, "qwen3_5_moe_text");
+    assert_int_equal(arch_block(&c.arch, 0, BLOCK_EXPERTS)->shared_size, 32);
 }
 
 static void the_language_model_is_saved(void **state)

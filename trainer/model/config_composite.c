@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * config_composite.c: see config_composite.h. The fields of a file itself that are known are those of Gemma3Config,
- * Mistral3Config, MuseGlimmerConfig and Qwen3_5Config in transformers 5.24 and of their base classes.
+ * Mistral3Config, MuseGlimmerConfig, Qwen3_5Config and Qwen3_5MoeConfig in transformers 5.24 and of their base classes.
  */
 #include "model/config_composite.h"
 

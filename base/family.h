@@ -111,4 +111,46 @@ struct family {
     bool gguf_pairs;
 };
 
+/* Return the field of config.json that names the activation. */
+static inline const char *family_act_field(const struct family *f)
+{
+    return f->fields & (FIELDS_GEMMA | FIELDS_MUSE) ? "hidden_activation" : "hidden_act";
+}
+/* Return the one with the width of the MLP. */
+static inline const char *family_ffn_field(const struct family *f)
+{
+    return f->fields & FIELDS_HYBRID ? "shared_intermediate_size" : "intermediate_size";
+}
+/* Return the one with the number that norms add to mean squares. */
+static inline const char *family_eps_field(const struct family *f)
+{
+    return f->fields & FIELDS_CONV ? "norm_eps" : "rms_norm_eps";
+}
+
+/* Return the one with the number of experts. */
+static inline const char *family_experts_field(const struct family *f)
+{
+    return f->fields & FIELDS_GLM ? "n_routed_experts" : "num_experts";
+}
+/* Return the one with the number of first layers without experts. */
+static inline const char *family_leading_field(const struct family *f)
+{
+    return f->fields & FIELDS_GLM ? "first_k_dense_replace" : "num_dense_layers";
+}
+
+/* Return whether all layers of the family's models have experts, whose width is moe_intermediate_size. */
+static inline bool family_has_no_dense(const struct family *f)
+{
+    return (f->fields & FIELDS_EXPERTS) != 0 && (f->fields & (FIELDS_SPARSE | FIELDS_LEADING)) == 0;
+}
+
+/* Return whether models of the family can only be teachers: their experts have biases, or there is one that all rows
+ * take. */
+static inline bool family_is_teacher_only(const struct family *f)
+{
+    const unsigned forward_only =
+        FEATURE_BIT(FEATURE_CORRECTION) | FEATURE_BIT(FEATURE_SHARED_EXPERT);
+    return (f->fields & FIELDS_OSS) != 0 || (f->mlp & forward_only) != 0;
+}
+
 #endif

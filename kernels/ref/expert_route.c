@@ -87,9 +87,8 @@ void NJ_REF(expert_route)(int32_t *chosen, real *weight, const real *logits, con
             sum += part[j];
         }
         for (int32_t j = 0; j < J; j++) {
-            const real share = renormalize || rule == NJ_ROUTE_TOP_SOFTMAX
-                                   ? part[j] / (sum + (real)eps)
-                                   : part[j];
+            const real share =
+                renormalize || rule == NJ_ROUTE_TOP_SOFTMAX ? part[j] / (sum + (real)eps) : part[j];
             weight[(int64_t)n * J + j] = (real)scale * share;
         }
     }

@@ -118,8 +118,8 @@ bool block_has(const struct block *b, enum feature feature);
 int64_t block_qkv_size(const struct block *b);
 /* Return the number of channels of its convolution; 0 for a block without one. */
 int block_channels(const struct block *b);
-/* Return the number of rows of gate that a token takes, of all its experts, the shared one among them; 0 for a block without an
- * MLP. */
+/* Return the number of rows of gate that a token takes, of all its experts, the shared one among them; 0 for a block
+ * without an MLP. */
 int64_t block_ffn_used(const struct block *b);
 /* Return the factor of the scores of its attention. */
 float block_score_scale(const struct block *b);

@@ -102,8 +102,8 @@ int64_t tensors_elements(const struct model_config *c);
 enum block_kind tensor_block(enum tensor_role role);
 /* Return whether each expert of a block has a tensor of the role. */
 bool tensor_is_of_expert(enum tensor_role role);
-/* Return whether a tensor of the role is float32 whatever the type of the others: a bias of experts' scores, of which 16
- * bits cannot hold the differences. */
+/* Return whether a tensor of the role is float32 whatever the type of the others: a bias of experts' scores, of which
+ * 16 bits cannot hold the differences. */
 bool tensor_is_wide(enum tensor_role role);
 /* Return the name of a role's module ("q_proj"), and its length. */
 const char *tensor_module(enum tensor_role role, int *length);

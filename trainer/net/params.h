@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 /* Layout of every arena (weights, master weights, moments, gradients): matrices first, then taps of convolutions, which
- * decay as they do; then norms and biases. Each fused parameter starts at a multiple of 64 elements; gaps stay zero. Tensors that
- * are always float32 (tensor_is_wide()) have the room of two elements for each of theirs, in arenas that are not
- * trained. */
+ * decay as they do; then norms and biases. Each fused parameter starts at a multiple of 64 elements; gaps stay zero.
+ * Tensors that are always float32 (tensor_is_wide()) have the room of two elements for each of theirs, in arenas that
+ * are not trained. */
 struct params {
     struct tensor_spec *spec; /* Hugging Face tensors, in canonical order */
     int64_t *first;           /* first element of each spec: a row range of a fused parameter */

@@ -138,6 +138,28 @@ static void rows_are_written_where_they_were_read(void **state)
     assert_int_equal(check_written_rows(&c), 1); /* queries and gates are one */
 }
 
+static void rows_that_are_there_twice_are_refused(void **state)
+{
+    (void)state;
+    static const float x[4 * 8];
+    const struct model_config c = grouped(1);
+    struct tensors w = {.count = 2, .tensor = calloc(2, sizeof *w.tensor)};
+    assert_non_null(w.tensor);
+    w.tensor[0] = (struct tensor){.name = "model.layers.0.linear_attn.in_proj_a.weight",
+                                  .rank = 2,
+                                  .shape = {2, 8},
+                                  .data = x,
+                                  .bytes = sizeof x / 2};
+    w.tensor[1] = (struct tensor){.name = "model.layers.0.linear_attn.in_proj_b.weight",
+                                  .rank = 2,
+                                  .shape = {4, 8},
+                                  .data = x,
+                                  .bytes = sizeof x};
+    check_refused(file_rows_split("a folder", &c, &w), NJ_E_FORMAT,
+                  "in_proj_a.weight is there twice, by itself and among the rows", "twice");
+    tensors_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +168,7 @@ int main(void)
         cmocka_unit_test(rows_are_written_where_they_were_read),
         cmocka_unit_test(rows_of_key_heads_lie_together),
         cmocka_unit_test(rows_of_key_heads_are_written_where_they_were_read),
+        cmocka_unit_test(rows_that_are_there_twice_are_refused),
     };
     return cmocka_run_group_tests_name("file_rows", tests, NULL, NULL);
 }

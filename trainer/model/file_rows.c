@@ -126,11 +126,16 @@ int file_rows_of(const char *dir, const struct model_config *c, const struct ten
     memcpy(list, w->tensor, count * sizeof *list);
     for (size_t i = 0; rc == 0 && i < specs; i++)
         rc = take(dir, c, spec, i, w, list, &count);
+    const struct tensor *twice = rc == 0 ? tensors_sort(list, count) : NULL;
+    if (twice)
+        rc = fail(NJ_E_FORMAT,
+                  "%s: tensor %s is there twice, by itself and among the rows of another; use "
+                  "another release of the model",
+                  dir, twice->name);
     if (rc != 0) {
         free(list);
         return rc;
     }
-    (void)tensors_sort(list, count); /* names of the model, each of which is there once */
     free(w->tensor);
     w->tensor = list;
     w->count = count;

@@ -321,6 +321,31 @@ static void the_writer_of_safetensors_counts_bytes(void **state)
     assert_int_equal(entries(at("count")), 0);
 }
 
+static void integers_are_written_and_read(void **state)
+{
+    (void)state;
+    const uint64_t keys[2][2] = {{1, UINT64_MAX}, {3, 4}};
+    const int32_t ids[3] = {-1, 7, INT32_MAX};
+    const struct st_declared two[] = {{"key", (enum nj_tensor_type)ST_U64, 2, {2, 2}},
+                                      {"ids", (enum nj_tensor_type)ST_I32, 1, {3}}};
+    struct st_writer *w;
+    struct tensors read;
+    make_folder("integers");
+    check_ok(st_write_begin(at("integers/x.safetensors"), two, 2, &w), "begin");
+    check_ok(st_write_data(w, keys, sizeof keys), "keys");
+    check_ok(st_write_data(w, ids, sizeof ids), "ids");
+    check_ok(st_write_end(w), "end");
+    check_refused(st_open_file(at("integers/x.safetensors"), &read), NJ_E_UNSUPPORTED,
+                  "tensor ids is I32", "as weights");
+    check_ok(st_open_file_parts(at("integers/x.safetensors"), &read), "as parts");
+    const struct tensor *key = tensors_find(&read, "key"), *id = tensors_find(&read, "ids");
+    assert_int_equal(key->dtype, ST_U64);
+    assert_int_equal(key->bytes, sizeof keys);
+    assert_memory_equal(key->data, keys, sizeof keys);
+    assert_memory_equal(id->data, ids, sizeof ids);
+    tensors_close(&read);
+}
+
 static void a_full_disk_leaves_no_safetensors(void **state)
 {
     (void)state;
@@ -519,6 +544,7 @@ int main(void)
         cmocka_unit_test(the_hash_of_safetensors_is_of_their_content),
         cmocka_unit_test(broken_shards_are_refused),
         cmocka_unit_test(the_writer_of_safetensors_counts_bytes),
+        cmocka_unit_test(integers_are_written_and_read),
         cmocka_unit_test(a_full_disk_leaves_no_safetensors),
         cmocka_unit_test(reading_back_needs_no_memory),
         cmocka_unit_test(aborted_shards_are_removed),

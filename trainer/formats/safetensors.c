@@ -77,6 +77,12 @@ const char *st_type_name(enum nj_tensor_type type)
     return (int)type < NJ_TYPES ? tensor_type_name(type) : part_types[(int)type - NJ_TYPES].name;
 }
 
+size_t st_type_bytes(enum nj_tensor_type type, int64_t elements)
+{
+    return (int)type < NJ_TYPES ? tensor_type_bytes(type, elements)
+                                : part_types[(int)type - NJ_TYPES].bytes * (size_t)elements;
+}
+
 static int refuse_type(const char *path, const char *name, const char *type)
 {
     return fail(NJ_E_UNSUPPORTED,
@@ -454,10 +460,18 @@ int st_open(const char *dir, struct tensors *out)
     return rc;
 }
 
-int st_open_file(const char *path, struct tensors *out)
+int st_open_file_parts(const char *path, struct tensors *out)
 {
     memset(out, 0, sizeof *out);
-    int rc = open_single(path, out);
+    const int rc = open_single(path, out);
+    if (rc != 0)
+        tensors_close(out);
+    return rc;
+}
+
+int st_open_file(const char *path, struct tensors *out)
+{
+    int rc = st_open_file_parts(path, out);
     if (rc == 0)
         rc = refuse_parts(path, out);
     if (rc != 0)

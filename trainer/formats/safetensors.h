@@ -31,15 +31,17 @@ enum st_part_type {
     ST_F64,
     ST_TYPES
 };
-/* Return the name of any of these types. */
+/* Return the name of any of these types, and the size of the given number of elements. */
 const char *st_type_name(enum nj_tensor_type type);
+size_t st_type_bytes(enum nj_tensor_type type, int64_t elements);
 int st_open_parts(const char *dir, struct tensors *out);
 /* Ask the system to read the mapped files ahead. */
 void st_read_ahead(const struct tensors *w);
 /* Return whether the folder has a file that st_open() begins with. */
 bool st_is_there(const char *dir);
-/* Open one file as st_open() opens a folder. */
+/* Open one file as st_open() and st_open_parts() open a folder. */
 int st_open_file(const char *path, struct tensors *out);
+int st_open_file_parts(const char *path, struct tensors *out);
 
 /* Write a file: declare every tensor, then stream the data in the same order. The file appears
  * under its name only after st_write_end() has flushed it, read it back and checked its length

@@ -32,7 +32,7 @@ size_t st_declared_bytes(const struct st_declared *t)
     int64_t elements = 1;
     for (int i = 0; i < t->rank; i++)
         elements *= t->shape[i];
-    return tensor_type_bytes(t->dtype, elements);
+    return st_type_bytes(t->dtype, elements);
 }
 
 /* ---- header ---- */
@@ -42,7 +42,7 @@ static json_t *entry_of(const struct st_declared *t, uint64_t begin)
     json_t *shape = json_array();
     for (int i = 0; i < t->rank; i++)
         json_array_append_new(shape, json_integer(t->shape[i]));
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor_type_name(t->dtype), "shape", shape,
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", st_type_name(t->dtype), "shape", shape,
                      "data_offsets", (json_int_t)begin, (json_int_t)(begin + st_declared_bytes(t)));
 }
 

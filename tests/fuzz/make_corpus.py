@@ -103,6 +103,65 @@ write_all("shards", {
     "valid_total_size_negative": index(total=-24),
 })
 
+# ---- caches of hidden states ----
+facts = {"format": "nojit-cache/1", "store": "hidden", "dtype": "BF16", "hidden_size": 64, "vocab_size": 264, "source": "teacher",
+         **{name: "0123456789abcdef" for name in ("teacher", "head", "config", "rotation")}}
+write_all("cache", {
+    "valid": json.dumps(facts),
+    "valid_field_of_later_versions": json.dumps({**facts, "more": 1}),
+    "not_json": "{",
+    "is_a_list": "[]",
+    "format_unknown": json.dumps({**facts, "format": "nojit-cache/2"}),
+    "store_unknown": json.dumps({**facts, "store": "logits"}),
+    "dtype_of_blocks": json.dumps({**facts, "dtype": "Q4_K"}),
+    "hidden_size_zero": json.dumps({**facts, "hidden_size": 0}),
+    "hidden_size_wraps": json.dumps({**facts, "hidden_size": (1 << 32) + 64}),
+    "vocab_size_is_a_text": json.dumps({**facts, "vocab_size": "264"}),
+    "hash_is_short": json.dumps({**facts, "teacher": "0123456789abcde"}),
+    "hash_has_a_sign": json.dumps({**facts, "head": "-123456789abcdef"}),
+    "source_missing": json.dumps({name: facts[name] for name in facts if name != "source"}),
+})
+
+
+def shard(change=None, keys=((1, 2), (3, 4)), rows=(0, 1, 3), drop=None):
+    """The tensors of two passages with one row and two, in rows of two elements."""
+    parts = {
+        "key": ("U64", [len(keys), 2], struct.pack(f"<{2 * len(keys)}Q", *(half for key in keys for half in key))),
+        "first_row": ("U64", [len(rows)], struct.pack(f"<{len(rows)}Q", *rows)),
+        "first_token": ("U64", [3], struct.pack("<3Q", 0, 1, 3)),
+        "check": ("U64", [2], bytes(16)),
+        "ids": ("I32", [3], bytes(12)),
+        "place": ("I32", [3], bytes(12)),
+        "hidden": ("F32", [3, 2], bytes(24)),
+        **(change or {}),
+    }
+    header, data = {}, b""
+    for name, (dtype, shape, content) in parts.items():
+        if name != drop:
+            header[name] = tensor(dtype, shape, (len(data), len(data) + len(content)))
+            data += content
+    return weights(header, data)
+
+
+write_all("cache_shard", {
+    "valid": shard(),
+    "valid_without_tokens": shard(drop="ids"),
+    "data_cut": shard()[:-1],
+    "key_missing": shard(drop="key"),
+    "first_row_missing": shard(drop="first_row"),
+    "check_missing": shard(drop="check"),
+    "hidden_missing": shard(drop="hidden"),
+    "rows_reversed": shard(rows=(0, 3, 1)),
+    "rows_beyond_the_last": shard(rows=(0, 4, 3)),
+    "rows_more_than_there_are": shard(rows=(0, 1, 4)),
+    "rows_wrap": shard(rows=(0, 1, (1 << 64) - 1)),
+    "rows_of_no_passage": shard({"first_row": ("U64", [0], b"")}),
+    "one_key_too_many": shard(keys=((1, 2), (3, 4), (5, 6))),
+    "keys_of_one_dimension": shard({"key": ("U64", [4], bytes(32))}),
+    "hidden_of_another_type": shard({"hidden": ("BF16", [3, 2], bytes(12))}),
+    "hidden_of_another_size": shard({"hidden": ("F32", [2, 3], bytes(24))}),
+})
+
 # ---- GGUF files as models ----
 def gguf_text(x):
     data = x.encode() if isinstance(x, str) else x

@@ -13,6 +13,7 @@
 #include "no_memory_answers.h"
 #include "no_memory_ranks.h"
 #include "no_memory_rows.h"
+#include "no_memory_tensors.h"
 #include "options/options.h"
 #include "record/metrics.h"
 #include "refused_memory.h"
@@ -60,24 +61,6 @@ static void refuse_each(int (*load)(void), const char *what, bool stays_so)
     "<|im_end|>{% endfor %}"
 
 /* ---- loaders ---- */
-
-static int load_safetensors(void)
-{
-    struct tensors w;
-    const int rc = st_open(path_of("teacher"), &w);
-    if (rc == 0)
-        tensors_close(&w);
-    return rc;
-}
-
-static int load_shards(void)
-{
-    struct tensors w;
-    const int rc = st_open(path_of("sharded"), &w);
-    if (rc == 0)
-        tensors_close(&w);
-    return rc;
-}
 
 static int load_gguf_model(void)
 {
@@ -418,6 +401,8 @@ static const struct {
 } loaders[] = {
     {"safetensors", load_safetensors},
     {"shards", load_shards},
+    {"a cache of hidden states", load_cache},
+    {"a shard of a cache", write_cache},
     {"a GGUF file as a model", load_gguf_model},
     {"an APR file as a model", load_apr_model},
     {"quantized folder", load_quantized},
@@ -557,6 +542,8 @@ static int open_files(void **state)
     put("tasks.jsonl", TASK_LINES);
     put("options.yaml", "steps: 20\ndata: [a.txt, b.txt]\nout: run\n");
     assert_int_equal(mkdir(path_of("run"), 0777), 0);
+    assert_int_equal(mkdir(path_of("cache"), 0777), 0);
+    ok(write_cache());
     put("run/metrics.jsonl", "{\"step\":1,\"loss\":2.5}\n{\"step\":2,\"loss\":2.25}\n");
     put("run/samples.jsonl", "{\"step\":1,\"text\":\"a\"}\n");
     put("run/receipt.json", "{\"version\":1}");

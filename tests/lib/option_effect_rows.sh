@@ -29,6 +29,12 @@ eval_teacher() {
     compare 'a ^ 2 < 1e-12 && b > 1e-4' "$(divergence "$d/model1" "$d/model1")" "$(divergence "$d/model1" "$d/model2")"
 }
 effect eval teacher eval_teacher
+# The line that says how much there is to compute, before a cache is made.
+count_of() { "$nojit" cache --teacher "$d/model1" --data "$d/text.txt" "${small[@]}" --dry-run "$@" 2>"$d/err" | grep ' to compute'; }
+for option in teacher out store part eval-data batch-size shard-bytes dry-run; do effect cache $option elsewhere cached_teacher.sh; done
+effect cache data differs "$(count_of)" "$(count_of --data "$d/held.txt")"
+effect cache seq-len differs "$(count_of)" "$(count_of --seq-len 16)"
+effect cache packing differs "$(count_of)" "$(count_of --packing none)"
 effect plan teacher compare 'a > 2 * b && b > 0' "$(region teacher.weights --teacher "$d/larger")" "$(region teacher.weights)"
 for option in acceptance prompts draft-tokens seed; do effect eval $option elsewhere cli_acceptance.sh; done
 effect eval model differs "$(eval_json --model "$d/model1")" "$(eval_json --model "$d/model2")"
@@ -219,6 +225,7 @@ device() {
 effect "$both" device device
 no_gpu() { [ "${DEVICE:-}" = cuda ] || { ! "$@" --device cuda >/dev/null && why="$(cat "$d/err")" && grep -q driver "$d/err"; }; }
 effect eval device no_gpu eval_json
+effect cache device no_gpu count_of
 effect generate device no_gpu write_text
 effect plan device differs "$(plan_json)" "$(plan_json --device cuda)"
 effect doctor device elsewhere device_misfit.sh
@@ -230,6 +237,7 @@ effect plan virtual-ranks compare 'a > b' "$(region student.gradients.sum --virt
 effect "$both" dtype fails 2 'CPU runs float32 only' --dtype bfloat16
 float32_only() { ! "$@" --dtype float16 >/dev/null && why="$(cat "$d/err")" && grep -q 'CPU runs float32 only' "$d/err"; }
 effect eval dtype float32_only eval_json
+effect cache dtype float32_only count_of
 effect "distill eval plan" teacher-dtype elsewhere teacher_dtype.sh
 effect "$both plan" student-dtype elsewhere student_dtype.sh
 effect "$both" reduce-dtype elsewhere gpus.sh
@@ -299,6 +307,7 @@ setting() { # LINE COMMAND... , whose --config of that line does what the option
     is "$("$@" --config "$d/run.yaml")" "$("$@" "--$name" "$value")" && differs "$("$@" --config "$d/run.yaml")" "$("$@")"
 }
 effect eval config setting "teacher: $d/model2" eval_json
+effect cache config setting "packing: none" count_of
 effect plan config setting "grad-accum: 4" plan_json
 effect generate config setting "seed: 3" write_text
 init_text() { init "$@" && weights_of "$d/new"; }
@@ -316,13 +325,13 @@ effect version json is "$("$nojit" version --json | grep -cE '^\{"version": .*"k
 effect version verbose is "$("$nojit" version --verbose | grep -cE '^library   lib[a-z0-9-]+ [0-9.]+, [A-Z]')" "$("$nojit" version --verbose --json | sed -n 's/^{"version": .*"libraries": \(.*\)}$/\1/p' | grep -oE '"lib[a-z0-9-]+": "[0-9.]+"' | wc -l)"
 dry() { go --dry-run && why="$(ls "$d")" && [ ! -e "$d/run" ] && grep -q '^device total ' "$d/log" && ! grep -q '^step ' "$d/log"; }
 effect "$both" dry-run dry
-effect "$both eval generate doctor" verbose elsewhere gpu.sh
+effect "$both cache eval generate doctor" verbose elsewhere gpu.sh
 
 effect "$both" data-weights elsewhere cli_data.sh
 effect "$both" packing elsewhere cli_data.sh
-effect "$both eval tokenize generate" template-date elsewhere template_date.sh
-for cmd in $both eval generate tokenize plan; do effect $cmd tokenizer elsewhere tokenizer_bytes.sh; done
-for option in overlong fields train-on-prompts skip-unusable split; do effect "$both" $option elsewhere cli_rows.sh; done
+effect "$both cache eval tokenize generate" template-date elsewhere template_date.sh
+for cmd in $both cache eval generate tokenize plan; do effect $cmd tokenizer elsewhere tokenizer_bytes.sh; done
+for option in overlong fields train-on-prompts skip-unusable split; do effect "$both cache" $option elsewhere cli_rows.sh; done
 for option in fields split train-on-prompts skip-unusable show seq-len packing overlong; do effect tokenize $option elsewhere cli_rows.sh; done
 for option in fields split train-on-prompts skip-unusable; do effect eval $option elsewhere cli_rows.sh; done
 effect "$both" sample-prompt elsewhere cli_samples.sh
@@ -331,7 +340,7 @@ effect "$both" sample-temperature elsewhere cli_samples.sh
 sample_of() { go --sample-prompt a --sample-tokens 12 "$@" && text=$(grep -oE '"text": .*' "$d/run/samples.jsonl"); }
 top_sample() { local text top && sample_of --sample-temperature 0 && top=$text && sample_of --sample-min-p 1 && is "$text" "$top" && sample_of && differs "$text" "$top"; }
 effect "$both" sample-min-p top_sample
-effect "$both eval generate" gemm-table elsewhere gpu.sh
+effect "$both cache eval generate" gemm-table elsewhere gpu.sh
 
 # ---- text
 effect generate prompt is "$(write_text --prompt 'Some words' | head -c 10)" "Some words"

@@ -242,7 +242,7 @@ static void messages_of_options_name_option_and_value(void **state)
         {"train", "--lr_scheduler_type step", "--lr_scheduler_type step: must be one of cosine"},
         {"train", "--bf16=maybe", "--bf16 maybe: a flag"},
         {"train", "--teacher x",
-         "no option --teacher here; it belongs to `nojit distill`, `nojit eval`"},
+         "no option --teacher here; it belongs to `nojit distill`, `nojit cache`, `nojit eval`"},
         {"train", "--teacher_model x",
          "no option --teacher_model here; it belongs to `nojit distill`"},
         {"init", "--steps 1", "no option --steps here; it belongs to `nojit distill`"},

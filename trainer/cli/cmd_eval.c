@@ -11,6 +11,7 @@
 #include "io/error.h"
 #include "model/model_open.h"
 #include "objective/objective.h"
+#include "run/cached_teacher.h"
 #include "run/day.h"
 #include "run/run.h"
 #include "run/run_engine.h"
@@ -129,7 +130,11 @@ static int evaluate(struct run *r)
     if (rc != 0)
         return rc;
     r->options.kd_ratio = r->teacher[0] != '\0' ? 0.5f : 0;
-    rc = run_open_data(r, &r->s->data, true, &r->data, &r->batches);
+    rc = run_open_cache(r);
+    if (rc == 0)
+        rc = run_open_data(r, &r->s->data, true, &r->data, &r->batches);
+    if (rc == 0)
+        rc = run_check_cache(r);
     if (rc == 0)
         rc = run_open_engine(r);
     if (rc != 0)

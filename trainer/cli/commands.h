@@ -11,6 +11,7 @@
 
 int cmd_distill(const struct settings *s);
 int cmd_train(const struct settings *s);
+int cmd_cache(const struct settings *s);
 int cmd_eval(const struct settings *s);
 int cmd_generate(const struct settings *s);
 int cmd_tokenize(const struct settings *s);

@@ -33,6 +33,7 @@ struct function {
 static const struct function functions[] = {
     {CMD_DISTILL, cmd_distill, NULL},
     {CMD_TRAIN, cmd_train, NULL},
+    {CMD_CACHE, cmd_cache, "starting"},
     {CMD_EVAL, cmd_eval, "evaluating"},
     {CMD_GENERATE, cmd_generate, "starting"},
     {CMD_TOKENIZE, cmd_tokenize, "encoding"},

@@ -336,7 +336,8 @@ static int read_teacher(struct engine *e, const char *dir)
 {
     const struct net *n = &e->teacher.net;
     const struct updated to = {e->teacher.weights, e->o.dtype};
-    return weights_load(e, dir, n, to, matrix_item, &e->teacher_hash);
+    TRY(weights_load(e, dir, n, to, matrix_item, &e->teacher_hash));
+    return teacher_loaded(&e->teacher, &e->teacher_hash);
 }
 
 static int read_files(struct engine *e, const char *student_dir, const char *teacher_dir)
@@ -383,7 +384,7 @@ static int load(struct engine *e, const char *student_dir, const char *teacher_d
     if (train)
         OP(&w, weights_round(e));
     OP(&w, send_tables(e, &e->student));
-    if (teacher_dir)
+    if (e->teacher.net.inv_freq)
         OP(&w, send_tables(e, &e->teacher.net));
     OP(&w, nj_copy(w.s, e->mem.state, state, NJ_STEP_SLOTS * sizeof *state));
     OP(&w, nj_stream_sync(w.s));

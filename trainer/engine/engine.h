@@ -66,6 +66,13 @@ void engine_watch(struct engine *e, void (*seen)(void *user, int64_t rows, int64
 /* Compute ce[i]: -log p of target[i] behind position at[i], by the student. */
 int engine_score(struct engine *e, const struct score_batch *b, float *ce);
 
+/* Begin to compute the hidden states behind the last norm at the positions at[]; then wait for them, and copy them to
+ * `hidden`, which is pinned: [count, C] of engine_type(). One batch at a time. */
+int engine_hidden_begin(struct engine *e, const struct score_batch *b);
+int engine_hidden_end(struct engine *e, int count, void *hidden);
+/* Return the type of weights and hidden states. */
+enum nj_tensor_type engine_type(const struct engine *e);
+
 struct step_flops engine_flops(const struct engine *e);
 /* Return by how much free device memory has fallen since there were `before` bytes, other programs included; 0:
  * unknown (a CPU; managed memory, which is taken as it is used). */

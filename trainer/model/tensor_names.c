@@ -317,6 +317,11 @@ enum block_kind tensor_block(enum tensor_role role)
     return (enum block_kind)kind;
 }
 
+bool tensor_is_head(const struct model_config *c, const struct tensor_spec *s)
+{
+    return s->role == (c->tied ? ROLE_EMBED : ROLE_HEAD);
+}
+
 bool tensor_is_of_expert(enum tensor_role role)
 {
     return strchr(roles[role].name, '*') != NULL;

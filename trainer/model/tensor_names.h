@@ -105,6 +105,8 @@ bool tensor_is_of_expert(enum tensor_role role);
 /* Return whether a tensor of the role is float32 whatever the type of the others: a bias of experts' scores, of which
  * 16 bits cannot hold the differences. */
 bool tensor_is_wide(enum tensor_role role);
+/* Return whether a tensor is the LM head: with tied embeddings that is the embedding. */
+bool tensor_is_head(const struct model_config *c, const struct tensor_spec *s);
 /* Return the name of a role's module ("q_proj"), and its length. */
 const char *tensor_module(enum tensor_role role, int *length);
 /* Write the name that a family has for it ("input_linear"). */

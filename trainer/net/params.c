@@ -30,7 +30,7 @@ enum rank { VECTOR = 1, MATRIX, TAPS };
 
 static bool lies_here(const struct tensor_spec *spec, enum params_matrices here)
 {
-    return spec->rank != MATRIX || here == PARAMS_ALL ||
+    return spec->rank != MATRIX || here == PARAMS_ALL || here == PARAMS_HEAD ||
            (here == PARAMS_EMBEDDING && spec->role == ROLE_EMBED);
 }
 
@@ -73,11 +73,23 @@ static int64_t *unknown(size_t count)
     return first;
 }
 
+/* Leave the tensor of the LM head alone in the list. */
+static void keep_head(const struct model_config *c, struct params *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->specs; i++)
+        if (tensor_is_head(c, &p->spec[i]))
+            p->spec[kept++] = p->spec[i];
+    p->specs = kept;
+}
+
 int params_layout(const struct model_config *c, enum params_matrices here, struct params *out)
 {
     const size_t layers = (size_t)c->layers;
     *out = (struct params){.embed = -1, .head = -1, .layers = c->layers};
     TRY(tensor_specs(c, &out->spec, &out->specs));
+    if (here == PARAMS_HEAD)
+        keep_head(c, out);
     out->first = unknown(out->specs);
     out->layer = (int64_t(*)[ROLE_COUNT])unknown(layers * ROLE_COUNT);
     out->begin = unknown(layers + 1);

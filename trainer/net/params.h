@@ -31,8 +31,9 @@ struct params {
     int64_t matrices;          /* number of elements of matrices, which are the first ones */
 };
 
-/* Matrices that lie in the arenas; the first element of the others is -1. Other tensors always lie there. */
-enum params_matrices { PARAMS_ALL, PARAMS_EMBEDDING, PARAMS_VECTORS };
+/* Matrices that lie in the arenas; the first element of the others is -1. Other tensors always lie there.
+ * PARAMS_HEAD: the model has no tensor but that of its LM head. */
+enum params_matrices { PARAMS_ALL, PARAMS_EMBEDDING, PARAMS_VECTORS, PARAMS_HEAD };
 int params_layout(const struct model_config *c, enum params_matrices here, struct params *out);
 void params_free(struct params *p);
 /* Return the first element of the matrices of a layer; of layer p->layers, their end. The matrices of all layers lie

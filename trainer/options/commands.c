@@ -10,6 +10,8 @@ const struct command_info commands[COMMANDS + 1] = {
      "Train a student to match a teacher's distribution and to predict the text", NULL},
     {CMD_TRAIN, "train", "--student MODEL --data PATH... --out DIR [OPTION...]",
      "Train a model on text alone (cross-entropy)", NULL},
+    {CMD_CACHE, "cache", "--teacher MODEL --data PATH... --out DIR [OPTION...]",
+     "Store a teacher's hidden states on text, from which any number of students learn", NULL},
     {CMD_EVAL, "eval",
      "--model MODEL [--teacher MODEL] --data|--tasks|--prompts PATH... [OPTION...]",
      "Measure loss and divergence on text, run benchmarks, or count what a teacher accepts", NULL},

@@ -11,7 +11,7 @@
 #define LEARNING (CMD_DISTILL | CMD_TRAIN)
 #define TRAINING (LEARNING | CMD_PLAN)
 #define RUNS (TRAINING | CMD_EVAL)
-#define SETTABLE (RUNS | CMD_GENERATE | CMD_INIT)
+#define SETTABLE (RUNS | CMD_CACHE | CMD_GENERATE | CMD_INIT)
 
 static const char models[] = "Models and data";
 static const char shape[] =

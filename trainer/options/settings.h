@@ -88,8 +88,9 @@ enum command {
     CMD_MERGE = 1024,
     CMD_EXPORT = 2048,
     CMD_MODELS = 4096,
+    CMD_CACHE = 8192,
 };
-enum { COMMANDS = 13 };
+enum { COMMANDS = 14 };
 
 struct command_info {
     enum command bit;

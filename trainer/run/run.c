@@ -21,6 +21,7 @@
 #include "run/rollouts.h"
 #include "run/run_ranks.h"
 #include "run/teacher_types.h"
+#include "teacher/teacher_cache.h"
 
 int run_needs(const char *command, const struct needed *list)
 {
@@ -226,6 +227,11 @@ static int resolve_model(const char *given, char *dir, size_t bytes)
 static int resolve_models(struct run *r)
 {
     TRY(resolve_model(r->s->student, r->student, sizeof r->student));
+    if (cache_is_there(r->student))
+        return fail(NJ_E_ARG,
+                    "%s: it is a cache of hidden states, without the layers of its model; it can "
+                    "be a --teacher only",
+                    r->student);
     return resolve_model(r->s->teacher, r->teacher, sizeof r->teacher);
 }
 
@@ -266,6 +272,7 @@ int run_open(struct run *r, const struct settings *s, struct group *g, bool resu
 void run_close(struct run *r)
 {
     engine_destroy(r->engine);
+    cache_close(r->cache);
     batches_close(r->batches);
     batches_close(r->eval_batches);
     rollouts_close(&r->rollouts);

@@ -17,6 +17,7 @@
 #include "model/model_open.h"
 #include "record/run_files.h"
 #include "run/batch_fit.h"
+#include "run/cached_teacher.h"
 #include "run/day.h"
 #include "run/export.h"
 #include "run/interrupts.h"
@@ -94,6 +95,7 @@ static int open_inputs(struct run *r, const char *command)
         TRY(open_tokenizer(r));
     TRY(run_take_day(r));
     TRY(run_engine_options(r));
+    TRY(run_open_cache(r));
     if (group_leads(r->group))
         TRY(open_samples(r));
     if (rollouts_wanted(r->s))
@@ -107,6 +109,7 @@ static int open_inputs(struct run *r, const char *command)
         TRY(rollouts_fit(r));
     if (r->s->eval_data.count > 0)
         TRY(run_open_data(r, &r->s->eval_data, true, &r->eval_data, &r->eval_batches));
+    TRY(run_check_cache(r));
     TRY(run_find_turn_end(r));
     TRY(run_say_day(r));
     if (r->options.steps == 0)

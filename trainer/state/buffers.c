@@ -409,6 +409,7 @@ const struct buffer buffers[] = {
     {REGION_HOST_BATCHES, PHASES, .carve = host_batches},
     {REGION_HOST_PINNED, PHASES, .carve = host_pinned},
     {REGION_HOST_DECODER, PHASE_DECODE, .carve = host_decoder, .wanted = decodes},
+    {REGION_HOST_TEACHER, PHASES, TEACHER(TEACHER_STAGED)},
     {REGION_HOST_TOKEN_KD, PHASE_LOSS, .carve = token_kd, .wanted = compares_tokens},
     {REGION_HOST_TOKEN_CE, PHASE_LOSS, .carve = token_ce, .wanted = compares_tokens},
     {REGION_HOST_TRANSFER, PHASES, .carve = host_transfer},

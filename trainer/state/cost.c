@@ -180,7 +180,8 @@ struct step_work step_work_count(const struct net *student, const struct net *te
     const double passes = micro / batches;
     out.layers += teacher->c.layers * passes;
     out.bytes += wide * tokens * layers_bytes(&teacher->c, false);
-    if (teacher->p.embed < 0) /* no matrix is in the arena: read as they are, written in 16 bits */
+    /* no matrix is in the arena: read as they are, written in 16 bits */
+    if (teacher->p.embed < 0 && teacher->p.head < 0)
         out.bytes += 3 * passes * (double)config_parameters(&teacher->c);
     return out;
 }

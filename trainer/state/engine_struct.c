@@ -19,7 +19,7 @@ struct work engine_work(struct engine *e)
 
 int engine_fail(const struct engine *e, int rc, const char *what)
 {
-    return fail_context(rc, e->ctx, what);
+    return e->teacher.failed ? rc : fail_context(rc, e->ctx, what);
 }
 
 const struct params *engine_trained(const struct engine *e)

@@ -69,7 +69,7 @@ bool engine_reads(const struct engine *e);
  * waits. */
 int engine_copy_results(struct engine *e, const struct losses *sums);
 int engine_read_back(struct engine *e);
-/* Fail with "while doing what", from the context's sentence. */
+/* Fail with "while doing what", from the context's sentence, unless the teacher has failed with its own. */
 int engine_fail(const struct engine *e, int rc, const char *what);
 
 #endif

@@ -10,6 +10,7 @@
 #include "io/error.h"
 #include "net/activation.h"
 #include "state/cost.h"
+#include "teacher/cached.h"
 #include "teacher/live.h"
 
 int plan_teacher(const struct model_config *config, const struct train_options *o,
@@ -19,6 +20,8 @@ int plan_teacher(const struct model_config *config, const struct train_options *
     *out = (struct teacher){0};
     if (!config)
         return 0;
+    if (o->teacher_cache)
+        return cached_open(out, config, o->dtype, o->teacher_cache);
     return live_open(out, &(struct live_setup){.config = config,
                                                .T = o->dtype,
                                                .f8 = o->teacher_fp8,

@@ -44,6 +44,7 @@ static const struct region_row {
     [REGION_HOST_BATCHES] = {"host.batches", .place = PLAN_HOST},
     [REGION_HOST_PINNED] = {"host.pinned", .place = PLAN_HOST},
     [REGION_HOST_DECODER] = {"host.decoder", .place = PLAN_HOST},
+    [REGION_HOST_TEACHER] = {"host.teacher", .place = PLAN_HOST},
     [REGION_HOST_TOKEN_KD] = {"host.token_kd", .place = PLAN_HOST},
     [REGION_HOST_TOKEN_CE] = {"host.token_ce", .place = PLAN_HOST},
     [REGION_HOST_TRANSFER] = {"host.transfer", .place = PLAN_HOST},

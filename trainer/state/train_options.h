@@ -21,6 +21,7 @@ enum reduce_dtype { REDUCE_F32, REDUCE_BF16 };
 enum schedule { SCHEDULE_COSINE, SCHEDULE_LINEAR, SCHEDULE_CONSTANT, SCHEDULE_WSD };
 
 struct fp8_refusals;
+struct teacher_cache;
 
 enum { RANKS_VIRTUAL = -1 };
 /* Number of elements of the smallest matrix whose GEMMs are faster in FP8, with quantization
@@ -68,6 +69,7 @@ struct train_options {
     int teacher_has_context;
     int answers;        /* 1: steps measure the student's answers separately */
     int teacher_writes; /* 1: engine_decode() decodes with the teacher, not the student */
+    const struct teacher_cache *teacher_cache; /* hidden states of the teacher; NULL: it runs */
     int teacher_shard; /* 1: each rank that is a process keeps a slice of each layer of the teacher */
     /* enum nj_tensor_type of each of the teacher's tensors on the device, in the order of tensor_specs(); NULL: all
      * become dtype */

@@ -27,6 +27,11 @@ void teacher_connect(struct teacher *t, nj_comm *comm)
         t->ops->connect(t, comm);
 }
 
+int teacher_loaded(const struct teacher *t, uint64_t *hash)
+{
+    return t->ops && t->ops->loaded ? t->ops->loaded(t, hash) : 0;
+}
+
 void teacher_close(struct teacher *t)
 {
     if (t->ops)
@@ -56,19 +61,19 @@ void teacher_send(struct work *r, struct teacher *t, const struct rows *staged, 
 
 void teacher_forward(struct work *r, struct teacher *t, const struct rows *rows, int count)
 {
-    if (t->ops)
+    if (t->ops && t->ops->forward)
         t->ops->forward(r, t, rows, count);
 }
 
 void teacher_take(struct work *r, struct teacher *t, int at)
 {
-    if (t->ops)
+    if (t->ops && t->ops->take)
         t->ops->take(r, t, at);
 }
 
 void teacher_keep(struct work *r, struct teacher *t, const struct rows *rows)
 {
-    if (t->ops)
+    if (t->ops && t->ops->keep)
         t->ops->keep(r, t, rows);
 }
 
@@ -79,6 +84,6 @@ void *teacher_logits(struct work *r, struct teacher *t, int first)
 
 void teacher_attend(struct work *r, struct teacher *t)
 {
-    if (t->ops)
+    if (t->ops && t->ops->attend)
         t->ops->attend(r, t);
 }

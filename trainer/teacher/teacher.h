@@ -2,7 +2,7 @@
  *
  * teacher.h: who gives the distribution that the student is compared with. Plan, step, decoder and evaluation know a
  * teacher by this file alone. A kind of teacher is a file that fills a struct teacher_ops and opens a struct teacher
- * with it (live.c: a model that runs forward). A struct teacher of zeros is no teacher: it needs nothing and gives
+ * with it (live.c: a model that runs forward; cached.c: results that were stored). A struct teacher of zeros is no teacher: it needs nothing and gives
  * nothing.
  */
 #ifndef NOJIT_TRAINER_TEACHER_H
@@ -24,6 +24,7 @@ enum teacher_buffer {
     TEACHER_PASS_ROWS,   /* rows and results of such a pass */
     TEACHER_HIDDEN,      /* results of the rows of a micro-batch that have a target */
     TEACHER_CHUNK,       /* distributions of a chunk of these */
+    TEACHER_STAGED,      /* on the host: results that are sent to the device */
     TEACHER_BUFFERS
 };
 
@@ -53,9 +54,10 @@ struct teacher {
     struct net net;       /* the model whose weights are loaded for it */
     char *weights;        /* device memory of the weights */
     size_t weights_alike; /* its first bytes, which all ranks have alike */
+    bool failed;          /* it could not send its part, and fail() has the sentence */
 };
 
-/* The functions of a kind of teacher. */
+/* The functions of a kind of teacher. Those that may be NULL have nothing to do. */
 struct teacher_ops {
     struct {
         /* Carve the buffer; NULL: there is none. The memory up to `end` is allocated in any case. */
@@ -64,12 +66,14 @@ struct teacher_ops {
     } buffer[TEACHER_BUFFERS];
     int (*choose)(struct teacher *t);
     void (*connect)(struct teacher *t, nj_comm *comm);
+    int (*loaded)(const struct teacher *t, uint64_t *hash); /* may be NULL */
     void (*send)(struct work *r, struct teacher *t, const struct rows *staged, int at, int count);
+    /* These three, which run a pass and keep its results, may be NULL. */
     void (*forward)(struct work *r, struct teacher *t, const struct rows *rows, int count);
     void (*take)(struct work *r, struct teacher *t, int at);
     void (*keep)(struct work *r, struct teacher *t, const struct rows *rows);
     void *(*logits)(struct work *r, struct teacher *t, int first);
-    void (*attend)(struct work *r, struct teacher *t);
+    void (*attend)(struct work *r, struct teacher *t); /* may be NULL */
     void (*close)(struct teacher *t);
 };
 
@@ -84,6 +88,9 @@ void teacher_carve(struct teacher *t, enum teacher_buffer which, struct carve *c
 int teacher_choose(struct teacher *t);
 /* Set what follows from the addresses of the buffers, and the schedule. */
 void teacher_connect(struct teacher *t, nj_comm *comm);
+/* Check the hash of what was loaded as the teacher's weights, and set it to that of the weights behind the
+ * distributions. */
+int teacher_loaded(const struct teacher *t, uint64_t *hash);
 void teacher_close(struct teacher *t);
 /* Return the model, or its configuration; NULL: there is no teacher. */
 const struct net *teacher_net(const struct teacher *t);

@@ -15,6 +15,8 @@ struct engine;
  * updated, moments, step state, data position and step; beside it are the algorithms of the GEMMs. */
 #define ENGINE_GEMM_TABLE "gemm.txt"
 int engine_save_model(struct engine *e, const char *dir);
+/* Save a model folder that has the LM head alone. */
+int engine_save_head(struct engine *e, const char *dir);
 /* Take part in saving, on the ranks that do not save themselves, if ranks are processes. */
 int engine_collect_model(struct engine *e);
 int engine_collect_state(struct engine *e);

@@ -39,7 +39,18 @@ static int save_tensor(struct engine *e, const struct file_tensor *f, struct st_
     return 0;
 }
 
-static int save_tensors(struct engine *e, const char *dir)
+/* Leave the tensor of the LM head alone in the list. Return the number of tensors left. */
+static size_t keep_head(const struct engine *e, struct file_tensor *file, size_t files)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < files; i++)
+        if (tensor_is_head(&e->student.c, &file[i].spec))
+            file[kept++] = file[i];
+    return kept;
+}
+
+/* Save all tensors, or the LM head alone. */
+static int save_tensors(struct engine *e, const char *dir, bool head)
 {
     const struct params *p = &e->student.p;
     struct st_folder_writer *w = NULL;
@@ -51,6 +62,8 @@ static int save_tensors(struct engine *e, const char *dir)
     int rc = file_tensors(&e->student.c, p->spec, p->specs, &file, &files);
     if (rc != 0)
         goto done;
+    if (head)
+        files = keep_head(e, file, files);
     for (size_t i = 0; i < files; i++)
         declared[i] = weights_declared(&file[i].spec, weights_dtype(e));
     if ((rc = st_folder_begin(dir, declared, files, SHARD_BYTES, &w)))
@@ -112,12 +125,20 @@ static int save_adapters(struct engine *e, const char *dir)
     return release(e);
 }
 
-int engine_save_model(struct engine *e, const char *dir)
+static int save_folder(struct engine *e, const char *dir, bool head)
 {
-    if (e->student.lora)
-        return save_adapters(e, dir);
-    TRY(save_tensors(e, dir));
+    TRY(save_tensors(e, dir, head));
     TRY(source_write_config(e->student_dir, dir, &e->student.c,
                             tensor_type_torch(weights_dtype(e))));
     return source_side_files(e->student_dir, dir);
+}
+
+int engine_save_model(struct engine *e, const char *dir)
+{
+    return e->student.lora ? save_adapters(e, dir) : save_folder(e, dir, false);
+}
+
+int engine_save_head(struct engine *e, const char *dir)
+{
+    return save_folder(e, dir, true);
 }

@@ -114,6 +114,12 @@ else
     skip "Python reads a shard" "no safetensors here"
 fi
 
+"$nojit" plan --student "$d/student" --teacher "$d/texts" --seq-len 64 --device cpu --json >"$scratch/cached.plan"
+"$nojit" plan --student "$d/student" --teacher "$d/teacher" --seq-len 64 --device cpu --json >"$scratch/live.plan"
+weights_in() { sed -nE 's/.*"teacher.weights": ([0-9]+).*/\1/p' "$1"; }
+ok_if "a plan with a cached teacher has its LM head alone" "$(weights_in "$scratch/cached.plan") of $(weights_in "$scratch/live.plan")" \
+    [ "$(weights_in "$scratch/cached.plan")" = "$((264 * 128 * 4))" ]
+
 # ---- refusals
 tail -c 3000 "$d/text.txt" >"$d/more.txt"
 more=(--data "$d/text.txt" "$d/more.txt" --seq-len 64)

@@ -17,6 +17,7 @@
 #include "model/model_open.h"
 #include "model/quantized_folder.h"
 #include "run/batch_fit.h"
+#include "run/cached_teacher.h"
 #include "run/rollouts.h"
 #include "run/run.h"
 #include "run/run_inputs.h"
@@ -307,6 +308,7 @@ static int answer(struct run *r)
     if (gpu.of != NULL)
         TRY(run_device_options(s, &gpu.device, &r->options));
     TRY(read_teacher_types(r, &teacher));
+    TRY(run_plan_cache(r));
     if (rollouts_wanted(s))
         TRY(read_answers(r));
     const struct model_config *other = s->teacher != NULL ? &teacher : NULL;
@@ -337,5 +339,6 @@ int cmd_plan(const struct settings *s)
     rollouts_close(&r.rollouts);
     tokenizer_close(&r.tokenizer);
     free(r.teacher_types);
+    cache_close(r.cache);
     return rc;
 }

@@ -107,22 +107,36 @@ static int check_facts(const struct run *r)
     return 0;
 }
 
-int run_open_cache(struct run *r)
+static bool names_cache(const struct run *r)
 {
-    bool cached = run_reads(r) && r->teacher[0] != '\0' && cache_is_there(r->teacher);
-    if (r->group->place.size > 1)
-        TRY(group_share(r->group, &cached, sizeof cached));
-    if (!cached)
-        return 0;
+    return r->teacher[0] != '\0' && cache_is_there(r->teacher);
+}
+
+static int open_cache(struct run *r)
+{
     wait_begin("reading the list of %s", r->teacher);
     const int rc = cache_open(r->teacher, &r->cache);
     wait_end();
     if (rc != 0)
         return rc;
-    TRY(check_options(r));
-    TRY(check_facts(r));
     r->options.teacher_cache = r->cache;
-    return 0;
+    return check_options(r);
+}
+
+int run_open_cache(struct run *r)
+{
+    bool cached = run_reads(r) && names_cache(r);
+    if (r->group->place.size > 1)
+        TRY(group_share(r->group, &cached, sizeof cached));
+    if (!cached)
+        return 0;
+    TRY(open_cache(r));
+    return check_facts(r);
+}
+
+int run_plan_cache(struct run *r)
+{
+    return names_cache(r) ? open_cache(r) : 0;
 }
 
 /* ---- whether it has all that the data needs ---- */

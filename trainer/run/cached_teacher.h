@@ -11,6 +11,8 @@
 /* Open the cache that --teacher names, on every rank; do nothing if that is a model. Refuse one that does not fit the
  * options of the run, which run_engine_options() has set. */
 int run_open_cache(struct run *r);
+/* Open the cache that --teacher names for a plan, which has no device; do nothing if that is a model. */
+int run_plan_cache(struct run *r);
 /* Refuse a cache that lacks passages of the data, which is open, and say how many and how to add them. */
 int run_check_cache(struct run *r);
 

@@ -9,8 +9,11 @@
 #include "base/clock.h"
 #include "base/plural.h"
 #include "io/error.h"
+#include "io/model_folder.h"
 #include "io/waits.h"
+#include "model/model_open.h"
 #include "run/cached_teacher.h"
+#include "run/estimate.h"
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 #include "run/shard_writer.h"
@@ -38,6 +41,7 @@ struct making {
     int32_t *at;                 /* [S] positions of the targets of a sequence */
     struct passage_set counted;  /* passages that the cache lacks */
     int64_t passages, rows;      /* number of these, and of their rows */
+    int64_t sequences;           /* number of the sequences that they are in */
     int64_t there;               /* number of passages that it has already */
     /* Computing: one batch is filled while the other one runs, one shard while the other one is written. */
     struct job job[2];
@@ -92,6 +96,7 @@ static int each_row(struct making *m, row_fn *each)
 static int count_row(struct making *m, const struct batch *row)
 {
     const struct passage_rows rows = passages_of(row, m->at);
+    const int64_t before = m->passages;
     struct passage p = {0};
     while (passage_next(&rows, &p)) {
         if (m->cache && cache_has(m->cache, p.key)) {
@@ -104,10 +109,32 @@ static int count_row(struct making *m, const struct batch *row)
         m->passages += added;
         m->rows += added > 0 ? p.targets : 0;
     }
+    m->sequences += m->passages > before;
     return 0;
 }
 
-static void say_count(struct making *m)
+/* Print the time that the teacher is expected to take, if the GPU is a known one. */
+static int say_time(const struct making *m)
+{
+    struct run *r = m->r;
+    const struct nj_device_info *d = nj_context_device(r->ctx);
+    const struct gpu *gpu = gpu_of_device(d->name);
+    struct model_config c;
+    char low[32], high[32];
+    if (!gpu || m->sequences == 0)
+        return 0;
+    TRY(source_config(r->student, &c));
+    const struct step_work work = forward_work_count(&c, &r->options, (double)m->sequences);
+    const struct estimate time = estimate_step(gpu, r->options.dtype, &work);
+    if (time.high < 1)
+        return 0;
+    progress_say(&r->progress, "expected time on this %s: %s to %s", gpu->device,
+                 duration_text(time.low, low, sizeof low),
+                 duration_text(time.high, high, sizeof high));
+    return 0;
+}
+
+static int say_count(const struct making *m)
 {
     char size[32], each[32];
     const double bytes = (double)cache_row_bytes(&m->facts);
@@ -121,6 +148,7 @@ static void say_count(struct making *m)
                  (long long)m->rows, plural(m->rows), (long long)m->passages, plural(m->passages),
                  bytes_text((double)m->rows * bytes, size, sizeof size),
                  bytes_text(bytes, each, sizeof each));
+    return say_time(m);
 }
 
 static int count(struct making *m)
@@ -128,9 +156,7 @@ static int count(struct making *m)
     wait_begin("counting passages");
     const int rc = each_row(m, count_row);
     wait_end();
-    if (rc == 0)
-        say_count(m);
-    return rc;
+    return rc == 0 ? say_count(m) : rc;
 }
 
 /* ---- computing ---- */
@@ -286,6 +312,7 @@ static int make(struct making *m)
     TRY(count(m));
     if (r->s->dry_run)
         return 0;
+    TRY(folder_check_model_space(r->s->out, (uint64_t)m->rows * cache_row_bytes(&m->facts)));
     TRY(run_open_engine(r));
     cache_close(m->cache);
     m->cache = NULL;

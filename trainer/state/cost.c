@@ -8,6 +8,8 @@
 #include "net/student_fp8.h"
 #include "state/plan_layout.h"
 
+#include <math.h>
+
 /* Return the number of trained elements beside a frozen model. */
 static double adapter_parameters(const struct net *n)
 {
@@ -35,9 +37,8 @@ struct flops {
     double weights, attention; /* operations of the forward pass */
 };
 
-static struct flops forward_flops(const struct net *n, double tokens, double seq_len)
+static struct flops forward_flops(const struct model_config *c, double tokens, double seq_len)
 {
-    const struct model_config *c = &n->c;
     double weights = (double)config_active_parameters(c);
     if (!c->tied)
         weights -= (double)c->vocab_size * c->hidden_size;
@@ -66,7 +67,7 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
                                    const struct train_options *o, bool fp8_head)
 {
     const double tokens = tokens_of(o), S = (double)o->seq_len;
-    const struct flops s = forward_flops(student, tokens, S);
+    const struct flops s = forward_flops(&student->c, tokens, S);
     /* Number of passes over weights: forward, for the gradients of inputs, and for the gradients of trained
      * weights. */
     const double passes = net_is_frozen(student) ? 2.0 : 3.0;
@@ -78,7 +79,7 @@ struct step_flops step_flops_count(const struct net *student, const struct net *
                              .attention = 3.0 * s.attention};
     out.student += 6.0 * tokens * adapter_parameters(student);
     if (teacher) {
-        const struct flops t = forward_flops(teacher, tokens, S);
+        const struct flops t = forward_flops(&teacher->c, tokens, S);
         const double plain = 2.0 * tokens * (double)fp8_elements(teacher, &matrix_fp8_refused);
         out.teacher_fp8 = o->teacher_fp8 ? t.weights - plain : 0;
         out.teacher = t.weights - out.teacher_fp8;
@@ -119,7 +120,7 @@ static void add_recomputed(const struct net *n, double tokens, double seq_len,
         return;
     out->gemm += 2.0 * tokens * recomputed_weights(n);
     if (n->recompute == RECOMPUTE_BLOCK)
-        out->attention += forward_flops(n, tokens, seq_len).attention;
+        out->attention += forward_flops(&n->c, tokens, seq_len).attention;
 }
 
 /* Return the bytes that kernels between the GEMMs of all layers move per token, forward and (of a student) back: 16-bit
@@ -149,6 +150,20 @@ static double update_bytes(const struct train_options *o)
     if (o->optimizer_state == STATE_BF16)
         return 16 + norm;
     return (o->dtype == NJ_F32 ? 28 : 30) + norm;
+}
+
+struct step_work forward_work_count(const struct model_config *c, const struct train_options *o,
+                                    double sequences)
+{
+    const double tokens = sequences * o->seq_len;
+    const struct flops f = forward_flops(c, tokens, o->seq_len);
+    const double head = 2 * tokens * c->vocab_size * c->hidden_size;
+    return (struct step_work){.tokens = tokens,
+                              .gemm = f.weights - head,
+                              .attention = f.attention,
+                              .bytes =
+                                  (double)dtype_bytes(o->dtype) * tokens * layers_bytes(c, false),
+                              .layers = c->layers * ceil(sequences / o->batch_size)};
 }
 
 struct step_work step_work_count(const struct net *student, const struct net *teacher, int batches,

@@ -20,6 +20,9 @@ struct step_flops {
  * fp8_head: the gradients of the student's LM head are FP8 GEMMs. */
 struct step_flops step_flops_count(const struct net *student, const struct net *teacher,
                                    const struct train_options *o, bool fp8_head);
+/* Count the work of a model that runs forward over `sequences` sequences, in batches, without its LM head. */
+struct step_work forward_work_count(const struct model_config *c, const struct train_options *o,
+                                    double sequences);
 /* Count the work of one rank in a training step; all 0 if nothing is trained. batches: number of micro-batches of a
  * pass of the teacher. */
 struct step_work step_work_count(const struct net *student, const struct net *teacher, int batches,

@@ -20,6 +20,7 @@
 #include "run/binary_hash.h"
 #include "run/compilations.h"
 #include "run/teacher_types.h"
+#include "teacher/teacher_cache.h"
 
 static json_t *texts(const char *const *text, size_t count)
 {
@@ -308,6 +309,15 @@ static void add_teacher_check(json_t *to, const struct teacher_check *t)
                                       "tokens", (json_int_t)t->tokens));
 }
 
+static void add_cache(json_t *to, const struct teacher_cache *cache)
+{
+    if (cache != NULL)
+        json_object_set_new(to, "teacher_cache",
+                            json_pack("{s:o, s:I}", "model",
+                                      json_c_text(cache_facts(cache)->source), "passages",
+                                      (json_int_t)cache_passages(cache)));
+}
+
 static json_t *receipt(const struct command_info *c, const struct run *r, int64_t steps_done)
 {
     struct nj_embedded e = {0};
@@ -341,6 +351,7 @@ static json_t *receipt(const struct command_info *c, const struct run *r, int64_
     add_memory(root, r);
     add_answers(root, r);
     add_teacher_check(root, &r->teacher_check);
+    add_cache(root, r->cache);
     add_ranks(root, r);
     return root;
 }

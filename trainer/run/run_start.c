@@ -12,6 +12,7 @@
 #include "run/rollouts.h"
 #include "run/run_inputs.h"
 #include "run/run_ranks.h"
+#include "teacher/teacher_cache.h"
 
 int run_say_expanded(struct run *r)
 {
@@ -25,9 +26,21 @@ int run_say_expanded(struct run *r)
     return 0;
 }
 
+/* Write how large the teacher is, or how many passages of it are in a cache; return out. */
+static const char *teacher_text(const struct run *r, char *out, size_t bytes)
+{
+    if (r->cache)
+        snprintf(out, bytes, "of %zu cached passage%s", cache_passages(r->cache),
+                 plural((long long)cache_passages(r->cache)));
+    else
+        snprintf(out, bytes, "%.1fM parameters",
+                 1e-6 * (double)config_parameters(engine_teacher(r->engine)));
+    return out;
+}
+
 void run_say_start(struct run *r)
 {
-    char plan[32], divergence[32], ranks[128];
+    char plan[32], divergence[32], ranks[128], teacher[64];
     const struct nj_device_info *d = nj_context_device(r->ctx);
     const struct train_options *o = &r->options;
     const struct objective_terms terms = train_terms(o);
@@ -63,8 +76,8 @@ void run_say_start(struct run *r)
         progress_say(&r->progress, "experts are balanced: %.3g x their balance loss is added",
                      (double)train_balance(o, engine_student(r->engine)));
     if (r->teacher[0] != '\0')
-        progress_say(&r->progress, "teacher %.1fM parameters; loss = %.3g CE + %.3g x %.3g^2 %s",
-                     1e-6 * (double)config_parameters(engine_teacher(r->engine)), 1 - o->kd_ratio,
-                     o->kd_ratio, o->temperature,
+        progress_say(&r->progress, "teacher %s; loss = %.3g CE + %.3g x %.3g^2 %s",
+                     teacher_text(r, teacher, sizeof teacher), 1 - o->kd_ratio, o->kd_ratio,
+                     o->temperature,
                      objectives[o->objective].text(&terms, divergence, sizeof divergence));
 }

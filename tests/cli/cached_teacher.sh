@@ -69,6 +69,9 @@ ok_if "documents that are packed otherwise find their hidden states, which diffe
     awk -v a="$(loss_of live)" -v b="$(loss_of stored)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-12 * a * a) }'
 cache untied untied-cache "${texts[@]}" >"$scratch/said"
 alike "a cached teacher does so with a head of its own" untied untied-cache "${texts[@]}" --steps 4
+"$nojit" export --model "$d/teacher" --out "$d/teacher.gguf" --type q8_0 >"$scratch/out" 2>&1
+cache teacher.gguf quantized "${texts[@]}" >"$scratch/said"
+alike "a cached teacher does so for a quantized one" teacher.gguf quantized "${texts[@]}" --steps 4
 cache teacher texts "${texts[@]}" >"$scratch/said"
 ok_if "what a cache has is not computed again" "$(cat "$scratch/said")" grep -q '^0 hidden states to compute' "$scratch/said"
 for teacher in teacher texts; do

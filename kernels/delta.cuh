@@ -422,7 +422,7 @@ static __device__ __forceinline__ int64_t chunk_at(int b, int h, int chunk, int 
 #define NJ_DELTA_STAGES 1
 #endif
 
-// What such a pass has of a chunk in shared memory (lp), for 64 columns of a head.
+// Parts of a chunk that such a pass has in shared memory (lp), for 64 columns of a head.
 template <typename T, int D> struct chunk_tiles {
     T *keys, *queries, *solve, *scores, *columns;
 };

@@ -6,7 +6,7 @@ constexpr int PIECE = 32;               // columns of pairs that are
 constexpr int ROW_WARPS = CHUNK / 16;   // warps of a role
 constexpr int FINISHER = 2 * ROW_WARPS; // the warp that computes the gradients of steps
 
-// Of a chunk, a warp has 16 rows of the gradient of queries, or of one of the two parts of that of keys.
+// Each warp has 16 rows of a chunk: of the gradient of queries, or of one of the two parts of that of keys.
 enum delta_role {
     OF_QUERIES,
     OF_READ_KEYS,    // as the update of their own row reads what is there
@@ -23,9 +23,9 @@ struct delta_dots {
     float states[NJ_THREADS / 32]; // the state before the chunk with the gradient of that behind it
 };
 
-// Where a chunk is in shared memory, and a warp's part of it. Layout: lp: keys, queries, updates, two matrices; float:
-// the matrices. A part of the state takes the place of the updates, that of its gradient that of the matrices; the sums
-// of a head, and gradients at the end, take what is behind the queries.
+// Places of a chunk in shared memory, and of a warp's part of it. Layout: lp: keys, queries, updates, two matrices;
+// float: the matrices. A part of the state takes the place of the updates, that of its gradient that of the matrices;
+// the sums of a head, and gradients at the end, take what is behind the queries.
 template <typename T, int D> struct delta_places {
     T *keys, *queries, *updates, *scores, *system;
     enum delta_role role;

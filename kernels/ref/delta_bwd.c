@@ -15,7 +15,7 @@ struct chunk {
 /* Gradients of the normalised queries and keys of a chunk, the latter in two parts, and sums for those of steps. */
 struct sums {
     real q[CHUNK][DELTA_D], left[CHUNK][DELTA_D], right[CHUNK][DELTA_D];
-    real pairs[CHUNK]; /* what the decay into each row does to the pairs of rows across it */
+    real pairs[CHUNK]; /* gradient of the decay into each row by the pairs of rows across it */
     real in[CHUNK];    /* each row's query and key with their gradients by the state before */
     real out[CHUNK];   /* its key with its gradient by the state behind the chunk */
     real states;       /* both states' product, times the decay between them */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// delta_fwd.cu for sm_90a: a chunk is copied while the one before it is computed. Two blocks of an SM have room for that.
+// delta_fwd.cu for sm_90a: a chunk is copied while the one before it is computed. Two blocks of an SM have
+// room for that.
 #define NJ_DELTA_STAGES 2
 #include "../delta_fwd.cu"

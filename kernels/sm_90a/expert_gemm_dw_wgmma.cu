@@ -69,7 +69,7 @@ static __device__ __forceinline__ void sum_places(float (&d)[TILE_N / 8][4], rin
         wgmma_wait<0>();
         keep(d);
         __syncwarp();
-        if (lane == 0) // what other warps have read into registers, they say themselves
+        if (lane == 0) // other warps say themselves what they have read into registers
             barrier_arrive(r.empty(), 0);
     }
 }

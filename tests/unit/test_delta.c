@@ -346,7 +346,7 @@ static float *rounded(double *x, size_t count)
 static void check_quarters(const char *what, const float *o, const double *want, size_t count)
 {
     enum { QUARTERS = 4 };
-    const double tolerance = 4e-5 + 2e-5; /* those of delta_solve and of delta_fwd or delta_step */
+    const double tolerance = 4e-5 + 2e-5; /* delta_solve, and delta_fwd or delta_step */
     double squares = 0;
     for (size_t i = 0; i < count; i++)
         squares += want[i] * want[i];
@@ -360,8 +360,8 @@ static void check_quarters(const char *what, const float *o, const double *want,
     }
 }
 
-/* A row leaves all but 1/10,000 of the state. In float32 neither chunks nor steps drift away from the recurrence in double
- * over more rows than a chunk has by far. */
+/* A row leaves all but 1/10,000 of the state. In float32 neither chunks nor steps drift away from the recurrence in
+ * double over more rows than a chunk has by far. */
 static void slow_decays_do_not_drift(void **state)
 {
     (void)state;

@@ -282,7 +282,7 @@ static double balance(const struct balance *s, float factor, double *dprob)
     return loss - 0.5;
 }
 
-/* As load_balancing_loss_func of transformers has it: means over the rows of all layers that are no padding. */
+/* Return the loss of load_balancing_loss_func of transformers: means over the rows of all layers but padding. */
 static double formula(const struct balance *s)
 {
     double f[E] = {0}, p[E] = {0}, loss = 0, rows = 0;

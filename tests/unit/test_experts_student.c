@@ -92,8 +92,7 @@ static void recomputation_changes_no_bit_of_experts(void **state)
     }
 }
 
-/* With even experts the loss is the number of experts that a row takes, and never less where probabilities follow what
- * is chosen. */
+/* The loss is least with even experts, the number of experts that a row takes, if probabilities follow the choice. */
 static void a_loss_balances_experts(void **state)
 {
     (void)state;

@@ -69,7 +69,7 @@ static struct model_config grouped(int values)
     return c;
 }
 
-/* Of a key head a file has its query, its key, its value heads, and as many rows of z; then b and a of each. */
+/* A file has for each key head its query, its key, its value heads, and as many rows of z; then b and a of each. */
 static void rows_of_key_heads_lie_together(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * test_gguf_recurrent.c: GGUF files of models with recurrent layers: the order of their heads, tensors of all types, and
- * keys that say which layers are recurrent.
+ * test_gguf_recurrent.c: GGUF files of models with recurrent layers: the order of their heads, tensors of all types,
+ * and keys that say which layers are recurrent.
  */
 #include "formats/gguf_write.h"
 #include "formats/safetensors.h"
@@ -105,8 +105,8 @@ static void check_alike(const char *a, const char *b, const struct model_config 
             square += d * d;
             squares += (double)p[k] * (double)p[k];
         }
-        /* log(-(-exp(x))) in float32: exp is rounded once, and so is the logarithm of what it is off by 2^-24. Gains are
-         * rounded when 1 is added. */
+        /* log(-(-exp(x))) in float32: exp is rounded once, and so is the logarithm of what it is off by 2^-24. Gains
+         * are rounded when 1 is added. */
         const bool changed = gguf_negated_exp(&spec[i]) || gguf_added(c, &spec[i]) != 0;
         const double rounded = changed ? (1 + most) * 0x1p-24 : 0;
         const bool matrix = share > 0 && spec[i].rank == 2;
@@ -120,9 +120,10 @@ static void check_alike(const char *a, const char *b, const struct model_config 
     tensors_close(&y);
 }
 
-/* A file has the model's tensors, and a file of that file, too. Numbers are uniform within +-m. A step of 8 bits, m / 127,
- * is off by 1 / sqrt(12) of it, which is sqrt(3) / sqrt(12) / 127 of m / sqrt(3), and float16 rounds it by 2^-11; a step of
- * 4 bits, 2 m / 15, is off by 1 / 15, and 6 bits of its scale and least number add less than half of that. */
+/* A file has the model's tensors, and a file of that file, too. Numbers are uniform within +-m. A step of 8 bits,
+ * m / 127, is off by 1 / sqrt(12) of it, which is sqrt(3) / sqrt(12) / 127 of m / sqrt(3), and float16 rounds it by
+ * 2^-11; a step of 4 bits, 2 m / 15, is off by 1 / 15, and 6 bits of its scale and least number add less than half of
+ * that. */
 static void tensors_come_back(void **state)
 {
     (void)state;
@@ -147,7 +148,7 @@ static void tensors_come_back(void **state)
     }
 }
 
-/* Where the blocks of a type hold columns of two heads, a file's output matrix is one of floats. */
+/* If the blocks of a type hold columns of two heads, a file's output matrix is one of floats. */
 static void blocks_of_two_heads_become_floats(void **state)
 {
     (void)state;

@@ -367,7 +367,7 @@ static void stacks_of_another_shape_are_refused(void **state)
 
 /* ---- roles in a run ---- */
 
-/* As transformers adds it: if output_router_logits is true. Other models than the student have none. */
+/* transformers adds it if output_router_logits is true. Models other than the student have none. */
 static void the_loss_that_balances_experts_is_that_of_the_file(void **state)
 {
     (void)state;

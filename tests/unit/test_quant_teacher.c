@@ -278,7 +278,7 @@ static void seven_billion_take_six_gigabytes(void **state)
     free(types);
 }
 
-/* Of 128 experts 32 are expanded at a time: 1,536 rows of 2,048 numbers each. */
+/* A quarter of 128 experts is expanded at a time: 1,536 rows of 2,048 numbers each. */
 static void thirty_billion_in_experts_take_nineteen_gigabytes(void **state)
 {
     (void)state;

@@ -91,7 +91,7 @@ static int check_features(const struct model_config *c, const struct layer *laye
 /* Check that groups of experts have one size, and that the chosen ones have as many experts as a row takes. */
 static int check_groups(const struct block *b, const char *count, const struct config_file *f)
 {
-    enum { GROUPS_MOST = 32 }; /* of expert_route */
+    enum { GROUPS_MOST = 32 }; /* most groups of expert_route */
     if (b->groups == 0)
         return 0;
     if (b->groups > GROUPS_MOST || b->experts % b->groups != 0)

@@ -254,7 +254,7 @@ static void describe_layers(struct gguf_writer *w, const struct gguf_arch *a,
 void gguf_describe_recurrent(struct gguf_writer *w, const struct gguf_arch *a,
                              const struct model_config *c)
 {
-    static const int32_t sections[SECTIONS] = {11, 11, 10, 0}; /* those of published models */
+    static const int32_t sections[SECTIONS] = {11, 11, 10, 0}; /* published models have these */
     const struct block *b = first_recurrent(c);
     char key[128];
     describe_layers(w, a, c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step_product.h: products of a block in a decoder's step of few rows. Each is one kernel with what stands beside it: the
- * norm of the residual stream before it, or the addition to it after it. Only blocks call this.
+ * step_product.h: products of a block in a decoder's step of few rows. Each is one kernel with what stands beside it:
+ * the norm of the residual stream before it, or the addition to it after it. Only blocks call this.
  */
 #ifndef NOJIT_TRAINER_STEP_PRODUCT_H
 #define NOJIT_TRAINER_STEP_PRODUCT_H

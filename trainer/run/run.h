@@ -64,7 +64,7 @@ struct run {
     struct model_config config[2];
     char student[PATH_BYTES], teacher[PATH_BYTES]; /* resolved folders; teacher: "" without one */
     struct teacher_cache *cache;                   /* cache that is the teacher; NULL: a model is */
-    unsigned char *teacher_types, *student_types;  /* those of options; owned here */
+    unsigned char *teacher_types, *student_types;  /* arrays of options; owned here */
     char teacher_types_text[128]; /* quantized types of the teacher's file: "Q4_K, Q6_K" */
     struct tokenizer tokenizer;
     struct generation ends; /* tokens that end a text of the student */

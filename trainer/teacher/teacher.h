@@ -2,8 +2,8 @@
  *
  * teacher.h: who gives the distribution that the student is compared with. Plan, step, decoder and evaluation know a
  * teacher by this file alone. A kind of teacher is a file that fills a struct teacher_ops and opens a struct teacher
- * with it (live.c: a model that runs forward; cached.c: results that were stored). A struct teacher of zeros is no teacher: it needs nothing and gives
- * nothing.
+ * with it (live.c: a model that runs forward; cached.c: results that were stored). A struct teacher of zeros is no
+ * teacher: it needs nothing and gives nothing.
  */
 #ifndef NOJIT_TRAINER_TEACHER_H
 #define NOJIT_TRAINER_TEACHER_H

@@ -143,7 +143,7 @@ bad tolerance first.yaml:15 "tolerance is missing for T = f32" '15s/, f32: 1e-5/
 bad tolerance-negative first.yaml:15 "tolerance must be a number, 0 or more" '15s/1e-5/-1e-5/'
 bad tolerance-argument first.yaml:7 "an argument's tolerance must be a number above 0, not '0'" '7s/align: 16/tolerance: 0/'
 bad only-unknown first.yaml:2 "only names 'sm_91', no architecture of the list" '2i only: sm_91'
-bad when-unknown first.yaml:2 "unknown feature 'qk-norm'; expected one of: qkv_bias, qk_norm, silu, softcap, norm_before, norm_after, qk_norm_row, qk_gain_last, qk_no_gain, o_bias, sinks, output_gate, head_map, fused_qkv, gated_q, conv, delta_rule, mlp_bias, fused_gate_up, experts" '2i when: qk-norm'
+bad when-unknown first.yaml:2 "unknown feature 'qk-norm'; expected one of: qkv_bias, qk_norm, silu, softcap, norm_before, norm_after, qk_norm_row, qk_gain_last, qk_no_gain, o_bias, sinks, output_gate, head_map, fused_qkv, gated_q, conv, delta_rule, grouped_delta, mlp_bias, fused_gate_up, experts, correction_bias, shared_expert, shared_gate" '2i when: qk-norm'
 bad when-negated-twice first.yaml:2 "unknown feature 'not qk_norm'; expected one of" '2i when: not not qk_norm'
 bad only-source first.yaml:1 "kernels/sm_90a/first.cu is missing" '2i only: sm_90a'
 bad arch-smem-variant first.yaml:2 "arch_smem names 'lp.d96'; first has no such variant" '2i arch_smem: {"lp.d96 sm_75": 16}'

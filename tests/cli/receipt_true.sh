@@ -35,7 +35,8 @@ applied() { # NAME: of run a
 wanted="steps:3 batch_size:3 seq_len:24 grad_accum:2 min_lr_ratio:0.25 weight_decay:0.125 beta1:0.75 beta2:0.5 eps:0.0625
     max_grad_norm:0.375 temperature:3.0 kd_ratio:0.625 objective:kl beta:0.5 lr_schedule:linear optimizer_state:bf16
     warmup_steps:1 lora_r:4 lora_alpha:8.0 lora_dropout:0.25 seed:7 head_chunk:8 recompute:mlp
-    sample_temperature:0.5 sample_min_p:0.25 gpus:2 reduce_dtype:f32 teacher_shard:false writer:student kv_dtype:auto"
+    sample_temperature:0.5 sample_min_p:0.25 gpus:2 reduce_dtype:f32 teacher_shard:false writer:student kv_dtype:auto
+    router_aux_loss_coef:-1.0"
 for pair in $wanted; do
     if [[ "$(applied "${pair%%:*}")" =~ ^(${pair#*:})$ ]]; then ok "the receipt has ${pair%%:*} as it was applied"; else not_ok "the receipt has ${pair%%:*} as it was applied" "'$(applied "${pair%%:*}")', expected ${pair#*:}"; fi
 done

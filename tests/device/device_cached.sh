@@ -25,7 +25,7 @@ for gpu in h100:90 rtx4090:89 t4:75; do
     ok_if "making a cache on ${gpu%:*} leaves nothing behind" "$(counted)" clean
     want=$(distill "$d/teacher")
     got=$(distill "$d/cache")
-    ok_if "a cached teacher teaches bit for bit as itself on ${gpu%:*}" "got '$got', expected '$want'" [ "$got" = "$want" ]
+    ok_if "a cached teacher teaches bit for bit as itself" "${gpu%:*}: got '$got', expected '$want'" [ "$got" = "$want" ]
     wanted=BF16
     if [ "${gpu%:*}" = t4 ]; then wanted=F16; fi
     ok_if "a cache made on ${gpu%:*} has the type of its runs" "$(grep dtype "$d/cache/cache.json")" grep -q "\"$wanted\"" "$d/cache/cache.json"

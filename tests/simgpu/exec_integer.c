@@ -47,6 +47,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, add_s64, "add.s64", "l=ll", uint64_t, x + y) \
     SAME(OP, add_s16, "add.s16", "h=hh", uint16_t, x + y) \
     SAME(OP, sub_s16, "sub.s16", "h=hh", uint16_t, x - y) \
+    SAME(OP, mul_lo_s16, "mul.lo.s16", "h=hh", uint16_t, (uint32_t)x * y) \
     SAME(OP, sub_s32, "sub.s32", "r=rr", uint32_t, x - y) \
     SAME(OP, sub_s64, "sub.s64", "l=ll", uint64_t, x - y) \
     SAME(OP, neg_s32, "neg.s32", "r=r", uint32_t, 0 - x) \
@@ -77,6 +78,7 @@ static inline uint32_t shift_of(uint32_t by, uint32_t most)
     SAME(OP, or_b64, "or.b64", "l=ll", uint64_t, x | y) \
     SAME(OP, or_pred, "or.pred", "p=pp", uint32_t, x | y) \
     SAME(OP, xor_pred, "xor.pred", "p=pp", uint32_t, x ^ y) \
+    SAME(OP, xor_b16, "xor.b16", "h=hh", uint16_t, x ^ y) \
     SAME(OP, xor_b32, "xor.b32", "r=rr", uint32_t, x ^ y) \
     SAME(OP, not_b32, "not.b32", "r=r", uint32_t, ~x) \
     SAME(OP, popc_b32, "popc.b32", "r=r", uint32_t, (uint32_t)__builtin_popcount(x)) \

@@ -87,6 +87,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(add_s64, "add.s64", 'i', 'b', A + B) \
     ROW(add_s16, "add.s16", 'i', 'b', (uint16_t)(a + b)) \
     ROW(sub_s16, "sub.s16", 'i', 'b', (uint16_t)(a - b)) \
+    ROW(mul_lo_s16, "mul.lo.s16", 'i', 'b', (uint16_t)(a * b)) \
     ROW(sub_s32, "sub.s32", 'i', 'b', a - b) \
     ROW(sub_s64, "sub.s64", 'i', 'b', A - B) \
     ROW(neg_s32, "neg.s32", 'i', 'b', ~a + 1) \
@@ -110,6 +111,7 @@ static uint64_t half_difference(uint32_t a, uint32_t b)
     ROW(max_u32, "max.u32", 'i', 'b', a < b ? b : a) \
     ROW(max_u64, "max.u64", 'i', 'b', A < B ? B : A) \
     ROW(and_b16, "and.b16", 'i', 'b', (uint16_t)(a & b)) \
+    ROW(xor_b16, "xor.b16", 'i', 'b', (uint16_t)(a ^ b)) \
     ROW(and_b32, "and.b32", 'i', 'b', a & b) \
     ROW(and_b64, "and.b64", 'i', 'b', A & B) \
     ROW(and_pred, "and.pred", 'i', 'b', a & b & 1) \

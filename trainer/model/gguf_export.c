@@ -110,7 +110,7 @@ static int put_tokenizer(const struct writing *x)
 static int64_t row_of(const struct writing *x, const struct piece *p, int64_t r,
                       const struct tensor **t)
 {
-    if (p->joined.part[0] != p->joined.part[1] || file_order(&x->c, p->of).heads > 0) {
+    if (p->joined.parts > 1 || file_order(&x->c, p->of).heads > 0) {
         const struct file_run run = file_run(&x->c, &p->joined, x->spec, r);
         *t = tensors_find(&x->tensors, x->spec[run.spec].name);
         return run.row;
@@ -225,10 +225,12 @@ static int declare(struct writing *x)
     for (size_t i = 0; i < x->pieces; i++) {
         const struct piece *p = &x->piece[i];
         const struct tensor_spec *s = &p->part.spec;
-        const struct tensor_spec *gate = &x->spec[p->joined.part[1]];
         for (int e = 0; e < count_of(p); e++)
             TRY(weights_check(x->from, &p->of[e], tensors_find(&x->tensors, p->of[e].name)));
-        TRY(weights_check(x->from, gate, tensors_find(&x->tensors, gate->name)));
+        for (int k = 1; k < p->joined.parts; k++) {
+            const struct tensor_spec *inside = &x->spec[p->joined.part[k]];
+            TRY(weights_check(x->from, inside, tensors_find(&x->tensors, inside->name)));
+        }
         x->declared[i] = (struct st_declared){
             s->name, gguf_ftype_type(x->o->ftype, &x->c, s), s->rank, {s->shape[0], s->shape[1]}};
         if (p->experts > 0) {

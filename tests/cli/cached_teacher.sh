@@ -132,7 +132,7 @@ refuses "passages that a cache lacks are counted" 2 'lacks [0-9]+ of [0-9]+ pass
     distill texts run "${more[@]}"
 eval "$(sed -nE "s,.*add them: nojit (.*),\"$nojit\" \1 --device cpu,p" "$scratch/err")" >/dev/null
 alike "the command of that refusal adds them" teacher texts "${more[@]}" --steps 3
-refuses "a cache of another teacher is not added to" 2 'is a cache of .*/teacher with another teacher' cache other texts "${texts[@]}"
+refuses "a cache of another teacher is not added to" 2 'is a cache of .*/teacher, made with another teacher' cache other texts "${texts[@]}"
 refuses "a folder that is no cache is not written to" '*' 'student' cache teacher student "${texts[@]}"
 cp -r "$d/texts" "$d/changed"
 refuses "a cache is no student" 2 'it can be a --teacher only' \

@@ -75,6 +75,11 @@ for type in q8_0 hf; do
     refuses "export refuses to write an APR file" 2 'n.apr: APR files are read, not written; name a GGUF file' \
         "$nojit" export --model "$d/tiny" --out "$d/n.apr" --type "$type"
 done
+"$nojit" init --preset nojit-tiny --vocab-size 4096 --dtype float32 --out "$d/wide" >/dev/null
+refuses "export says how a model without a tokenizer reads bytes" 1 'or give --tokenizer bytes' "$nojit" export --model "$d/wide" --out "$d/wide.gguf"
+export_to wide wide.gguf f32 --tokenizer bytes
+same "a model that reads bytes is the same as a file" "$(measured wide.gguf)" "$("$nojit" eval --model "$d/wide" "${small[@]}" --tokenizer bytes --json)"
+refuses "a folder has no other tokenizer than its model" 2 'leave the option out with --type hf' "$nojit" export --model "$d/wide" --out "$d/wide-hf" --type hf --tokenizer bytes
 refuses "export refuses a model that is not there" 1 'no such' "$nojit" export --model "$d/nothing" --out "$d/n.gguf"
 cp -r "$d/tiny" "$d/broken"
 # In the middle of the file, where matrices are.

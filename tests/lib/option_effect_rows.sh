@@ -61,6 +61,7 @@ effect merge out elsewhere lora_cli.sh
 effect export out elsewhere export.sh
 effect "$both" export elsewhere export.sh
 effect export type elsewhere export.sh
+effect export tokenizer elsewhere export.sh
 for option in out follow; do effect report $option elsewhere report_page.sh; done
 new_model() { init && eval_json --model "$d/new" | grep -q ce_loss; }
 effect init out new_model

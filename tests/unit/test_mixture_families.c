@@ -7,6 +7,7 @@
 #include "config_fixture.h"
 #include "model/init.h"
 #include "net/net.h"
+#include "state/plan.h"
 
 #include <math.h>
 
@@ -239,9 +240,30 @@ static void biases_of_scores_have_room_for_float32(void **state)
     net_free(&n);
 }
 
+/* Shared experts, biases of scores and other sums of weights have no gradients. */
+static void families_without_gradients_are_no_students(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {QWEN, NEXT, LFM, LFM ",\"use_expert_bias\":false", GLM};
+    struct train_options o = {.batch_size = 1, .seq_len = 16, .grad_accum = 1, .steps = 1};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct model_config c;
+        struct plan plan;
+        char json[1024];
+        snprintf(json, sizeof json, "{%s}", rows[i]);
+        check_ok(read_json(json, &c), json);
+        o.steps = 1;
+        check_refused(plan_make(&c, NULL, &o, &plan), NJ_E_UNSUPPORTED,
+                      "for whose experts nojit has no gradients; it can be a teacher only", json);
+        o.steps = 0;
+        check_ok(plan_make(&c, NULL, &o, &plan), json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(families_without_gradients_are_no_students),
         cmocka_unit_test(layers_have_experts_by_the_rule_of_their_family),
         cmocka_unit_test(routers_and_shared_experts_have_their_numbers),
         cmocka_unit_test(other_numbers_of_these_families_are_refused),

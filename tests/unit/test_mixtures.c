@@ -94,7 +94,7 @@ static void other_numbers_of_experts_are_refused(void **state)
         {MOE ",\"decoder_sparse_step\":0", NJ_E_FORMAT, "decoder_sparse_step is 0"},
         {MOE ",\"norm_topk_prob\":1", NJ_E_FORMAT, "norm_topk_prob is 1"},
         {MOE ",\"shared_expert_intermediate_size\":64", NJ_E_UNSUPPORTED,
-         "shared_expert_intermediate_size is 64; experts that all rows take"},
+         "shared_expert_intermediate_size is 64; shared experts are not"},
         {MOE ",\"n_routed_experts\":8", NJ_E_UNSUPPORTED, "n_routed_experts is 8"},
         {MOE ",\"routed_scaling_factor\":2", NJ_E_UNSUPPORTED, "routed_scaling_factor is 2; this"},
         {OF("qwen3") ",\"num_experts\":8", NJ_E_UNSUPPORTED, "num_experts is 8; mixtures"},
@@ -418,9 +418,9 @@ static void experts_that_cannot_be_trained_are_refused(void **state)
     check_ok(read_json("{" SMALL ",\"hidden_act\":\"gelu\"}", &gelu), "read");
     check_ok(plan_make(&moe, NULL, &o, &plan), "student");
     check_refused(plan_make(&oss, NULL, &o, &plan), NJ_E_UNSUPPORTED,
-                  "the student is a gpt_oss, whose experts have biases", "biases");
+                  "the student is a gpt_oss, for whose experts nojit has no gradients", "biases");
     check_refused(plan_make(&gelu, NULL, &o, &plan), NJ_E_UNSUPPORTED,
-                  "another activation than SiLU; it can be a teacher only", "activation");
+                  "it can be a teacher only: choose another student", "activation");
     check_ok(plan_make(&dense, &moe, &o, &plan), "teacher");
     other.lora = (struct lora_config){.rank = 4, .alpha = 8, .target = {true}};
     check_refused(plan_make(&moe, NULL, &other, &plan), NJ_E_UNSUPPORTED,

@@ -373,10 +373,12 @@ static void passages_that_are_missing_are_named(void **state)
     list(&other, &p);
     check_ok(cache_open(at("lacks"), &c), "open");
     assert_false(cache_has(c, p.key));
-    check_refused(cache_read(c, &p, hidden), NJ_E_ARG, "lacks a passage of 4 tokens", "absent");
+    check_refused(cache_read(c, &p, hidden), NJ_E_ARG,
+                  "has no hidden states for a passage of 4 tokens", "absent");
     check_ok(cache_note(c, p.key), "note");
     assert_true(cache_has(c, p.key));
-    check_refused(cache_read(c, &p, hidden), NJ_E_ARG, "lacks a passage", "noted");
+    check_refused(cache_read(c, &p, hidden), NJ_E_ARG, "has no hidden states for a passage",
+                  "noted");
     cache_close(c);
 }
 

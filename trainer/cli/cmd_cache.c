@@ -14,7 +14,7 @@ int cmd_cache(const struct settings *s)
     struct cache_part part;
     struct run r;
     const struct needed needed[] = {{"teacher", s->student != NULL},
-                                    {"data", s->data.count > 0},
+                                    {"data", s->data.count > 0 || s->eval_data.count > 0},
                                     {"out", s->out != NULL || s->dry_run},
                                     {NULL}};
     TRY(run_needs("cache", needed));

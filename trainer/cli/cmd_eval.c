@@ -134,7 +134,7 @@ static int evaluate(struct run *r)
     if (rc == 0)
         rc = run_open_data(r, &r->s->data, true, &r->data, &r->batches);
     if (rc == 0)
-        rc = run_check_cache(r);
+        rc = run_check_cache(r, true);
     if (rc == 0)
         rc = run_open_engine(r);
     if (rc != 0)

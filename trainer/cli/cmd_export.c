@@ -41,6 +41,7 @@ static int export_model(const struct settings *s, struct progress *p, const char
     int rc = export_open(&x, model, s->student, s->adapter, beside);
     if (rc != 0)
         return rc;
+    x.tokenizer = (enum tokenizer_choice)s->tokenizer;
     if (s->export_type < GGUF_FTYPES) {
         rc = export_file(&x, p, &gguf_ftypes[s->export_type], s->out);
     } else {
@@ -74,6 +75,9 @@ int cmd_export(const struct settings *s)
                   "--out %s: APR files are read, not written; name a GGUF file, or a folder with "
                   "--type hf",
                   s->out);
+    if (rc == 0 && s->export_type == GGUF_FTYPES && s->tokenizer != TOKENIZER_AUTO)
+        rc = fail(NJ_E_ARG, "--tokenizer bytes: a folder has the tokenizer of its model, or none; "
+                            "leave the option out with --type hf");
     if (rc == 0)
         rc = model_resolve(s->student, model, sizeof model);
     if (rc == 0)

@@ -16,6 +16,7 @@
 #include "run/run_engine.h"
 #include "run/run_inputs.h"
 #include "run/teacher_types.h"
+#include "teacher/teacher_cache.h"
 
 /* Defaults: draft tokens of a turn without --draft-tokens; most rows of logits at a time. */
 enum { DRAFT_TOKENS = 4, CHUNK_MOST = 2048 };
@@ -43,6 +44,11 @@ static int draft_tokens(const struct run *r)
 
 static int open_prompts(struct run *r, struct prompts **out)
 {
+    if (cache_is_there(r->teacher))
+        return fail(NJ_E_ARG,
+                    "--teacher %s is a cache of hidden states, which has none for new texts; name "
+                    "the model, or give --data",
+                    r->teacher);
     TRY(run_open_tokenizer(r));
     TRY(run_engine_options(r));
     TRY(run_student_types(r));

@@ -68,7 +68,7 @@ static int check_all_sparse(const struct fields *f, const struct model_config *c
                         "their sum; use another model");
 }
 
-/* Read the size of the expert that all rows take; 0: there is none. */
+/* Read the size of the shared expert. */
 static int read_shared(const struct fields *f, const struct family *family, struct block *out)
 {
     return field_int(f, "shared_expert_intermediate_size", family->shared_size, &out->shared_size);

@@ -244,9 +244,8 @@ static const char *const unused_fields[] = {
 };
 
 #define NO_EXPERTS                                                                                 \
-    "mixtures of experts are not supported in this family; use a dense model, or as a teacher "    \
-    "one "                                                                                         \
-    "of qwen3_moe or gpt_oss"
+    "mixtures of experts are not supported in this family; use a dense model, or one of a family " \
+    "with experts (nojit models)"
 #define NO_CAPS "caps of scores and logits are not supported; use a model without them"
 #define NO_MULTIPLIERS "multipliers are not supported; use a model without them"
 #define NO_DECODER "only models of a decoder alone are supported; use a language model"
@@ -282,7 +281,7 @@ static const struct neutral_field {
     {"num_local_experts", "0 1", FIELDS_EXPERTS | FIELDS_OSS, 0, 0, NO_EXPERTS},
     {"num_experts", "0 1", FIELDS_EXPERTS | FIELDS_OSS, 0, 0, NO_EXPERTS},
     {"shared_expert_intermediate_size", "0", FIELDS_SHARED, 0, 0,
-     "experts that all rows take are not supported; use a model without them"},
+     "shared experts are not supported in this family; use a model without them"},
     {"n_routed_experts", "0 1", FIELDS_GLM, 0, 0, NO_EXPERTS},
     {"is_encoder_decoder", "false", 0, 0, 0, NO_DECODER},
     {"add_cross_attention", "false", 0, 0, 0, NO_DECODER},

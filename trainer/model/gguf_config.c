@@ -166,7 +166,7 @@ static int refuse_features(const struct gguf_source *s)
     if (experts > 1 && !has_experts(s))
         return fail(NJ_E_UNSUPPORTED,
                     "%s: %s is %lld; mixtures of experts are not supported for this architecture; "
-                    "use a dense model, or as a teacher one of qwen3moe",
+                    "use a dense model, or one of qwen3moe or gpt-oss",
                     s->g->path, key, (long long)experts);
     /* The key is a switch of rotation in files of Granite, and a label in others. */
     TRY(gguf_bool(s->g, gguf_key(s, "rope.scaling.finetuned", key), true, &rotates));

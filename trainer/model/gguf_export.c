@@ -96,7 +96,7 @@ static void put_model(const struct writing *x)
 static int put_tokenizer(const struct writing *x)
 {
     struct tokenizer t;
-    int rc = tokenizer_open(x->from, &t);
+    int rc = tokenizer_open_as(x->from, x->o->tokenizer, &t);
     if (rc != 0)
         return rc;
     rc = gguf_put_tokenizer(x->w, &t, x->c.vocab_size);

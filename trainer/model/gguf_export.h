@@ -7,10 +7,12 @@
 
 #include "model/config.h"
 #include "model/gguf_ftype.h"
+#include "text/tokenizer.h"
 
 struct export_options {
     const struct gguf_ftype *ftype;
     const char *name; /* name of the model; general.name is its last part */
+    enum tokenizer_choice tokenizer;
     /* callback after each piece of the weights */
     void (*written)(void *user, double bytes, double total);
     void *user;

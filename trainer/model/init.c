@@ -129,7 +129,8 @@ static int find_taken(const struct source *s, const struct tensor_spec *spec,
         const char *part = strchr(spec->name + strlen("model.layers."), '.');
         snprintf(old.name, sizeof old.name, "model.layers.%d%s", s->layers[spec->layer], part);
     }
-    if (s->experts > 0 && (spec->role == ROLE_ROUTER_WEIGHT || spec->role == ROLE_ROUTER_BIAS))
+    if (s->experts > 0 && (spec->role == ROLE_ROUTER_WEIGHT || spec->role == ROLE_ROUTER_BIAS ||
+                           spec->role == ROLE_CORRECTION))
         old.shape[0] = s->experts; /* the first rows are taken over */
     *out = tensors_find(s->from, old.name);
     return weights_check(s->dir, &old, *out);

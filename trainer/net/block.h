@@ -35,8 +35,8 @@ struct block_ops {
     void (*compute_arrays)(struct work *r, const struct block_pass *p);
     /* Compute the gradient of block_rows() in a->branch from block_gradient(). */
     void (*backward)(struct work *r, const struct block_pass *p);
-    /* Return whether decoder_step() can compute a block, of whose pass there are net, block and matrices; NULL:
-     * always. */
+    /* Return whether decoder_step() can compute a block; of the pass, only net, block and matrices are set. NULL: it
+     * always can. */
     bool (*has_step)(const struct work *r, const struct block_pass *p);
     /* Compute the block in a decoder's step of few rows, from the residual stream, and add the output to it. NULL: only
      * forward() computes it. */

@@ -345,7 +345,7 @@ bool experts_read_blocks(const nj_context *ctx, enum nj_tensor_type type)
     return all;
 }
 
-/* Find out how a kernel can read such rows, of blocks if it has code for their type; return whether it can. */
+/* Find how a kernel can read these rows: as blocks, or as T. Return false if neither is possible. */
 static bool can_read(const struct work *r, const struct matrix *m, int first, int rows,
                      struct read_in_place *out)
 {
@@ -441,8 +441,8 @@ static void down_few(struct work *r, const struct block_pass *p, const struct fe
                                                 .C = C}));
 }
 
-/* Compute the output of the rows of a decoder's step if they choose no more experts than there are, and return whether
- * they do. */
+/* Compute a decoder's step of few rows and return true; return false if they choose more experts than the layer has, or
+ * if no kernel reads the weights. */
 static bool forward_few(struct work *r, const struct block_pass *p)
 {
     const size_t bytes =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * experts.h: what the files of a mixture of experts share, what others may ask of it, and the loss that balances its
- * experts (docs/objective.md): a pass begins with sums of 0, each layer adds its own, and the backward pass begins with
- * the gradient that follows.
+ * experts.h: what the files of a mixture of experts share. The loss that balances experts (docs/objective.md) is
+ * computed in three steps: sums are zeroed before a pass, each layer adds to them, and the backward pass starts from
+ * their gradient.
  */
 #ifndef NOJIT_TRAINER_EXPERTS_H
 #define NOJIT_TRAINER_EXPERTS_H

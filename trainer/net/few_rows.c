@@ -36,7 +36,8 @@ static bool blocks_have_steps(const struct work *r, const struct net *n)
     return true;
 }
 
-/* Return whether matrices are read as T, other than those of experts, whose steps decide. */
+/* Return whether all matrices but those of experts are plain T without adapters. Blocks of experts decide in
+ * has_step(). */
 static bool is_plain(const struct net *n)
 {
     for (int i = 0; i < n->matrices; i++) {

@@ -52,7 +52,10 @@ static int config_of(const char *dir, uint64_t *out)
                     path);
     while ((n = fread(block, 1, sizeof block, f)) > 0)
         XXH3_64bits_update(&state, block, n);
+    const bool failed = ferror(f) != 0;
     fclose(f);
+    if (failed)
+        return fail(NJ_E_IO, "%s: it cannot be read; check the disk", path);
     *out = XXH3_64bits_digest(&state);
     return 0;
 }
@@ -182,16 +185,27 @@ static int count_source(const struct run *r, struct batch_source *from, struct l
 /* A command line that is being written. */
 struct command_text {
     const struct settings *s;
+    bool held_out; /* --data is read as --eval-data of the run that fills the cache */
     char text[700];
-    size_t used;
+    size_t used; /* bytes that it takes, also of those that have no room */
 };
 
+static void add_text(struct command_text *c, const char *text)
+{
+    const size_t room = c->used < sizeof c->text ? sizeof c->text - c->used : 0;
+    c->used += (size_t)snprintf(c->text + (sizeof c->text - room), room, "%s", text);
+}
+
+/* Add a word as a shell reads it. */
 static void add_word(struct command_text *c, const char *dashes, const char *word)
 {
     const bool quote = strpbrk(word, " \t\"$&'()*;<>?[\\]`{|}") != NULL;
-    if (c->used < sizeof c->text)
-        c->used += (size_t)snprintf(c->text + c->used, sizeof c->text - c->used, " %s%s%s%s",
-                                    dashes, quote ? "'" : "", word, quote ? "'" : "");
+    add_text(c, " ");
+    add_text(c, dashes);
+    add_text(c, quote ? "'" : "");
+    for (; *word; word++)
+        add_text(c, *word == '\'' ? "'\\''" : (char[2]){*word});
+    add_text(c, quote ? "'" : "");
 }
 
 /* Add an option that says what the passages of the data are. */
@@ -206,28 +220,32 @@ static void add_option(void *user, const struct setting *setting)
         counts = counts || strcmp(names[i], setting->name) == 0;
     if (!counts || !settings_given(c->s, setting->name))
         return;
-    add_word(c, "--", setting->name);
+    const bool data = strcmp(setting->name, "data") == 0;
+    add_word(c, "--", data && c->held_out ? "eval-data" : setting->name);
     for (size_t i = 0; i < setting->count && strcmp(setting->value[i], "true") != 0; i++)
         add_word(c, "", setting->value[i]);
 }
 
-static int refuse_lack(const struct run *r, const struct lack *l)
+static int refuse_lack(const struct run *r, const struct lack *l, bool held_out)
 {
     const struct command_info *cache = commands;
-    struct command_text c = {.s = r->s};
+    struct command_text c = {.s = r->s, .held_out = held_out};
     const bool each = r->s->data_weights.count > 0 && r->s->data.count > 1;
     while (cache->bit != CMD_CACHE)
         cache++;
+    add_word(&c, "--", "teacher");
+    add_word(&c, "", cache_facts(r->cache)->source);
+    add_word(&c, "--", "out");
+    add_word(&c, "", cache_dir(r->cache));
     settings_visit(cache, r->s, add_option, &c);
     return fail(NJ_E_ARG,
-                "%s: it lacks %zu of %lld passage%s of the data; add them%s: nojit cache --teacher "
-                "%s --out %s%s",
+                "%s: it lacks %zu of %lld passage%s of the data; add them%s: nojit cache%s%s",
                 cache_dir(r->cache), l->seen.count, (long long)l->all, plural(l->all),
-                each ? ", with one --data at a time" : "", cache_facts(r->cache)->source,
-                cache_dir(r->cache), c.text);
+                each ? ", with one --data at a time" : "", c.text,
+                c.used < sizeof c.text ? "" : " ... (cut: give all options of this run)");
 }
 
-int run_check_cache(struct run *r)
+int run_check_cache(struct run *r, bool held_out)
 {
     struct lack lack = {0};
     if (!r->cache || !group_leads(r->group))
@@ -238,7 +256,7 @@ int run_check_cache(struct run *r)
         rc = count_source(r, batches_alone(r->eval_batches), &lack);
     wait_end();
     if (rc == 0 && lack.seen.count > 0)
-        rc = refuse_lack(r, &lack);
+        rc = refuse_lack(r, &lack, held_out);
     passage_set_free(&lack.seen);
     return rc;
 }
@@ -301,14 +319,14 @@ static int compare(struct run *r, const struct cache_facts *own, const struct ca
 {
     const char *dir = r->s->out;
     const char *what = own->teacher != there->teacher           ? "another teacher"
-                       : own->config != there->config           ? "another config.json"
+                       : own->hidden_size != there->hidden_size ? "another teacher"
                        : own->type != there->type               ? "another --dtype"
                        : own->rotation != there->rotation       ? "another --seq-len"
-                       : own->hidden_size != there->hidden_size ? "another teacher"
+                       : own->config != there->config           ? "another config.json"
                                                                 : NULL;
     if (!what)
         return 0;
-    return fail(NJ_E_ARG, "--out %s is a cache of %s with %s; name another folder", dir,
+    return fail(NJ_E_ARG, "--out %s is a cache of %s, made with %s; name another folder", dir,
                 there->source, what);
 }
 

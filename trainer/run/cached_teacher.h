@@ -13,8 +13,9 @@
 int run_open_cache(struct run *r);
 /* Open the cache that --teacher names for a plan, which has no device; do nothing if that is a model. */
 int run_plan_cache(struct run *r);
-/* Refuse a cache that lacks passages of the data, which is open, and say how many and how to add them. */
-int run_check_cache(struct run *r);
+/* Refuse a cache that lacks passages of the data, which is open, and say how many and how to add them. held_out: --data
+ * is read as text to evaluate. */
+int run_check_cache(struct run *r, bool held_out);
 
 /* The functions below are for a run that makes a cache: its student is the teacher. */
 

@@ -37,7 +37,8 @@ static void advance(void *user, double bytes, double total)
 int export_file(const struct export_source *x, struct progress *p, const struct gguf_ftype *m,
                 const char *to)
 {
-    const struct export_options o = {.ftype = m, .name = x->name, .written = advance, .user = p};
+    const struct export_options o = {
+        .ftype = m, .name = x->name, .tokenizer = x->tokenizer, .written = advance, .user = p};
     char took[32];
     double bytes;
     p->started = clock_seconds();

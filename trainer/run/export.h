@@ -8,6 +8,7 @@
 #include "io/model_folder.h"
 #include "model/gguf_ftype.h"
 #include "record/progress.h"
+#include "text/tokenizer.h"
 
 #include <stdbool.h>
 
@@ -16,6 +17,7 @@
 struct export_source {
     char from[4096];
     const char *name; /* name of the model for people; general.name is its last part */
+    enum tokenizer_choice tokenizer; /* set by the caller; TOKENIZER_AUTO: the model's own */
     struct folder merged;
     bool is_merged;
 };

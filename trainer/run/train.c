@@ -109,7 +109,7 @@ static int open_inputs(struct run *r, const char *command)
         TRY(rollouts_fit(r));
     if (r->s->eval_data.count > 0)
         TRY(run_open_data(r, &r->s->eval_data, true, &r->eval_data, &r->eval_batches));
-    TRY(run_check_cache(r));
+    TRY(run_check_cache(r, false));
     TRY(run_find_turn_end(r));
     TRY(run_say_day(r));
     if (r->options.steps == 0)
@@ -362,6 +362,7 @@ static int write_exports(struct run *r)
                          out, unmerged ? out : NULL, merged);
     if (rc != 0)
         return rc;
+    x.tokenizer = (enum tokenizer_choice)r->s->tokenizer;
     for (size_t i = 0; i < types->count && rc == 0; i++) {
         snprintf(to, sizeof to, "%s/" OWN_EXPORT, out, types->path[i]);
         rc = export_file(&x, &r->progress, gguf_ftype_find(types->path[i]), to);

@@ -158,8 +158,10 @@ struct step_work forward_work_count(const struct model_config *c, const struct t
     const double tokens = sequences * o->seq_len;
     const struct flops f = forward_flops(c, tokens, o->seq_len);
     const double head = 2 * tokens * c->vocab_size * c->hidden_size;
+    const double experts = 2 * tokens * expert_weights(c);
     return (struct step_work){.tokens = tokens,
-                              .gemm = f.weights - head,
+                              .gemm = f.weights - head - experts,
+                              .gemm_experts = experts,
                               .attention = f.attention,
                               .bytes =
                                   (double)dtype_bytes(o->dtype) * tokens * layers_bytes(c, false),
@@ -180,8 +182,9 @@ struct step_work step_work_count(const struct net *student, const struct net *te
         return out;
     out.tokens = tokens * ranks;
     out.attention = f.attention / ranks;
+    out.gemm_experts = 6 * tokens * expert_weights(&student->c);
     if (teacher)
-        out.gemm_experts = 2 * tokens * expert_weights(&teacher->c);
+        out.gemm_experts += 2 * tokens * expert_weights(&teacher->c);
     out.gemm = (f.student + f.teacher - f.attention) / ranks - out.gemm_experts;
     out.gemm_fp8 = (f.student_fp8 + f.teacher_fp8) / ranks;
     add_recomputed(student, tokens, o->seq_len, &out);

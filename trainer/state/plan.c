@@ -70,17 +70,27 @@ static int check_options(const struct train_options *o)
     return 0;
 }
 
-/* Refuse to train experts whose activation or biases have no gradient. */
+/* Return whether the backward pass of experts computes all gradients of a block. */
+static bool has_gradients(const struct block *b)
+{
+    const bool plain_route = b->groups == 0 && b->route_eps == 0 &&
+                             (b->route_scale == 0 || b->route_scale == 1) &&
+                             !block_has(b, FEATURE_CORRECTION);
+    return plain_route && activation_is_silu(b) && b->glu_limit == 0 &&
+           !block_has(b, FEATURE_MLP_BIAS) && !block_has(b, FEATURE_SHARED_EXPERT);
+}
+
+/* Refuse to train experts that only run forward. */
 static int check_student(const struct model_config *c, const struct train_options *o)
 {
     const struct block *b = arch_first(&c->arch, c->layers, BLOCK_EXPERTS);
-    if (o->steps == 0 || !b ||
-        (activation_is_silu(b) && b->glu_limit == 0 && !block_has(b, FEATURE_MLP_BIAS)))
+    if (o->steps == 0 || !b || has_gradients(b))
         return 0;
-    return fail(NJ_E_UNSUPPORTED,
-                "the student is a %s, whose experts have biases, bounds or another activation than "
-                "SiLU; it can be a teacher only: choose another student",
-                c->model_type);
+    return fail(
+        NJ_E_UNSUPPORTED,
+        "the student is a %s, for whose experts nojit has no gradients; it can be a teacher "
+        "only: choose another student",
+        c->model_type);
 }
 
 /* Return the device arena of a plan that is only counted. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cached.c: a teacher whose hidden states were computed before. Before each micro-step the host finds those of the rows
- * that have a target in its cache, and sends them to the place where a live teacher would have kept its own; the LM
- * head makes logits of them, as it would there. There is no pass.
+ * cached.c: a teacher whose hidden states were stored. Before each micro-step the host reads those of the rows with a
+ * target from the cache, and sends them to where a live teacher keeps its own; the LM head computes logits from them as
+ * usual.
  */
 #include "teacher/cached.h"
 

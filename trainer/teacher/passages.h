@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * passages.h: what a teacher reads for its results at some targets. A passage is the part of a document in one
- * sequence, from its first token there to the last one behind which there is a target: attention sees nothing else. Its
- * key is a hash of its tokens and of the places of its targets, so that it does not depend on the order of the data,
+ * passages.h: passages. A passage is what the teacher reads to predict some targets: the part of a document within one
+ * sequence, from its first token there to the last one that precedes a target. Its key is a hash of its tokens and of the places of its targets, so that it does not depend on the order of the data,
  * on the batch, or on what else is in the sequence.
  */
 #ifndef NOJIT_TRAINER_PASSAGES_H
@@ -31,7 +30,7 @@ struct passage_rows {
 };
 /* Return the rows of a batch. at: room for all of its positions. */
 struct passage_rows passages_of(const struct batch *b, int32_t *at);
-/* Go on to the next passage of the rows, from zeros to the first one. Return false after the last. */
+/* Advance to the next passage; start from a zeroed one. Return false when there is none left. */
 bool passage_next(const struct passage_rows *rows, struct passage *p);
 
 /* A set of passages, numbered in the order in which they were added; zeros are an empty one. */

@@ -54,7 +54,7 @@ struct teacher {
     struct net net;       /* the model whose weights are loaded for it */
     char *weights;        /* device memory of the weights */
     size_t weights_alike; /* its first bytes, which all ranks have alike */
-    bool failed;          /* it could not send its part, and fail() has the sentence */
+    bool failed;          /* it could not send its part; fail_text() says why */
 };
 
 /* The functions of a kind of teacher. Those that may be NULL have nothing to do. */

@@ -42,7 +42,8 @@ static void ignore(void *user, double bytes, double total)
 
 static void export_as(const char *from, const char *to, const char *type)
 {
-    const struct export_options o = {.ftype = gguf_ftype_find(type), .name = "model", .written = ignore};
+    const struct export_options o = {
+        .ftype = gguf_ftype_find(type), .name = "model", .written = ignore};
     double bytes;
     check_ok(gguf_export(from, to, &o, &bytes), type);
 }

@@ -38,9 +38,9 @@ static struct head_order attention_order(const struct model_config *c, const str
  * the steps, the b of its value heads, and their a. */
 static struct head_order delta_order(const struct block *b, enum tensor_role role)
 {
-    const int K = b->kv_heads, D = b->head_dim, values = b->heads / K, all = 2 * (1 + values) * D;
     if (!block_has(b, FEATURE_GROUPED_DELTA))
         return (struct head_order){0};
+    const int K = b->kv_heads, D = b->head_dim, values = b->heads / K, all = 2 * (1 + values) * D;
     switch (role) {
     case ROLE_DELTA_Q_WEIGHT:
         return (struct head_order){K, D, all, 0, 0};

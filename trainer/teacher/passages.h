@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * passages.h: passages. A passage is what the teacher reads to predict some targets: the part of a document within one
- * sequence, from its first token there to the last one that precedes a target. Its key is a hash of its tokens and of the places of its targets, so that it does not depend on the order of the data,
- * on the batch, or on what else is in the sequence.
+ * passages.h: passages. A passage is what the teacher reads to predict some targets: the part of a document within
+ * one sequence, from its first token there to the last one that precedes a target. Its key is a hash of its tokens and
+ * of the places of its targets, so that it does not depend on the order of the data, on the batch, or on what else is
+ * in the sequence.
  */
 #ifndef NOJIT_TRAINER_PASSAGES_H
 #define NOJIT_TRAINER_PASSAGES_H

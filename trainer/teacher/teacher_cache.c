@@ -224,7 +224,10 @@ int cache_read(const struct teacher_cache *c, const struct passage *p, void *to)
     const struct entry *e = find(c, p->key);
     const size_t bytes = (size_t)p->targets * cache_row_bytes(&c->facts);
     if (!e || !e->rows)
-        return fail(NJ_E_ARG, "%s: it has no hidden states for a passage of %d tokens; add them with nojit cache", c->dir, p->tokens);
+        return fail(
+            NJ_E_ARG,
+            "%s: it has no hidden states for a passage of %d tokens; add them with nojit cache",
+            c->dir, p->tokens);
     if (e->count != (uint64_t)p->targets)
         return refuse_shard(c, c->shard[e->shard].name, "a passage has another number of rows");
     memcpy(to, e->rows, bytes);

@@ -4,8 +4,9 @@
  * target. It is also a model folder of the teacher (config.json, tokenizer, model.safetensors) with its LM head alone.
  * cache.json says whose hidden states these are, and how they are stored; it is there once all of that is.
  *
- * Hidden states are in shards, hidden-KEY.safetensors. A shard is self-contained, and any shard in the folder counts. So
- * several processes may add shards at once, and one that is killed leaves only complete shards. Of d passages (passages.h) with t tokens and n targets in all, a shard has
+ * Hidden states are in shards, hidden-KEY.safetensors. A shard is self-contained, and any shard in the folder counts.
+ * So several processes may add shards at once, and one that is killed leaves only complete shards.
+ * Of d passages (passages.h) with t tokens and n targets in all, a shard has
  *
  *     key          U64 [d, 2]   keys of the passages
  *     first_row    U64 [d + 1]  first row of each, and the end

@@ -53,7 +53,7 @@ ok_if "cache says how many files it wrote" "$(cat "$scratch/said")" \
     grep -q " in $(find "$d/texts" -name 'hidden-*' | wc -l) files, in " "$scratch/said"
 alike "a cached teacher teaches bit for bit as itself" teacher texts "${texts[@]}" --steps 24 --eval-every 8
 ok_if "the receipt names the model behind a cache, and its hash" "$(cat "$d/stored/receipt.json")" \
-    [ "$(grep -A 1 teacher_cache "$d/stored/receipt.json" | grep -c /work/teacher) $(grep teacher_hash "$d/stored/receipt.json")" = "1 $(grep teacher_hash "$d/live/receipt.json")" ]
+    [ "$(grep -A 1 teacher_cache "$d/stored/receipt.json" | grep -c "$d/teacher") $(grep teacher_hash "$d/stored/receipt.json")" = "1 $(grep teacher_hash "$d/live/receipt.json")" ]
 alike "a cached teacher does so with another seed, batch size and objective" teacher texts "${texts[@]}" --steps 9 --eval-every 4 \
     --seed 5 --batch-size 3 --grad-accum 2 --objective tvd --temperature 2
 alike "a cached teacher does so with several ranks" teacher texts "${texts[@]}" --steps 4 --batch-size 2 --grad-accum 4 --virtual-ranks 2

@@ -18,16 +18,6 @@
 
 /* ---- memory ---- */
 
-static int64_t pairs_of(const struct block *b)
-{
-    return b->experts_used;
-}
-
-static int64_t experts_of(const struct block *b)
-{
-    return b->experts;
-}
-
 static int64_t wide_of(const struct block *b)
 {
     const int64_t wide = (int64_t)b->experts_used * b->ffn_size;
@@ -55,7 +45,7 @@ static size_t array_bytes(const struct net *n, const struct block *b, size_t row
 static void carve(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     struct expert_acts *e = &a->experts;
-    const size_t pairs = net_most(n, pairs_of), experts = net_most(n, experts_of);
+    const size_t pairs = experts_most_used(n), experts = experts_most(n);
     const size_t wide = net_most(n, wide_of);
     const size_t T = dtype_bytes(n->T), C = (size_t)n->c.hidden_size;
     if (experts == 0)

@@ -20,6 +20,9 @@ enum { EXPERTS_KEPT_GATE_UP, EXPERTS_KEPT_ROUTES, EXPERTS_ARRAYS };
 /* Return whether a device has kernels in which few rows read the blocks of the experts that they choose. */
 bool experts_read_blocks(const nj_context *ctx, enum nj_tensor_type type);
 
+/* Return the largest number of experts of a block, and of those that a row takes; 0: no block has any. */
+size_t experts_most(const struct net *n);
+size_t experts_most_used(const struct net *n);
 /* Carve what a router decides for so many rows. */
 void experts_carve_routes(size_t rows, size_t pairs, size_t experts, struct carve *m,
                           struct expert_acts *e);

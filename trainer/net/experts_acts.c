@@ -5,6 +5,26 @@
 #include "base/checked.h"
 #include "net/experts.h"
 
+static int64_t experts_of(const struct block *b)
+{
+    return b->experts;
+}
+
+static int64_t pairs_of(const struct block *b)
+{
+    return b->experts_used;
+}
+
+size_t experts_most(const struct net *n)
+{
+    return net_most(n, experts_of);
+}
+
+size_t experts_most_used(const struct net *n)
+{
+    return net_most(n, pairs_of);
+}
+
 static void *take(struct carve *m, size_t rows, size_t each, size_t bytes)
 {
     return carve_take(m, size_product(rows, each, bytes));

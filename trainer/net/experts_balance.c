@@ -7,21 +7,11 @@
 #include "net/experts.h"
 #include "nojit_ops.h"
 
-static int64_t experts_of(const struct block *b)
-{
-    return b->experts;
-}
-
-static size_t most_experts(const struct net *n)
-{
-    return (size_t)arch_most(&n->c.arch, n->c.layers, experts_of);
-}
-
 /* The sums of all layers are read by the backward pass; nothing overwrites them before. */
 void experts_carve_shares(const struct net *n, struct carve *m, struct acts *a)
 {
     struct expert_acts *e = &a->experts;
-    const size_t experts = most_experts(n), wide = size_mul(2, experts);
+    const size_t experts = experts_most(n), wide = size_mul(2, experts);
     if (a->mode != ACTS_TRAIN || !(n->balance > 0) || experts == 0)
         return;
     e->share_part = carve_take(m, size_product(PARTIAL_SUMS, wide, sizeof *e->share_part));
@@ -33,7 +23,7 @@ void experts_begin(struct work *r, const struct net *n, struct acts *a)
 {
     const struct expert_acts *e = &a->experts;
     if (e->shares)
-        OP(r, nj_zero(r->s, e->shares, 2 * most_experts(n) * sizeof *e->shares));
+        OP(r, nj_zero(r->s, e->shares, 2 * experts_most(n) * sizeof *e->shares));
 }
 
 void experts_add_shares(struct work *r, const struct block_pass *p)

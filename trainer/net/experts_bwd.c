@@ -13,28 +13,13 @@
 
 /* ---- memory ---- */
 
-static int64_t experts_of(const struct block *b)
-{
-    return b->experts;
-}
-
 /* GEMMs read rows that begin at multiples of 16 bytes. */
 enum { LOGITS_MULTIPLE = 8 };
-
-static int64_t pairs_of(const struct block *b)
-{
-    return b->experts_used;
-}
-
-static size_t most(const struct net *n, int64_t (*size)(const struct block *b))
-{
-    return (size_t)arch_most(&n->c.arch, n->c.layers, size);
-}
 
 void experts_carve_backward(const struct net *n, size_t rows, struct carve *m, struct acts *a)
 {
     struct expert_acts *e = &a->experts;
-    const size_t experts = most(n, experts_of), pairs = most(n, pairs_of);
+    const size_t experts = experts_most(n), pairs = experts_most_used(n);
     if (experts == 0)
         return;
     e->dlogits =
